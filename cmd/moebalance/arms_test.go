@@ -114,7 +114,7 @@ func TestBenchVerbRefusesArmsAndPoints(t *testing.T) {
 			"{concurrency}"},
 		`value "x": want positive numbers`: {"--points", "concurrency=1,x", "--", "true",
 			"{concurrency}"},
-		"nothing sets the arms apart": {"--arm", "before", "--arm", "after", "--", "true"},
+		"nothing sets the arm after apart": {"--arm", "before", "--arm", "after", "--", "true"},
 		"without a treatment and without proof": {"--arm", "before", "--arm", "after", "--treatment", "vllm",
 			"--", "true", "{arm}"},
 		"is neither a router, VARIABLE=VALUE nor a flag": {"--arm", "balancer=greedy", "--", "true"},

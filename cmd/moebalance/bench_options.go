@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,6 @@ type benchOptions struct {
 	Server    flags.Value[[]string]        `flag:"server"`
 	Client    flags.Value[[]string]        `flag:"client"`
 	Ready     string                       `flag:"ready"`
-	Control   string                       `flag:"control"`
 	Points    string                       `flag:"points"`
 	Arms      []string                     `flag:"arm"`
 
@@ -94,17 +92,13 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	}
 	server, client := o.Server.Is != nil, o.Client.Is != nil
 	switch {
-	case len(words) == 0 && !client && o.Control != "":
-		return usagef("bench: --control needs --client, the benchmark of the server that runs")
 	case len(words) == 0 && !client:
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
 			"bench --help'")
 	case len(words) > 0 && client:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case client && !server && o.Control == "":
+	case client && !server:
 		return usagef("bench: --client needs --server; a command alone goes after --")
-	case server && o.Control != "":
-		return usagef("bench: --control is for a server that runs already: remove --server")
 	}
 	return o.describe(c, words)
 }
@@ -130,13 +124,8 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		Design:    bench.Design{Pairs: o.Pairs, Seed: o.Seed},
 		Treatment: o.Treatment.Is,
 		Command:   bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready},
-		Control:   o.Control, Output: o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
+		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
 		Timeout: o.Timeout,
-	}
-	if o.Control != "" {
-		if o.spec.Control, err = filepath.Abs(o.Control); err != nil {
-			return err
-		}
 	}
 	if err := cmp.Or(o.readArms(c), o.chooseDesign(c), o.readMetrics()); err != nil {
 		return err
@@ -194,16 +183,12 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 	given := c.Flags().Changed
-	asked := given("launches") || o.Control != "" || o.spec.Routers()
+	asked := given("launches") || o.spec.Routers()
 	switch {
 	case asked && given("pairs"):
-		return usagef("bench: --pairs are launches of one arm each, --launches and --control switch inside a " +
-			"launch: want one of them")
+		return usagef("bench: --pairs are launches of one arm each, --launches hold all arms: want one of them")
 	case asked && !given("treatment") && !o.spec.Builds.Named():
 		o.spec.Treatment, _ = bench.ParseTreatment("hook")
-	}
-	if o.Control != "" && !given("launches") {
-		o.Launches = 1
 	}
 	if asked && o.Launches < 1 {
 		return usagef("bench: --launches %d: want 1 or more", o.Launches)
@@ -222,7 +207,7 @@ func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 // needsHook reports whether the engine is started with the hook for PyTorch.
 func (o *benchOptions) needsHook(words []string) bool {
 	engine := slices.Concat(o.spec.Command.Server, words)
-	return o.spec.Treatment.Name == "hook" && o.spec.Control == "" && (len(engine) == 0 || engine[0] != launch.OwnName)
+	return o.spec.Treatment.Name == "hook" && (len(engine) == 0 || engine[0] != launch.OwnName)
 }
 
 // readMetrics takes the wanted metrics apart.

@@ -34,11 +34,11 @@ func ParseArm(s string) (ArmSpec, error) {
 		return a, err
 	}
 	words, err := launch.Words(list)
-	switch {
-	case strings.TrimSpace(list) == "":
-		return a, nil
-	case err != nil:
+	if err != nil {
 		return a, fmt.Errorf("arm %q: %w", name, err)
+	}
+	if len(words) == 0 {
+		return a, nil
 	}
 	if router, err := control.IsRouter(words[0]); router && len(words) == 1 {
 		a.Env = map[string]string{routerVariable: words[0]}
@@ -50,10 +50,7 @@ func ParseArm(s string) (ArmSpec, error) {
 			a.Flags = words[i:]
 			break
 		}
-		if a.Env == nil {
-			a.Env = make(map[string]string)
-		}
-		a.Env[variable] = value
+		a.Env = merged(a.Env, map[string]string{variable: value})
 	}
 	if len(a.Flags) > 0 && !strings.HasPrefix(a.Flags[0], "-") {
 		return a, fmt.Errorf("arm %q: %q is neither a router, VARIABLE=VALUE nor a flag", name, a.Flags[0])
@@ -68,12 +65,14 @@ func (a ArmSpec) checkName() error {
 	return nil
 }
 
+// plain reports an arm that its name alone sets apart.
+func (a ArmSpec) plain() bool { return len(a.Env)+len(a.Flags) == 0 }
+
 // BuildsOf are the names of two arms of which one has nothing of its own: two builds. Other arms
 // stand beside the normal and the perfect one.
 func BuildsOf(arms []ArmSpec) (names gain.Builds) {
-	plain := func(a ArmSpec) bool { return len(a.Env)+len(a.Flags) == 0 }
 	ours := func(a ArmSpec) bool { return slices.Contains(gain.Arms[:], a.Name) }
-	if len(arms) == 2 && slices.ContainsFunc(arms, plain) && !slices.ContainsFunc(arms, ours) {
+	if len(arms) == 2 && slices.ContainsFunc(arms, ArmSpec.plain) && !slices.ContainsFunc(arms, ours) {
 		names = gain.Builds{arms[0].Name, arms[1].Name}
 	}
 	return names
@@ -94,16 +93,25 @@ func (s Spec) more() (more []gain.Arm) {
 	return more
 }
 
-// arm is what sets an arm apart.
+// arm is what sets an arm apart: of the perfect one, its treatment, too.
 func (s Spec) arm(a gain.Arm) ArmSpec {
 	called, own := s.Builds.Called(a), ArmSpec{Name: a}
 	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == called }); i >= 0 {
 		own = s.Arms[i]
 	}
-	if a == gain.Perfect {
-		own.Flags = slices.Concat(own.Flags, s.Treatment.Flags)
+	if own.Env = merged(own.Env); a == gain.Perfect {
+		own.Env, own.Flags = merged(own.Env, s.Treatment.Perfect), slices.Concat(own.Flags, s.Treatment.Flags)
 	}
 	return own
+}
+
+// merged holds the entries of all maps, later ones before earlier ones.
+func merged(all ...map[string]string) map[string]string {
+	m := make(map[string]string)
+	for _, one := range all {
+		maps.Copy(m, one)
+	}
+	return m
 }
 
 // plan is the order of the launches.
@@ -124,9 +132,15 @@ func (s Spec) checkArms() error {
 			return err
 		}
 	}
+	words := slices.Concat(s.Command.Server, s.Command.Normal)
 	for i, a := range s.Arms {
-		if slices.ContainsFunc(s.Arms[:i], func(o ArmSpec) bool { return o.Name == a.Name }) {
+		first := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a.Name })
+		switch plain := a.plain() && !in(words, "arm"); {
+		case first < i:
 			return fmt.Errorf("--arm %s is given twice", a.Name)
+		case plain && (!s.Builds.Named() || i > 0 && s.Arms[0].plain()):
+			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the "+
+				"command", a.Name)
 		}
 		for name := range a.Env {
 			if _, ok := s.Treatment.Perfect[name]; ok {
@@ -135,32 +149,19 @@ func (s Spec) checkArms() error {
 			}
 		}
 	}
-	words := slices.Concat(s.Command.Server, s.Command.Normal)
-	switch {
-	case len(s.arms()) > mostArms:
-		return fmt.Errorf("%d arms: want at most %d", len(s.arms()), mostArms)
-	case s.Builds.Named() && s.same(s.Builds[0], s.Builds[1]) && !in(words, "arm"):
-		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE "+
-			"--flag'", s.Builds[1])
-	}
-	for _, a := range s.more() {
-		if s.same(a, "") && !in(words, "arm") {
-			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the "+
-				"command", a)
-		}
+	if n := len(s.arms()); n > mostArms {
+		return fmt.Errorf("%d arms: want at most %d", n, mostArms)
 	}
 	return nil
 }
 
-// same reports whether nothing sets two arms apart but their names.
-func (s Spec) same(a, b gain.Arm) bool {
-	x, y := s.arm(a), s.arm(b)
-	return maps.Equal(x.Env, y.Env) && slices.Equal(x.Flags, y.Flags)
-}
-
-// environ is base as the arm sees it: of the treatment's variables, a normal arm has none.
-func (s Spec) environ(base []string, a gain.Arm) []string {
-	return launch.Environ(base, slices.Concat(s.Treatment.variables(a, ""), launch.Variables(s.arm(a).Env)))
+// variables are what an arm sets, and the treatment's variables with the value off in any other arm.
+func (s Spec) variables(a gain.Arm, off string) []launch.Variable {
+	values := make(map[string]string)
+	for _, name := range s.Treatment.Names() {
+		values[name] = off
+	}
+	return launch.Variables(merged(values, s.arm(a).Env))
 }
 
 // declaredByName reports whether naming an arm declares what --arm gives it: a build or a
@@ -177,16 +178,4 @@ func (s Spec) declares(name string, a gain.Arm) bool {
 	_, base := s.arm(gain.Normal).Env[name]
 	_, own := s.arm(a).Env[name]
 	return treatment && a == gain.Perfect || s.declaredByName(a) && (base || own)
-}
-
-// armVariables are the variables that the treatment and all arms set.
-func (s Spec) armVariables() map[string]string {
-	own := maps.Clone(s.Treatment.Perfect)
-	if own == nil {
-		own = make(map[string]string)
-	}
-	for _, a := range s.Arms {
-		maps.Copy(own, a.Env)
-	}
-	return own
 }

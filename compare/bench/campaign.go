@@ -76,11 +76,8 @@ func Resume(folder string) (*Campaign, error) {
 	if err != nil || c.Left() == 0 {
 		return c, err
 	}
-	if err := c.Close(); err != nil {
-		return nil, err
-	}
 	lock, err := takeLock(folder)
-	if err != nil {
+	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, err
 	}
 	return openLocked(folder, lock)
@@ -131,19 +128,7 @@ func (c *Campaign) Close() error {
 	return err
 }
 
-// Finished counts the launches that are done.
-func (c *Campaign) Finished() int {
-	n := 0
-	for _, l := range c.Launches {
-		if _, ok := l.Done(); ok {
-			n++
-		}
-	}
-	return n
-}
-
-// next is the first launch that is still to be done, nil when the campaign is
-// complete.
+// next is the first launch that is still to be done, nil when the campaign is complete.
 func (c *Campaign) next() *Launch {
 	for i, l := range c.Launches {
 		if _, done := l.Done(); !done {
@@ -154,25 +139,25 @@ func (c *Campaign) next() *Launch {
 }
 
 // Left counts the launches still to be done.
-func (c *Campaign) Left() int { return len(c.Launches) - c.Finished() }
-
-// Pairs are the finished timed pairs in order, each as its first and its
-// second launch. Of more arms, they are the normal and the perfect one.
-func (c *Campaign) Pairs() [][2]Launch { return c.versus(gain.Perfect) }
-
-// versus are the finished timed pairs of the normal arm with another, each as its first and its
-// second launch.
-func (c *Campaign) versus(arm gain.Arm) (pairs [][2]Launch) {
-	var two []Launch
+func (c *Campaign) Left() (n int) {
 	for _, l := range c.Launches {
-		if l.Place == 0 { // a plan puts the launches of a pair side by side
-			two = nil
-		}
-		if _, done := l.Done(); done && (l.Arm == gain.Normal || l.Arm == arm) {
-			if two = append(two, l); len(two) == 2 {
-				pairs = append(pairs, [2]Launch(two))
-			}
+		if _, done := l.Done(); !done {
+			n++
 		}
 	}
-	return pairs
+	return n
+}
+
+// Finished counts the launches that are done.
+func (c *Campaign) Finished() int { return len(c.Launches) - c.Left() }
+
+// finished are the finished launches of an arm by place in the campaign: their pair and point.
+func (c *Campaign) finished(arm gain.Arm) map[[2]string]Attempt {
+	found := make(map[[2]string]Attempt)
+	for _, l := range c.Launches {
+		if a, done := l.Done(); done && l.Arm == arm {
+			found[[2]string{fmt.Sprint(l.Pair), l.Point}] = a
+		}
+	}
+	return found
 }

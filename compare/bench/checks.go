@@ -16,12 +16,6 @@ import (
 // checks answers what only the launches themselves can. Work is for package gain, which has the values.
 func (c *Campaign) checks(m gain.Metric) []gain.Check {
 	checks := append([]gain.Check{c.checkRetries()}, c.checkGPUs()...)
-	if c.Spec.Design.Within() && !in(c.Spec.Command.Normal, "seed") {
-		checks = append(checks, gain.NewCheck("fresh_prompts", gain.Warn, "same", "seed", "{seed}"))
-	}
-	if c.Spec.Treatment.Chance() {
-		checks = append(checks, gain.NewCheck("treatment", gain.Warn, "chance"))
-	}
 	if said := c.launcherWarnings(); len(said) > 0 {
 		checks = append(checks, gain.NewCheck("launcher", gain.Warn, "said", "messages", said))
 	}

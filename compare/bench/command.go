@@ -31,12 +31,12 @@ func (c Command) engine() []string {
 	return c.Normal
 }
 
-// check reports what is wrong with c. The server may run already.
-func (c Command) check(t Treatment, runs bool) error {
+// check reports what is wrong with c.
+func (c Command) check(t Treatment) error {
 	if len(c.Normal) == 0 {
 		return fmt.Errorf("no command to launch")
 	}
-	if (len(c.Server) == 0) != (c.Ready == "") && !runs {
+	if (len(c.Server) == 0) != (c.Ready == "") {
 		return fmt.Errorf("--server and --ready belong together: a server and the URL that answers once it is ready")
 	}
 	if c.Ready != "" {
@@ -44,7 +44,7 @@ func (c Command) check(t Treatment, runs bool) error {
 			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 		}
 	}
-	if err := t.CheckEngine(c.engine()); err != nil && !runs {
+	if err := t.CheckEngine(c.engine()); err != nil {
 		return err
 	}
 	for _, word := range slices.Concat(c.Normal, c.Server) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -35,11 +36,11 @@ func TestTreatments(t *testing.T) {
 	}
 	trtllm, _ := ParseTreatment("trtllm")
 	base := []string{"PATH=/bin", "ENABLE_PERFECT_ROUTER=1", "X=2"}
-	if got := (Spec{Treatment: trtllm}).environ(base, gain.Normal); !reflect.DeepEqual(got,
+	if got := launch.Environ(base, Spec{Treatment: trtllm}.variables(gain.Normal, "")); !reflect.DeepEqual(got,
 		[]string{"PATH=/bin", "X=2"}) {
 		t.Errorf("the normal arm's environment is %q", got)
 	}
-	if got := (Spec{Treatment: trtllm}).environ(base, gain.Perfect); !reflect.DeepEqual(got,
+	if got := launch.Environ(base, Spec{Treatment: trtllm}.variables(gain.Perfect, "")); !reflect.DeepEqual(got,
 		[]string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1", "TRTLLM_ENABLE_PERFECT_ROUTER=1"}) {
 		t.Errorf("the perfect arm's environment is %q", got)
 	}

@@ -10,36 +10,27 @@ import (
 	"github.com/moebalance/moebalance/router/shown"
 )
 
-// differences compares the records of two launches, one under the normal arm and one under another.
-func (c *Campaign) differences(arm gain.Arm, normal, other Attempt) []gain.Difference {
-	found := c.Spec.variableDifferences(arm, normal.Environment, other.Environment)
-	found = append(found, c.Spec.wordDifferences(arm)...)
+// differences compares the records of two launches, one under the normal arm and one under another: the variables
+// that have another value, or none, in the other arm, and the words of their commands.
+func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Difference) {
+	for _, name := range slices.Sorted(maps.Keys(merged(normal.Environment, other.Environment))) {
+		d := gain.Difference{Kind: "environment", Name: name, Normal: "not set", Perfect: "not set",
+			Declared: s.declares(name, arm)}
+		if value, set := normal.Environment[name]; set {
+			d.Normal = value
+		}
+		if value, set := other.Environment[name]; set {
+			d.Perfect = value
+		}
+		if d.Normal != d.Perfect {
+			found = append(found, d)
+		}
+	}
+	found = append(found, s.wordDifferences(arm)...)
 	for i := range found {
-		found[i].Declared = found[i].Declared || slices.Contains(c.Spec.Accepted, found[i].Name)
+		found[i].Declared = found[i].Declared || slices.Contains(s.Accepted, found[i].Name)
 		if arm != gain.Perfect {
 			found[i].Arm = arm
-		}
-	}
-	return found
-}
-
-// variableDifferences are the variables that have another value, or none, in the other arm.
-func (s Spec) variableDifferences(arm gain.Arm, normal, other map[string]string) (found []gain.Difference) {
-	all := maps.Clone(normal)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	maps.Copy(all, other)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		values := [2]string{"not set", "not set"}
-		for i, env := range []map[string]string{normal, other} {
-			if value, set := env[name]; set {
-				values[i] = value
-			}
-		}
-		if values[0] != values[1] {
-			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: values[0], Perfect: values[1],
-				Declared: s.declares(name, arm)})
 		}
 	}
 	return found

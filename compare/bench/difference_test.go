@@ -91,7 +91,7 @@ func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
 		}
 		given := func(a gain.Arm) Attempt { return Attempt{Environment: s.arm(a).Env} }
 		var got []string
-		for _, d := range (&Campaign{Spec: s}).differences(arm, given(gain.Normal), given(arm)) {
+		for _, d := range s.differences(arm, given(gain.Normal), given(arm)) {
 			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
 			if d.Declared {
 				text = "+" + text

@@ -11,23 +11,21 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// allDifferences are those between the arms in the finished pairs, each once; compared says
+// allDifferences are the differences between the arms in the finished pairs, each once; compared says
 // that there are such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
-	for _, arm := range c.Spec.arms()[1:] {
-		if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
-			found, compared = append(found, c.Spec.wordDifferences(arm)...), c.Finished() > 0
-			continue
+	if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
+		for _, arm := range c.Spec.arms()[1:] {
+			found = append(found, c.Spec.wordDifferences(arm)...)
 		}
-		for _, pair := range c.versus(arm) {
-			normal, _ := pair[0].Done()
-			other, _ := pair[1].Done()
-			if pair[0].Arm != gain.Normal {
-				normal, other = other, normal
-			}
-			compared = true
-			for _, d := range c.differences(arm, normal, other) {
-				if !slices.Contains(found, d) {
+		return found, c.Finished() > 0
+	}
+	normal := c.finished(gain.Normal)
+	for _, arm := range c.Spec.arms()[1:] {
+		for at, other := range c.finished(arm) {
+			first, paired := normal[at]
+			for _, d := range c.Spec.differences(arm, first, other) {
+				if compared = compared || paired; paired && !slices.Contains(found, d) {
 					found = append(found, d)
 				}
 			}

@@ -128,8 +128,12 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return job, err
 	}
-	env := r.Spec.environ(r.host.Environ, l.Arm)
-	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
+	var all []map[string]string // what arms set
+	for _, arm := range r.Spec.arms() {
+		all = append(all, r.Spec.arm(arm).Env)
+	}
+	env := launch.Environ(r.host.Environ, r.Spec.variables(l.Arm, ""))
+	a.Environment = launch.RecordEnvironment(env, merged(all...))
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	job = launch.Job{
 		Dir: r.Spec.Folder, Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder,
@@ -148,23 +152,22 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	job.Drive = s.drive
 	if r.Spec.Design.Within() {
 		job.Drive = s.lead
-		err = s.follow(a)
+		err = os.Mkdir(filepath.Join(folder, controlFolder), 0o777) // ranks may be another user's
 	}
 	return job, err
 }
 
 // engine is the engine's command with the flags and variables of its arm, which the job's environment gets, too.
 func (r *runner) engine(l Launch, a *Attempt, job *launch.Job, p placeholders) []string {
-	own := r.Spec.arm(l.Arm)
-	engine := p.fill(slices.Concat(r.Spec.Command.engine(), own.Flags))
+	engine := p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags))
 	each := launch.Variables(r.Spec.Treatment.Each)
 	for i := range each {
 		each[i].Value = p.fill([]string{each[i].Value})[0]
 	}
 	each = append(each, r.Spec.followed(job.Folder)...)
 	job.Env = launch.Environ(job.Env, each)
-	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), each,
-		launch.Variables(own.Env)), launch.LauncherVersion(engine[0]))
+	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each),
+		launch.LauncherVersion(engine[0]))
 	if warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}

@@ -64,11 +64,10 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 	return err
 }
 
-// countsOf is where a launch records its expert counts; empty where it records none. A server
-// that runs already records them where the user says.
+// countsOf is where a launch records its expert counts; empty where it records none.
 func (r *runner) countsOf(l Launch, folder string) string {
 	path, records := r.Spec.Counts, r.Spec.Treatment.Records
-	if path == "" && records != "" && r.Spec.Control == "" {
+	if path == "" && records != "" {
 		path = "{out}/" + records
 	}
 	if path == "" {

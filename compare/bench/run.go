@@ -180,9 +180,11 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	l, within := r.next(), r.Spec.Design.Within()
-	before := l == nil || l.Place == 0
-	if r.host.Accept == nil || !before || !(len(r.Pairs()) == 1 || within && r.Finished() == 1) {
+	first := len(r.Spec.arms()) // a plan puts the launches of a pair side by side
+	if r.Spec.Design.Within() {
+		first = 1
+	}
+	if r.host.Accept == nil || r.Finished() != first {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)

@@ -32,17 +32,13 @@ func TestReplayedCampaign(t *testing.T) {
 	// tokens_per_second of the first and last line of each arm.
 	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2},
 		gain.Perfect: {455670.7811535223, 460708.3}}
-	pairs := c.Pairs()
-	if len(pairs) != 6 {
-		t.Fatalf("%d pairs, want 6", len(pairs))
-	}
-	for i, at := range []int{0, 5} {
-		for _, l := range pairs[at] {
-			a, _ := l.Done()
-			result := a.Segments[0].Result
+	for arm, values := range want {
+		finished := c.finished(arm)
+		for i, pair := range []string{"0", "5"} {
+			result := finished[[2]string{pair, ""}].Segments[0].Result
 			m, _ := result.Metric(result.Primary)
-			if got := m.Value.Float64(); got < want[l.Arm][i]*(1-1e-5) || got > want[l.Arm][i]*(1+1e-5) {
-				t.Errorf("pair %d, %s: %v, want about %v", at, l.Arm, got, want[l.Arm][i])
+			if got := m.Value.Float64(); len(finished) != 6 || got < values[i]*(1-1e-5) || got > values[i]*(1+1e-5) {
+				t.Errorf("pair %s of %d, %s: %v, want about %v", pair, len(finished), arm, got, values[i])
 			}
 		}
 	}

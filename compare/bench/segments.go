@@ -1,11 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -22,8 +22,7 @@ type segments struct {
 	folder string
 	words  []string // of the engine
 
-	control control.Folder  // of a launch that holds all arms
-	driver  *control.Driver // which leads it
+	driver *control.Driver // which leads a launch that holds all arms
 }
 
 // live is the attempt as it is written down.
@@ -61,15 +60,11 @@ func (s *segments) drive(ctx context.Context, run func(context.Context, launch.R
 
 // lead leads a launch that holds all arms through its plan; run runs a client.
 func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Run) error) error {
-	last, err := s.control.Last()
-	if err != nil {
-		return fmt.Errorf("--control: %w", err)
-	}
 	var unsaved error
 	plan := s.Spec.planOf(s.launch)
 	s.driver = &control.Driver{
-		Channel: s.control, Ranks: s.Spec.Ranks, Last: last, Now: s.host.Now, Sleep: s.host.Sleep, First: firstRun,
-		Stays: s.Spec.Control != "", Ready: s.follows, Settled: s.settled,
+		Channel: control.Folder(filepath.Join(s.folder, controlFolder)), Ranks: s.Spec.Ranks, Now: s.host.Now,
+		Sleep: s.host.Sleep, First: firstRun, Ready: s.follows, Settled: s.settled,
 		Run: func(ctx context.Context, r control.Run) error {
 			name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
 			if !r.Timed {
@@ -87,10 +82,7 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 				Blocks: len(plan.Blocks)})
 		},
 	}
-	if err := s.driver.Drive(ctx, plan); err != nil {
-		return err
-	}
-	return unsaved
+	return cmp.Or(s.driver.Drive(ctx, plan), unsaved)
 }
 
 // firstRun is how long the first run of a client may take: engines compile in it.
@@ -108,7 +100,7 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 		return seg, err
 	}
 	words, filled := s.words, s.Spec.placeholdersOf(s.launch, gain.Arm(r.Arm), out, r.Point, seed)
-	if len(s.Spec.Command.Server) > 0 || s.Spec.Control != "" {
+	if len(s.Spec.Command.Server) > 0 {
 		words = filled.fill(s.Spec.Command.Normal)
 	}
 	began := s.host.Now()
@@ -140,21 +132,4 @@ func (s *segments) settled(runs []control.Run, counts bool) {
 		seg.Counts = seg.Counts || counts && slices.ContainsFunc(runs,
 			func(r control.Run) bool { return r.Number == seg.Number })
 	}
-}
-
-// segmentFolder is the folder of a run of the client in a launch that holds all arms, below its attempt's.
-var segmentFolder = regexp.MustCompile(`^run-\d{3,}-`)
-
-// SegmentOf is the campaign in whose folder a file is that a run of the client wrote within a launch
-// which holds all arms; false for any other file.
-func SegmentOf(path string) (campaign string, ok bool) {
-	path, err := filepath.Abs(path)
-	for at := filepath.Dir(path); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
-		launches := filepath.Dir(filepath.Dir(at))
-		if campaign = filepath.Dir(launches); segmentFolder.MatchString(filepath.Base(at)) &&
-			filepath.Base(launches) == launchesFolder && IsCampaign(campaign) {
-			return campaign, true
-		}
-	}
-	return "", false
 }

@@ -28,9 +28,6 @@ type Spec struct {
 	// and no proof: two releases, or an option on and off.
 	Builds gain.Builds    `json:"builds"`
 	Points *points.Points `json:"points,omitempty"`
-	// Control is the folder that a server follows which runs already; empty: each launch
-	// starts its own.
-	Control string `json:"control,omitempty"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
 	Folder string `json:"folder"`
@@ -62,13 +59,12 @@ type Spec struct {
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
 	_, customErr := s.custom()
-	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment, s.Control != ""), s.checkArms(),
-		s.checkPoints(), customErr, s.CheckWithin()); err != nil {
+	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(), s.checkPoints(),
+		customErr, s.CheckWithin()); err != nil {
 		return err
 	}
 	switch {
-	case s.Output != "" && !strings.Contains(s.Output, "{out}"),
-		s.Counts != "" && !strings.Contains(s.Counts, "{out}") && s.Control == "":
+	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case s.Timeout < 0 || s.Ranks < 0:
 		return fmt.Errorf("want no negative --timeout or --ranks")
@@ -232,15 +228,3 @@ func (t Treatment) said() string {
 
 // Names are the variables of the treatment, sorted.
 func (t Treatment) Names() []string { return slices.Sorted(maps.Keys(t.Perfect)) }
-
-// variables are those of the treatment in an arm, with the value off in the normal
-// one.
-func (t Treatment) variables(arm gain.Arm, off string) []launch.Variable {
-	variables := launch.Variables(t.Perfect)
-	for i := range variables {
-		if arm != gain.Perfect {
-			variables[i].Value = off
-		}
-	}
-	return variables
-}

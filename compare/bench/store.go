@@ -61,38 +61,34 @@ func openDB(path, parameters string) (*sql.DB, error) {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: abs, RawQuery: parameters}).String())
-	if err != nil {
-		return nil, err
+	if err == nil {
+		db.SetMaxOpenConns(1)
 	}
-	db.SetMaxOpenConns(1)
-	return db, nil
+	return db, err
 }
 
 // createStore writes a new campaign file, whole or not at all.
-func createStore(folder, id string, created time.Time, spec Spec, plan []Launch) (err error) {
+func createStore(folder, id string, created time.Time, spec Spec, plan []Launch) error {
 	path := filepath.Join(folder, storeName)
 	draft := path + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	private, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // commands may hold secrets
-	if err != nil {
-		return err
-	}
-	if err := private.Close(); err != nil {
+	if err := os.WriteFile(draft, nil, 0o600); err != nil { // commands may hold secrets
 		return err
 	}
 	db, err := openDB(draft, "_pragma=journal_mode(OFF)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err = errors.Join(err, db.Close()); err != nil {
-			_ = os.Remove(draft) // the error that matters is the one that led here
-			return
-		}
-		err = os.Rename(draft, path)
-	}()
+	if err := errors.Join(fill(db, id, created, spec, plan), db.Close()); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return os.Rename(draft, path)
+}
+
+// fill writes the tables, the spec and the order of the launches.
+func fill(db *sql.DB, id string, created time.Time, spec Spec, plan []Launch) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return err
@@ -102,32 +98,28 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion)); err != nil {
-		return err
+	write := func(query string, args ...any) {
+		if err == nil {
+			_, err = tx.Exec(query, args...)
+		}
 	}
-	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(),
-		string(text)); err != nil {
-		return err
+	write(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion))
+	write("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text))
+	for _, l := range plan {
+		write("INSERT INTO launch (position, arm, pair, place, point) VALUES (?, ?, ?, ?, ?)", l.Position, l.Arm, l.Pair,
+			l.Place, l.Point)
 	}
-	insert, err := tx.Prepare("INSERT INTO launch (position, arm, pair, place, point) VALUES (?, ?, ?, ?, ?)")
 	if err != nil {
 		return err
-	}
-	defer insert.Close()
-	for _, l := range plan {
-		if _, err := insert.Exec(l.Position, l.Arm, l.Pair, l.Place, l.Point); err != nil {
-			return err
-		}
 	}
 	return tx.Commit()
 }
 
 // openStore opens the campaign file to read and, if asked, to write.
-func openStore(folder string, write bool) (store, error) {
+func openStore(folder string, write bool) (s store, err error) {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); err != nil {
-		return store{}, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName,
-			Found: "none"}
+		return s, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none"}
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
@@ -135,21 +127,20 @@ func openStore(folder string, write bool) (store, error) {
 	} else if _, err := os.Stat(path + "-wal"); err != nil {
 		parameters += "&immutable=1" // nobody is writing: readable even where we may not write
 	}
-	db, err := openDB(path, parameters)
-	if err != nil {
-		return store{}, err
+	if s.db, err = openDB(path, parameters); err != nil {
+		return s, err
 	}
-	var version int
-	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
-		db.Close()
-		return store{}, &input.Error{File: path, Expected: "a campaign file", Err: err}
-	}
-	if version != storeVersion {
-		db.Close()
-		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion),
+	version := 0
+	if err = s.db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		err = &input.Error{File: path, Expected: "a campaign file", Err: err}
+	} else if version != storeVersion {
+		err = &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion),
 			Found: fmt.Sprintf("version %d", version)}
 	}
-	return store{db}, nil
+	if err != nil {
+		s.db.Close()
+	}
+	return s, err
 }
 
 // load reads the whole campaign.
@@ -170,62 +161,42 @@ func (s store) load() (c Campaign, err error) {
 }
 
 // launches are the order, with the attempts so far.
-func (s store) launches() ([]Launch, error) {
-	rows, err := s.db.Query("SELECT position, arm, pair, place, point FROM launch ORDER BY position")
+func (s store) launches() (launches []Launch, err error) {
+	rows, err := s.db.Query(`SELECT position, arm, pair, place, point, record FROM launch LEFT JOIN attempt USING (position)
+		ORDER BY position, number`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var launches []Launch
 	for rows.Next() {
 		var l Launch
-		if err := rows.Scan(&l.Position, &l.Arm, &l.Pair, &l.Place, &l.Point); err != nil {
+		var record sql.NullString // of one attempt; none of a launch without
+		if err := rows.Scan(&l.Position, &l.Arm, &l.Pair, &l.Place, &l.Point, &record); err != nil {
 			return nil, err
 		}
-		if l.Position != len(launches) {
-			return nil, fmt.Errorf("position %d follows %d: the order has a gap", l.Position, len(launches)-1)
+		if n := len(launches); l.Position == n {
+			launches = append(launches, l)
+		} else if l.Position != n-1 {
+			return nil, fmt.Errorf("position %d follows %d: the order has a gap", l.Position, n-1)
 		}
-		launches = append(launches, l)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return launches, s.attempts(launches)
-}
-
-// attempts reads every attempt into its launch.
-func (s store) attempts(launches []Launch) error {
-	rows, err := s.db.Query("SELECT position, record FROM attempt ORDER BY position, number")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var position int
-		var text string
-		var a Attempt
-		if err := rows.Scan(&position, &text); err != nil {
-			return err
+		if record.Valid {
+			var a Attempt
+			if err := json.Unmarshal([]byte(record.String), &a); err != nil {
+				return nil, fmt.Errorf("the record of launch %d: %w", l.Position, err)
+			}
+			launches[l.Position].Attempts = append(launches[l.Position].Attempts, a)
 		}
-		if position < 0 || position >= len(launches) {
-			return fmt.Errorf("an attempt at position %d of %d", position, len(launches))
-		}
-		if err := json.Unmarshal([]byte(text), &a); err != nil {
-			return fmt.Errorf("the record of launch %d: %w", position, err)
-		}
-		launches[position].Attempts = append(launches[position].Attempts, a)
 	}
-	return rows.Err()
+	return launches, rows.Err()
 }
 
 // save writes an attempt, new or changed.
 func (s store) save(position int, a Attempt) error {
 	text, err := json.Marshal(a)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = s.db.Exec(`INSERT INTO attempt (position, number, state, record) VALUES (?, ?, ?, ?)
+			ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, record = excluded.record`,
+			position, a.Number, a.State, string(text))
 	}
-	_, err = s.db.Exec(`INSERT INTO attempt (position, number, state, record) VALUES (?, ?, ?, ?)
-		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, record = excluded.record`,
-		position, a.Number, a.State, string(text))
 	return err
 }

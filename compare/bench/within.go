@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -41,25 +40,18 @@ func (s Spec) Routers() bool {
 
 // CheckWithin reports what launches that hold all arms cannot do.
 func (s Spec) CheckWithin() error {
-	if !s.Design.Within() {
-		if s.Control != "" {
-			return fmt.Errorf("--control needs launches that hold both arms: remove --pairs")
-		}
-		return nil
-	}
 	switch {
+	case !s.Design.Within():
+		return nil
 	case !s.Treatment.Switches || s.Builds.Named():
 		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine " +
 			"starts: use --pairs")
-	case len(s.Command.Server) == 0 && s.Control == "":
+	case len(s.Command.Server) == 0:
 		return fmt.Errorf("launches that hold both arms need a --server and its --client: give them, or use --pairs")
 	case s.Points != nil && s.perLaunch() != nil:
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
 		return fmt.Errorf("--points %s: write {%[1]s} in --client, which runs once for each value", s.Points.Name)
-	case s.Control != "" && s.Design.Launches > 1:
-		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with " +
-			"--server")
 	}
 	for _, a := range s.Arms {
 		if len(a.Flags) > 0 || len(a.Env) != 1 || a.Env[routerVariable] == "" {
@@ -81,26 +73,12 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 	return p
 }
 
-// followed are the variables of an engine that follows a folder; of one that runs already,
-// and where a launch is of one arm, none.
+// followed are the variables of an engine that follows a folder; none where a launch is of one arm.
 func (s Spec) followed(folder string) []launch.Variable {
-	if !s.Design.Within() || s.Control != "" {
+	if !s.Design.Within() {
 		return nil
 	}
 	return []launch.Variable{{Name: controlVariable, Value: filepath.Join(folder, controlFolder)}, {Name: routerVariable}}
-}
-
-// follow finds or makes the folder that the engine follows.
-func (s *segments) follow(a *Attempt) error {
-	s.control = control.Folder(s.Spec.Control)
-	if s.control == "" {
-		s.control = control.Folder(filepath.Join(s.folder, controlFolder))
-		return os.Mkdir(string(s.control), 0o777)
-	}
-	if doubt := s.control.Doubt(); doubt != "" {
-		a.Warnings = append(a.Warnings, doubt)
-	}
-	return nil
 }
 
 // follows looks at the counts of the untimed segments: an engine that says that it has

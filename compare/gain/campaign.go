@@ -97,7 +97,8 @@ func (c Campaign) sorted() Campaign {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
 	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Arm, b.Arm),
+			cmp.Compare(a.Normal, b.Normal), cmp.Compare(a.Perfect, b.Perfect))
 	})...)
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
@@ -71,11 +70,6 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 		proof.Grade, proof.Evidence = gain.Claimed, "taken on trust"
 	}
 	for _, path := range paths {
-		if folder, ok := bench.SegmentOf(path); ok {
-			return usagef("%s side: %s is one segment of a launch, and a launch counts once: see its campaign by: moebalance "+
-				"report %s",
-				arm, path, launch.Quote([]string{folder}))
-		}
 		runs, err := readLaunches(path, r.Custom)
 		if err != nil {
 			return fmt.Errorf("%s side: %w", arm, err)

@@ -29,7 +29,6 @@ type Run struct {
 type Driver struct {
 	Channel Channel
 	Ranks   int // that must acknowledge; 0: as many as the answers name
-	Last    int // sequence of an earlier driver of the same engine
 
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
@@ -44,8 +43,6 @@ type Driver struct {
 	// Block is told after each block; nil tells nobody.
 	Block func(block int)
 	First time.Duration // limit of the first run
-	// Stays says that the engine outlives the launch: it is led back to its own router.
-	Stays bool
 
 	lock    sync.Mutex
 	order   Order
@@ -99,7 +96,7 @@ func (d *Driver) write(change func(*Order)) error {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	change(&d.order)
-	if d.order.Sequence == d.Last {
+	if d.order.Sequence == 0 {
 		return nil // nothing was ordered yet
 	}
 	d.order.ExpiresNS = d.Now().Add(Term).UnixNano()
@@ -121,11 +118,13 @@ func (d *Driver) Acks() []Ack { return d.acks }
 // Drive takes the launch through its plan. However it ends, the engine is told to go back
 // to its own router.
 func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
-	d.order.Sequence, d.before = d.Last, map[int]Ack{}
+	d.before = map[int]Ack{}
 	end := d.renew(ctx)
 	defer func() {
 		end()
-		err = errors.Join(err, d.leave(ctx, p.pointsOf(0)[0], err == nil))
+		if d.order.Sequence > 0 {
+			err = errors.Join(err, d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, own.Name, own.Router }))
+		}
 	}()
 	var now Arm
 	for _, arm := range p.first() {
@@ -313,17 +312,5 @@ func (d *Driver) run(ctx context.Context, r Run) error {
 	began := d.Now()
 	err := d.Run(ctx, r)
 	d.longest = max(d.longest, d.Now().Sub(began))
-	return err
-}
-
-// leave orders the engine's own router; one that stays gets steps to change by.
-func (d *Driver) leave(ctx context.Context, point string, well bool) error {
-	if d.order.Sequence == d.Last {
-		return nil
-	}
-	err := d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, own.Name, own.Router })
-	if err == nil && d.Stays && well {
-		_ = d.run(ctx, d.next(own, -1, 0, point, false)) // all that is measured is there
-	}
 	return err
 }

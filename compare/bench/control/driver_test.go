@@ -266,26 +266,6 @@ func (f deadAfter) Write(o Order) error {
 	return f.Folder.Write(o)
 }
 
-// A folder that an earlier driver used goes on with its numbers.
-func TestSequenceGoesOn(t *testing.T) {
-	e, d := newEngine(t, 1)
-	if err := d.Drive(t.Context(), planOf(1)); err != nil {
-		t.Fatal(err)
-	}
-	folder := d.Channel.(Folder)
-	last, err := folder.Last()
-	if err != nil || last < 5 {
-		t.Fatalf("last sequence %d, %v", last, err)
-	}
-	again := &Driver{Channel: folder, Last: last, Now: d.Now, Sleep: d.Sleep, Run: d.Run, Settled: d.Settled, Stays: true}
-	if err := again.Drive(t.Context(), planOf(1)); err != nil {
-		t.Fatal(err)
-	}
-	if first := e.runs[len(e.runs)-9].Sequence; first <= last || e.router != "off" {
-		t.Errorf("went on with sequence %d after %d, and left the engine with %s", first, last, e.router)
-	}
-}
-
 // A router beside the learned and the balanced one is told from other texts.
 func TestIsRouter(t *testing.T) {
 	for text, want := range map[string]bool{"target:1.2": true, "recorded:/a/b.json": true, "perfect": false, "off": false,

@@ -35,7 +35,7 @@ type Ack struct {
 	Error    string `json:"error,omitempty"` // why the router stayed as it was
 }
 
-// Channel is the way between driver and ranks.
+// Channel is the way from the driver to the ranks and back.
 type Channel interface {
 	Write(Order) error
 	// Answers are the last ones of all ranks, and how many have seen the order of a sequence.
@@ -46,14 +46,6 @@ type Channel interface {
 type Folder string
 
 const orderName = "arm.json"
-
-// Doubt says who else may write into the folder: whoever does leads the engine. Empty for its owner and group.
-func (f Folder) Doubt() string {
-	if info, err := os.Stat(string(f)); err == nil && info.Mode()&0o002 != 0 {
-		return fmt.Sprintf("everybody may write into %s, and so change the router: chmod o-w it", string(f))
-	}
-	return ""
-}
 
 // Write replaces the order, so that nobody reads half of one.
 func (f Folder) Write(o Order) error { return save(f, orderName, o) }
@@ -120,17 +112,4 @@ func (f Folder) Answers(sequence int) (acks []Ack, seen int, err error) {
 	}
 	slices.SortFunc(acks, func(a, b Ack) int { return a.Rank - b.Rank })
 	return acks, seen, nil
-}
-
-// Last is the last sequence that an earlier driver used, 0 in a fresh folder.
-func (f Folder) Last() (int, error) {
-	o, _, err := f.Read()
-	if err != nil {
-		return 0, fmt.Errorf("%s: want the order of a driver: %w", filepath.Join(string(f), orderName), err)
-	}
-	acks, _, err := f.Answers(0)
-	for _, a := range acks {
-		o.Sequence = max(o.Sequence, a.Sequence)
-	}
-	return o.Sequence, err
 }
