@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -146,21 +147,16 @@ func (o *placeOptions) writePlacements(result *place.Result) (files []answer.Wri
 	at := result.Placements[0].Plan
 	slots := result.Slots[at]
 	for _, engine := range []struct {
-		name  string
-		file  *target.File
-		write func(io.Writer) error
-	}{
-		{answer.TensorRT, &o.TensorRT, slots.WriteTensorRT},
-		{answer.SGLang, &o.SGLang, func(w io.Writer) error { return slots.WriteSGLang(w, result.Experts) }},
-		{answer.VLLM, &o.VLLM, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts, result.MoELayers) }},
-		{answer.Ascend, &o.Ascend, func(w io.Writer) error {
-			return slots.WriteAscend(w, result.Experts, at.Ranks, result.MoELayers)
-		}},
-	} {
+		name string
+		file *target.File
+	}{{counts.TensorRT, &o.TensorRT}, {counts.SGLang, &o.SGLang}, {counts.VLLM, &o.VLLM}, {counts.Ascend, &o.Ascend}} {
 		if engine.file.Path == "" {
 			continue
 		}
-		if err := engine.file.Write(engine.write); err != nil {
+		write := func(w io.Writer) error {
+			return slots.Write(w, engine.name, result.Experts, at.Ranks, result.MoELayers)
+		}
+		if err := engine.file.Write(write); err != nil {
 			return nil, err
 		}
 		files = append(files, answer.Written{Engine: engine.name, File: engine.file.Path})

@@ -14,14 +14,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// The engines that placements are written for.
-const (
-	TensorRT = "trtllm"
-	SGLang   = "sglang"
-	VLLM     = "vllm"
-	Ascend   = "ascend"
-)
-
 // Written is a placement in a file for an engine.
 type Written struct{ Engine, File string }
 

@@ -17,8 +17,7 @@ func arrayOf(t *testing.T, content []byte, text string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.axes = axes
-	return d.record()
+	return d.record(axes)
 }
 
 // Two steps of two layers of four experts: what the numbers are is asked for, never guessed. Other containers hold the

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -14,29 +16,36 @@ import (
 // experts and ranks there are is known once all are gathered.
 type collector struct {
 	*Record
-	axes  Axes              // that are asked for
-	cells map[stepKey]*Step // −1 in a list is where nothing was recorded
-	size  int               // of all cells
-	most  int               // that there may be
+	axes    Axes              // that are asked for
+	cells   map[stepKey]*Step // −1 in a list is where nothing was recorded
+	size    int               // of all cells
+	most    int               // that there may be
+	stepped bool              // it is known what was one step
+	chosen  bool              // choices were read
+	known   int64             // experts that the model is said to have
+	sources int               // each of which records all steps, one after another; 0 where steps come once
+	source  int               // the one that is read
 }
 
-// at is the step of a key, a new one at first.
-func (c *collector) at(key stepKey) *Step {
-	into := c.cells[key]
-	if into == nil {
-		into = &Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase}
-		c.cells[key] = into
-	}
-	return into
+// label is what is said of some counts: by the object or row that holds them, or by what is around.
+type label struct {
+	step, layer  int64     // −1 where nothing says
+	phase, model Phase     // a model or a data set is no phase
+	mode         Phase     // of one of several sources
+	copies       [][]int64 // the expert of each physical copy, by layer
+	start        int64     // tokens of the request before the first one here
+	prompt       int64     // tokens of the request's prompt; 0 where not known
 }
 
-// from is the step of a key, as one more of several sources recorded it, which come one after another from 0 on.
-func (c *collector) from(source int, key stepKey) *Step {
-	into := c.at(key)
-	if into.sources++; into.sources != source+1 {
-		into.sources = -1
+// nothing labels what nothing is said of.
+func nothing() label { return label{step: -1, layer: -1} }
+
+// key is the step that a label names.
+func (l label) key() (key stepKey, err error) {
+	if l.layer >= maxLayers || l.layer < -1 || l.step < -1 {
+		return key, fmt.Errorf("want a layer below %d and a step, have %d and %d", maxLayers, l.layer, l.step)
 	}
-	return into
+	return stepKey{max(0, l.step), int(max(0, l.layer)), l.phase, l.model}, nil
 }
 
 // mostCells bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
@@ -49,150 +58,220 @@ func mostCells(text int) int {
 	return min(most, 1<<22+64*text)
 }
 
-// add adds slots to the cell of one expert or rank, which with once must not have any yet.
-func (c *collector) add(into *Step, level string, number int, slots int64, once bool) error {
-	if slots < 0 || slots > maxCount {
-		return fmt.Errorf("%s %d: want a count between 0 and %d, have %d", level, number, int64(maxCount), slots)
+// array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a step,
+// or what a token chose there. The label says the step and the layer of an array without such an axis.
+func (c *collector) array(a tensor.Array, axes Axes, l label) error {
+	a, err := axes.formed(a)
+	if err != nil {
+		return err
 	}
-	list := into.cells(level)
-	if more := number + 1 - len(*list); more > 0 {
+	steps, layers, ranks, width := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
+	a.Shape = []int64{steps, layers, ranks * width}
+	if steps < 1 || layers < 1 || width < 1 || layers > maxLayers || bounded(int(ranks*width), int(ranks)) != nil {
+		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape,
+			strings.Join(axes, ","))
+	}
+	if axes.has("ranks") && axes.has("experts") {
+		c.Ranks = int(ranks)
+	}
+	c.stepped = c.stepped || l.step >= 0 || axes.has("steps")
+	first, size, empty := max(0, l.layer), layers*ranks*width, 0
+	for step := range steps {
+		part := tensor.Array{Shape: a.Shape, Values: a.Values[step*size : (step+1)*size]}
+		switch {
+		case axes.has("steps") && !holdsAny(part.Values):
+			empty++ // SGLang's recorder is a ring buffer, which may not be full
+			continue
+		case axes.has("steps"):
+			l.step = step
+		case axes.has("tokens") && l.start+step < l.prompt:
+			l.phase = Prefill
+		case axes.has("tokens") && l.prompt > 0:
+			l.phase = Decode
+		}
+		l.layer = first
+		for row := range part.Rows() {
+			if err := c.row(row, axes, l); err != nil {
+				return err
+			}
+			l.layer++
+		}
+	}
+	if empty > 0 {
+		c.warn("empty_steps", "empty", empty, "steps", steps)
+	}
+	return nil
+}
+
+// row adds one row of an array.
+func (c *collector) row(row []int64, axes Axes, l label) error {
+	key, err := l.key()
+	if err != nil {
+		return err
+	}
+	switch {
+	case axes.areChoices():
+		err = c.choose(key, row)
+	case axes.has("copies") && int(l.layer) >= len(l.copies):
+		err = fmt.Errorf("want a map of the copies of each layer, have %d layers", len(l.copies))
+	case axes.has("copies"):
+		err = c.copied(key, row, l)
+	case axes.has("experts"):
+		if c.Experts = cmp.Or(c.Experts, len(row)); len(row) != c.Experts {
+			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+		}
+		err = c.add(c.into(key), router.LevelExpert, 0, row, c.sources == 0)
+	default:
+		err = c.add(c.into(key), router.LevelRank, 0, row, true)
+	}
+	if err != nil {
+		return fmt.Errorf("%v: %w", key, err)
+	}
+	return nil
+}
+
+func holdsAny(row []int64) bool {
+	return slices.ContainsFunc(row, func(n int64) bool { return n != 0 })
+}
+
+// at is the step of a key, a new one at first.
+func (c *collector) at(key stepKey) *Step {
+	into := c.cells[key]
+	if into == nil {
+		into = &Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase}
+		c.cells[key] = into
+	}
+	return into
+}
+
+// into is the step of a key, as the source that is read records it.
+func (c *collector) into(key stepKey) *Step {
+	into := c.at(key)
+	if into.sources++; into.sources != c.source+1 {
+		into.sources = -1
+	}
+	return into
+}
+
+// add adds slots to the cells of experts or ranks from a first one on, which with once must not have any yet.
+func (c *collector) add(into *Step, level string, first int, slots []int64, once bool) error {
+	list := &into.Load.PerExpert
+	if level == router.LevelRank {
+		list = &into.Received
+	}
+	if more := first + len(slots) - len(*list); more > 0 {
 		if c.size += more; c.size > c.most {
 			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
 		}
-		*list = append(slices.Grow(*list, more), slices.Repeat([]int64{-1}, more)...)
-	}
-	cell := &(*list)[number]
-	if once && *cell >= 0 {
-		return fmt.Errorf("%s %d is recorded twice", level, number)
-	}
-	*cell = max(*cell, 0) + slots
-	return nil
-}
-
-// cells are the slots of the experts or the ranks.
-func (s *Step) cells(level string) *[]int64 {
-	if level == router.LevelRank {
-		return &s.Received
-	}
-	return &s.Load.PerExpert
-}
-
-// list adds slots to the cells of experts or ranks from 0 on, as add does. With once it keeps them.
-func (c *collector) list(into *Step, level string, slots []int64, once bool) error {
-	if cells := into.cells(level); once && *cells == nil && c.size+len(slots) <= c.most {
-		c.size += len(slots)
-		if *cells = slots; checkCounts(slots) == nil {
+		if *list == nil && once && checkCounts(slots) == nil && first == 0 {
+			*list = slots
 			return nil
 		}
-		*cells = nil // add says what is wrong
+		*list = append(slices.Grow(*list, more), slices.Repeat([]int64{-1}, more)...)
 	}
-	for number, n := range slices.Backward(slots) { // the last makes room for all
-		if err := c.add(into, level, number, n, once); err != nil {
-			return fmt.Errorf("%v: %w", into.key(), err)
+	for i, n := range slots {
+		cell := &(*list)[first+i]
+		switch {
+		case n < 0 || n > maxCount:
+			return fmt.Errorf("%s %d: want a count between 0 and %d, have %d", level, first+i, int64(maxCount), n)
+		case once && *cell >= 0:
+			return fmt.Errorf("%s %d is recorded twice", level, first+i)
 		}
-	}
-	return nil
-}
-
-// rows adds the slots per expert of layers of one step, from the layer of the key on, equally many in all that are
-// added.
-func (c *collector) rows(key stepKey, rows [][]int64) error {
-	for _, row := range rows {
-		if c.Experts == 0 {
-			c.Experts = len(row)
-		}
-		if len(row) == 0 {
-			return fmt.Errorf("%v: want counts of experts, have no experts", key)
-		}
-		if len(row) != c.Experts {
-			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
-		}
-		if err := c.list(c.at(key), router.LevelExpert, row, true); err != nil {
-			return err
-		}
-		key.layer++
+		*cell = max(*cell, 0) + n
 	}
 	return nil
 }
 
-// copies adds the slots of one layer per physical copy of an expert, as one of several sources
-// recorded them; logical maps each copy to its expert. Where the number of ranks is known, the
-// copies stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks,
-// copies [5 1 2 4] of experts [0 1 1 0] → experts [9 3], ranks [6 6].
-func (c *collector) copies(key stepKey, source int, slots, logical []int64) error {
+// copied adds the slots of one layer per physical copy of an expert. Where the number of ranks is known, the copies
+// stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks, copies [5 1 2 4] of experts
+// [0 1 1 0] → experts [9 3], ranks [6 6]. A step in which sources worked in unlike modes is mixed.
+func (c *collector) copied(key stepKey, slots []int64, l label) error {
+	logical := l.copies[key.layer]
 	experts, err := expertsOf(logical)
 	ranks := max(1, c.Ranks)
 	switch {
 	case err != nil:
 		return err
 	case len(slots) != len(experts):
-		return fmt.Errorf("%v: want as many copies as in their map, have %d and %d", key, len(slots), len(experts))
+		return fmt.Errorf("want as many copies as in their map, have %d and %d", len(slots), len(experts))
 	case len(slots)%ranks != 0:
-		return fmt.Errorf("%v: %d copies do not divide over %d ranks", key, len(slots), ranks)
-	case source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], experts):
-		return fmt.Errorf("%v: the map of copies differs from the map of other ranks", key)
+		return fmt.Errorf("%d copies do not divide over %d ranks", len(slots), ranks)
+	case c.source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], logical):
+		return errors.New("the map of copies differs from the map of other ranks")
 	}
-	into := c.from(source, key)
-	for i, n := range slots {
-		err := c.add(into, router.LevelExpert, int(experts[i]), n, false)
+	into := c.into(key)
+	if into.Phase = cmp.Or(into.Phase, l.mode); l.mode != "" && l.mode != into.Phase {
+		into.Phase = Mixed
+	}
+	for i := range slots {
+		err := c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false)
 		if c.Ranks > 0 && err == nil {
-			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), n, false)
+			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	c.keepMap(key.layer, logical)
+	c.placed[key.layer] = logical
 	return nil
 }
 
-// complete leaves out the steps that not every source recorded: the load is the sum over them, and
-// a part of it has another balance.
-func (c *collector) complete(sources int) error {
-	all := len(c.cells)
-	maps.DeleteFunc(c.cells, func(_ stepKey, in *Step) bool { return in.sources != sources })
-	switch dropped := all - len(c.cells); {
-	case dropped > 0 && sources == 1:
-		return errors.New("a step is recorded twice")
-	case dropped == all && all > 0:
-		return fmt.Errorf("holds no counts: no step was recorded by each of %d ranks", sources)
-	case dropped > 0:
-		c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", sources)
-	}
-	return nil
-}
+// maxTopK is far above any model's.
+const maxTopK = 64
 
-// Incomplete is the code of the warning that passes are left out that not every rank recorded.
-const Incomplete = "incomplete_passes"
+// oneSlot is what a choice adds.
+var oneSlot = []int64{1}
 
-// keepMap keeps where the experts of a layer are; see Running.
-func (c *collector) keepMap(layer int, row []int64) {
-	if c.placed == nil {
-		c.placed = map[int][]int32{}
+// choose adds what one token chose at one layer.
+func (c *collector) choose(key stepKey, ids []int64) error {
+	if c.TopK = cmp.Or(c.TopK, len(ids)); len(ids) != c.TopK || len(ids) > maxTopK {
+		return fmt.Errorf("want %d experts a token, %d at most, have %d", c.TopK, maxTopK, len(ids))
 	}
-	experts := make([]int32, len(row))
-	for i, e := range row {
-		experts[i] = int32(min(max(e, -1), maxExperts))
+	into := c.at(key)
+	if c.chosen = true; into.Load.PerExpert == nil {
+		into.Load.PerExpert = []int64{} // a dense layer has counts too, of 0
 	}
-	c.placed[layer] = experts
-}
-
-// expertsOf are numbers as expert ids; an id that no model has is an error.
-func expertsOf(ids []int64) ([]int32, error) {
-	out := make([]int32, len(ids))
-	for i, e := range ids {
-		if e < 0 || e >= maxExperts {
-			return nil, fmt.Errorf("the map names expert %d", e)
+	if isPadding(ids) {
+		into.padding++
+		return nil
+	}
+	for _, id := range ids {
+		if id < 0 || id >= maxExperts {
+			return fmt.Errorf("want an expert from 0 to %d, have %d", maxExperts-1, id)
 		}
-		out[i] = int32(e)
+		if err := c.add(into, router.LevelExpert, int(id), oneSlot, false); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	return nil
+}
+
+// isPadding reports a row that engines leave at 0 or −1, for a dense layer or a padded token.
+func isPadding(ids []int64) bool {
+	for _, id := range ids {
+		if id != ids[0] || id > 0 {
+			return false
+		}
+	}
+	return len(ids) > 1 || ids[0] < 0
 }
 
 // finish makes steps from what was gathered, equally many experts and ranks in each, and checks them.
 func (c *collector) finish() error {
-	for _, s := range c.cells {
+	if c.sources > 0 {
+		if err := c.complete(); err != nil {
+			return err
+		}
+	}
+	models := map[Phase]bool{} // one tells nothing apart
+	for key, s := range c.cells {
 		c.Experts, c.Ranks = max(c.Experts, len(s.Load.PerExpert)), max(c.Ranks, len(s.Received))
+		models[key.model] = true
+	}
+	if c.chosen {
+		if err := c.named(); err != nil {
+			return err
+		}
 	}
 	if err := bounded(c.Experts, c.Ranks); err != nil {
 		return err
@@ -200,15 +279,60 @@ func (c *collector) finish() error {
 	if len(c.cells)*(c.Experts+c.Ranks) > c.most {
 		return fmt.Errorf("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
-	for _, s := range c.cells {
+	for key, s := range c.cells {
 		s.Load.PerExpert, s.Received = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks)
 		if err := cmp.Or(checkCounts(s.Load.PerExpert), checkCounts(s.Received)); err != nil {
-			return fmt.Errorf("%v: %w", s.key(), err)
+			return fmt.Errorf("%v: %w", key, err)
+		}
+		if len(models) > 1 {
+			s.Phase = Phase(strings.Trim(string(s.Phase+", "+key.model), ", "))
 		}
 		c.steps = append(c.steps, *s)
 	}
-	slices.SortFunc(c.steps, func(a, b Step) int { return a.key().compare(b.key()) })
+	c.Window = !c.stepped
+	slices.SortFunc(c.steps, Step.compare)
 	return c.Record.finish()
+}
+
+// complete leaves out the steps that not every source recorded: the load is the sum over them, and
+// a part of it has another balance.
+func (c *collector) complete() error {
+	all := len(c.cells)
+	maps.DeleteFunc(c.cells, func(_ stepKey, s *Step) bool { return s.sources != c.sources })
+	switch dropped := all - len(c.cells); {
+	case dropped > 0 && c.sources == 1:
+		return errors.New("a step is recorded twice")
+	case dropped == all && all > 0:
+		return fmt.Errorf("holds no counts: no step was recorded by each of %d ranks", c.sources)
+	case dropped > 0:
+		c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
+	}
+	return nil
+}
+
+// Incomplete is the code of the warning that passes are left out that not every rank recorded.
+const Incomplete = "incomplete_passes"
+
+// named checks what tokens chose: that it is experts, and how many there may be.
+func (c *collector) named() error {
+	padded, any := 0, 0
+	for _, s := range c.cells {
+		any += s.padding
+		if len(s.Load.PerExpert) > 0 { // else a dense layer
+			padded += s.padding
+		}
+	}
+	switch c.atLeast = c.known == 0; {
+	case any > 0 && c.Experts == 0:
+		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
+	case c.known > 0 && int64(c.Experts) > c.known:
+		return fmt.Errorf("want experts below num_experts, %d, have %d", c.known, c.Experts-1)
+	}
+	c.Experts = max(c.Experts, int(min(c.known, maxExperts+1)))
+	if padded > 0 {
+		c.warn("padded_tokens", "choices", padded)
+	}
+	return nil
 }
 
 // filled has n cells, 0 where nothing was recorded; nil for nil.

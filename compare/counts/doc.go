@@ -6,13 +6,11 @@
 // physical copies, one step or a window of them. What a file does not say
 // stays unknown; what cannot be read is refused by name.
 //
-// The way of a number: openDocument opens the container (JSON, numpy.save, torch.save, a text, a
-// folder); the first row of formats that matches it, by content and never by name alone, reads
-// it as objects, an array, rows or lines. Objects of JSON and of pickles, of all engines, are walked in one way: what
-// one says of its step, layer and kind holds for all below it, and payloads are the keys of what is counted. All
-// readers gather cells of (step, layer, kind) in one collector, which makes the steps of a Record. Phases and Between
-// are other records of the same kind.
-// ReadPlacement reads files that say which rank holds which expert.
+// Whatever the file, a number goes one way. A document is its container: JSON, numpy.save, torch.save, a text, or a
+// folder. The first format that matches its content reads it; objects of JSON and of pickles are searched for
+// payloads, the keys under which counts stand. Each reader makes arrays with named axes (Axes) and a label
+// (step, layer, phase, model), and one collector makes the steps of a Record of them, with one set of checks.
+// ReadPlacement reads files that say which rank holds which expert, and Slots.Write writes them.
 //
 // A record holds experts × 8 bytes per step and layer, of all ranks together, at most 2 GiB.
 //

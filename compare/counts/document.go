@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -24,44 +23,12 @@ import (
 // document is one file or folder: the names in a folder, or what the container of a file holds.
 type document struct {
 	path   string
-	files  []string // of a folder, by name
-	text   []byte   // of a file
-	first  []value  // the first two values of a file of JSON, torch.save or numpy.save
-	keys   object   // of the first value, where it is an object
-	axes   Axes     // that are asked for
-	broken error    // where the text begins like JSON and is none
-}
-
-// object is a JSON object or a dictionary, its keys in the order of the text.
-type object []field
-
-type field struct {
-	key string
-	value
-}
-
-// get is the last value of a key, none where there is none.
-func (o object) get(key string) (v value) {
-	for _, f := range o {
-		if f.key == key {
-			v = f.value
-		}
-	}
-	return v
-}
-
-// has reports an object with all of the keys.
-func (o object) has(keys ...string) bool {
-	return !slices.ContainsFunc(keys, func(key string) bool {
-		return !slices.ContainsFunc(o, func(f field) bool { return f.key == key })
-	})
-}
-
-// value is a part of a document: JSON text, or what a pickle or an array file holds.
-type value struct {
-	json  json.RawMessage
-	item  any           // tensor.Dict, a list, tensor.Array, …
-	torch *tensor.Torch // that holds the item's tensors
+	files  []string         // of a folder, by name
+	text   []byte           // of a file
+	first  value            // of JSON, torch.save or numpy.save
+	keys   map[string]value // of the first value, at most maxKeys
+	more   bool             // values follow the first
+	broken error            // where the text begins like JSON and is none
 }
 
 func openDocument(path string) (*document, error) {
@@ -85,60 +52,60 @@ func openDocument(path string) (*document, error) {
 }
 
 // newDocument opens the container of a file's content.
-func newDocument(path string, text []byte) (*document, error) {
-	d := &document{path: path, text: text}
+func newDocument(path string, text []byte) (d *document, err error) {
+	d = &document{path: path, text: text}
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(trimmed) == 0:
-		return nil, errors.New("the file is empty")
+		err = errors.New("the file is empty")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
-		if err != nil {
-			return nil, err
-		}
-		torch, err := tensor.OpenTorch(archive.File)
-		if err != nil {
-			return nil, err
-		}
-		d.first = []value{{item: torch.Root, torch: torch}}
+		d.first.item, err = tensor.OpenTorch(text)
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
-		array, err := tensor.ParseNumPy(text)
-		if err != nil {
-			return nil, err
-		}
-		d.first = []value{{item: array}}
+		d.first.item, err = tensor.ParseNumPy(text)
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		return nil, errors.New(
-			"this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
+		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
 	case trimmed[0] == '{' || trimmed[0] == '[':
 		d.text = trimmed
 		for v, err := range d.values() {
-			if err != nil { // a log may begin with "[2026-11-22 …"
-				d.first, d.broken = nil, err
-				break
+			if d.more = d.first.json != nil; err != nil { // a log may begin with "[2026-11-22 …" or "[0] "
+				d.first, d.broken = value{}, err
+			} else if !d.more {
+				d.first = v
+				continue
 			}
-			if d.first = append(d.first, v); len(d.first) == 2 {
+			break
+		}
+	}
+	if d.keys = map[string]value{}; !d.first.isList() {
+		for key, part := range d.first.parts() {
+			if d.keys[key] = part; len(d.keys) == maxKeys {
 				break
 			}
 		}
 	}
-	if len(d.first) > 0 {
-		d.keys = d.first[0].keys()
-	}
-	return d, d.keys.checked()
+	return d, err
+}
+
+// maxKeys bounds what of an object is kept, a field of which takes ten times its text.
+const maxKeys = 1 << 20
+
+// has reports a document that begins with an object of all these keys.
+func (d *document) has(keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := d.keys[key]; return !ok })
 }
 
 // values are the values of the document, of JSON without a copy of them. A list of objects is its
 // items, as the lines of JSONL are: [{…}, {…}] → two values.
 func (d *document) values() iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
-		if len(d.first) > 0 && d.first[0].json == nil {
-			yield(d.first[0], nil)
+		if d.first.item != nil {
+			yield(d.first, nil)
 			return
 		}
-		dec := decoder(d.text)
+		dec := jsontext.NewDecoder(bytes.NewBuffer(d.text), jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true))
 		for n := 1; ; n++ {
-			v, err := nextItem(dec, d.text)
+			text, err := dec.ReadValue()
 			switch {
 			case err == io.EOF:
 				return
@@ -147,142 +114,143 @@ func (d *document) values() iter.Seq2[value, error] {
 			case err != nil:
 				err = fmt.Errorf("value %d is not JSON: %s", n, strings.TrimPrefix(err.Error(), "jsontext: "))
 			}
-			if !yield(value{json: v}, err) || err != nil {
-				return
+			end := int(dec.InputOffset())
+			v := value{json: d.text[end-len(text) : end : end]}
+			if err != nil || !v.holds("[") || !v.holdsParts("{") {
+				if !yield(v, err) || err != nil {
+					return
+				}
+				continue
 			}
-		}
-	}
-}
-
-// nextItem is the next value of a text, within lists of objects the next object.
-func nextItem(dec *jsontext.Decoder, text []byte) (json.RawMessage, error) {
-	for {
-		rest := bytes.TrimLeft(text[dec.InputOffset():], ", \t\r\n")
-		opens := bytes.HasPrefix(rest, []byte("[")) && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte("{"))
-		if kind := dec.PeekKind(); !(kind == '[' && opens && dec.StackDepth() == 0) && !(kind == ']' && dec.StackDepth() == 1) {
-			return nextValue(dec, text)
-		}
-		if _, err := dec.ReadToken(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// nextValue is the part of a text that the next value of its decoder takes.
-func nextValue(dec *jsontext.Decoder, text []byte) (json.RawMessage, error) {
-	v, err := dec.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	end := dec.InputOffset()
-	return json.RawMessage(text[end-int64(len(v)) : end : end]), nil
-}
-
-func decoder(text []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
-}
-
-// only is the value of a document that holds one.
-func (d *document) only() (value, error) {
-	if len(d.first) != 1 {
-		return value{}, errors.New("want one list or object, have several values")
-	}
-	return d.first[0], nil
-}
-
-// maxKeys bounds an object, a field of which takes ten times its text.
-const maxKeys = 1 << 20
-
-// checked refuses an object with too many keys, of which not all were read.
-func (o object) checked() error {
-	if len(o) > maxKeys {
-		return fmt.Errorf("want objects of at most %d keys, have more", maxKeys)
-	}
-	return nil
-}
-
-// keys are what an object holds, or more than maxKeys of it; nil for anything else.
-func (v value) keys() (keys object) {
-	if dict, ok := v.item.(tensor.Dict); ok {
-		for _, key := range slices.Sorted(maps.Keys(dict)) {
-			keys = append(keys, field{key, value{item: dict[key], torch: v.torch}})
-		}
-		return keys
-	}
-	if len(v.json) == 0 || v.json[0] != '{' {
-		return nil
-	}
-	dec := decoder(v.json)
-	_, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() == '"' && len(keys) <= maxKeys { // the text was found to be JSON before
-		var name jsontext.Token
-		if name, err = dec.ReadToken(); err == nil {
-			f := field{key: name.String()}
-			f.json, err = nextValue(dec, v.json)
-			keys = append(keys, f)
-		}
-	}
-	return keys
-}
-
-// items are the parts of a list of lists or objects; none of any other list.
-func (v value) items() iter.Seq[value] {
-	return func(yield func(value) bool) {
-		if list, ok := v.item.(*[]any); ok {
-			for _, item := range *list {
-				if !yield(value{item: item, torch: v.torch}) {
+			for _, item := range v.parts() {
+				if !yield(item, nil) {
 					return
 				}
 			}
 		}
-		if len(v.json) == 0 || v.json[0] != '[' || !bytes.ContainsAny(bytes.TrimLeft(v.json[1:], " \t\r\n")[:1], "[{") {
-			return
-		}
-		dec := decoder(v.json)
-		_, err := dec.ReadToken()
-		for err == nil && dec.PeekKind() != ']' {
-			var part value
-			if part.json, err = nextValue(dec, v.json); err == nil && !yield(part) {
-				return
-			}
-		}
 	}
 }
 
-func (v value) isNull() bool { return v.item == nil && (len(v.json) == 0 || v.json[0] == 'n') }
+// isText reports a text that is no JSON; a text has no byte of zero.
+func (d *document) isText() bool {
+	return d.text != nil && d.first.none() && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
+}
+
+// named are the folder's files whose name matches.
+func (d *document) named(name *regexp.Regexp) []string {
+	return slices.DeleteFunc(slices.Clone(d.files), func(path string) bool {
+		return !name.MatchString(filepath.Base(path))
+	})
+}
+
+// value is a part of a document: valid JSON text, or an item of a pickle or an array.
+type value struct {
+	json json.RawMessage
+	item any // tensor.Dict, *[]any, tensor.Array, tensor.Stored, int64, …
+}
+
+// none reports no value, or null.
+func (v value) none() bool { return v.item == nil && (len(v.json) == 0 || v.json[0] == 'n') }
+
+// holds reports JSON that begins with one of the bytes.
+func (v value) holds(first string) bool {
+	return len(v.json) > 0 && strings.IndexByte(first, v.json[0]) >= 0
+}
+
+// holdsParts reports a list whose first item begins with one of the bytes.
+func (v value) holdsParts(first string) bool {
+	return len(v.json) > 0 && value{json: bytes.TrimLeft(v.json[1:], " \t\r\n")}.holds(first)
+}
 
 // isNested reports a list or an object.
 func (v value) isNested() bool {
 	_, list := v.item.(*[]any)
 	_, dict := v.item.(tensor.Dict)
-	return list || dict || len(v.json) > 0 && (v.json[0] == '{' || v.json[0] == '[')
+	return list || dict || v.holds("{[")
 }
 
 // isList reports a list of JSON, a tensor or an array.
 func (v value) isList() bool {
 	_, object := v.item.(tensor.Dict)
-	return v.item != nil && !object || len(v.json) > 0 && v.json[0] == '['
+	return v.item != nil && !object || v.holds("[")
+}
+
+// parts are the fields of an object, or the items of a list with keys "", but for lists of numbers.
+func (v value) parts() iter.Seq2[string, value] {
+	return func(yield func(string, value) bool) {
+		switch item := v.item.(type) {
+		case tensor.Dict:
+			for _, key := range slices.Sorted(maps.Keys(item)) {
+				if !yield(key, value{item: item[key]}) {
+					return
+				}
+			}
+		case *[]any:
+			for _, part := range *item {
+				if !yield("", value{item: part}) {
+					return
+				}
+			}
+		}
+		object := v.holds("{")
+		if !object && !(v.holds("[") && v.holdsParts("[{")) {
+			return
+		}
+		for rest := next(v.json[1:]); rest[0] != '}' && rest[0] != ']'; rest = next(rest) {
+			key, end := "", 0
+			if object {
+				end = past(rest)
+				key, rest = value{json: rest[:end]}.word(), next(rest[end:])
+			}
+			if end = past(rest); !yield(key, value{json: rest[:end:end]}) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
+// next is a text from its next value on, or from the end of the list or object that it is in.
+func next(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n,:") }
+
+// past is where the first value of valid JSON ends: `{"a": 1}, 2` → 8.
+func past(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case b == '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case b == '{' || b == '[':
+			depth++
+		case b == '}' || b == ']':
+			if depth--; depth <= 0 {
+				return i + 1 + depth
+			}
+		case depth == 0 && (b == ',' || b == ':' || b <= ' '):
+			return i
+		}
+	}
+	return len(text)
 }
 
 // array reads numbers in lists, or a tensor of integers.
 func (v value) array() (tensor.Array, error) {
-	if a, ok := v.item.(tensor.Array); ok {
-		return a, nil
+	switch item := v.item.(type) {
+	case nil:
+		return numbers(v.json)
+	case tensor.Array:
+		return item, nil
+	case tensor.Stored:
+		return item()
 	}
-	if v.torch != nil {
-		return v.torch.Array(v.item)
-	}
-	return numbers(v.json)
-}
-
-// matrix reads numbers of [layers, copies].
-func (v value) matrix() (tensor.Array, error) {
-	a, err := v.array()
-	if err == nil && (len(a.Shape) != 2 || a.Shape[0] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
-		err = fmt.Errorf("want [layers, copies], have %v", a.Shape)
-	}
-	return a, err
+	return tensor.Array{}, errors.New("want a tensor")
 }
 
 // whole is an integer; not ok for anything else.
@@ -296,32 +264,9 @@ func (v value) whole() (n int64, ok bool) {
 
 // word is a text of JSON, empty for anything else.
 func (v value) word() (text string) {
-	if json.Unmarshal(v.json, &text) != nil {
-		return ""
+	if n := len(v.json); v.holds(`"`) && bytes.IndexByte(v.json, '\\') < 0 {
+		return string(v.json[1 : n-1])
 	}
+	_ = json.Unmarshal(v.json, &text) // which leaves it empty
 	return text
-}
-
-func (d *document) has(keys ...string) bool { return d.keys.has(keys...) }
-
-// mentions reports a file of JSON with a key in its first two values.
-func (d *document) mentions(key *regexp.Regexp) bool {
-	return slices.ContainsFunc(d.first, func(v value) bool { return key.Match(v.json) })
-}
-
-// isText reports a text that is no JSON; a text has no byte of zero.
-func (d *document) isText() bool {
-	return d.text != nil && d.first == nil && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
-}
-
-func (d *document) isArray() bool { return len(d.first) > 0 && d.first[0].isList() }
-
-// named are the folder's files whose name matches.
-func (d *document) named(name *regexp.Regexp) (paths []string) {
-	for _, path := range d.files {
-		if name.MatchString(filepath.Base(path)) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }

@@ -6,90 +6,78 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Format is one way in which an engine or a tool records expert load: what recognizes it in a
-// document, and what gathers its counts.
+// Format is one way in which an engine or a tool records expert load.
 type Format struct {
 	ID     string // a short name for help: "npy"
 	Name   string // as results carry it
 	Origin string // the flag, variable or endpoint that makes the engine record it
 
-	match func(*document) bool
+	match func(*document) bool // nil for objects, whose payload names the format
 	read  func(*document, *collector) error
-	array bool // whose dimensions Axes can name
 }
 
-// The keys that tell formats of objects apart; the first object may be about the model.
-var (
-	copiesKey      = regexp.MustCompile(`"record_type"\s*:\s*"eplb_load_stats"`)
-	routedKey      = regexp.MustCompile(`"(?:routed_experts|topk_ids|expert_ids|selected_experts)"\s*:`)
-	layerCountsKey = regexp.MustCompile(`"(?:expert_counts|tokens_per_expert)"\s*:`)
-)
-
-// formats are told apart by content; the first that matches reads the document.
+// formats are told apart by content; the first that matches reads the document. A document of JSON or of
+// torch.save that none matches is read as objects.
 var formats = []Format{
 	{
 		"trtllm-statistics", "TensorRT-LLM expert statistics",
 		"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …",
-		func(d *document) bool { return len(d.named(tensorrtInfoFile)) > 0 }, readTensorRT, false,
+		func(d *document) bool { return len(d.named(tensorrtInfo)) > 0 }, readTensorRT,
 	}, {
-		"sglang-passes", "SGLang expert distribution (per pass)",
+		"sglang-passes", passFormat,
 		"--expert-distribution-recorder-mode per_pass (or per_token); POST /start_expert_distribution_record, /stop_…, " +
 			"/dump_…",
-		func(d *document) bool { return len(d.named(torchRecord)) > 0 }, readTorchFolder, false,
+		func(d *document) bool { return len(d.named(torchRecord)) > 0 }, readTorch,
 	}, {
-		"sglang-stat", torchStatFormat,
-		"--expert-distribution-recorder-mode stat; POST /start_expert_distribution_record, /stop_…, /dump_…",
-		func(d *document) bool { return d.has("logical_count") && d.first[0].torch != nil }, readObjects, true,
+		"sglang-stat", statFormat,
+		"--expert-distribution-recorder-mode stat; POST /start_expert_distribution_record, /stop_…, /dump_…", nil, nil,
 	}, {
-		"sglang-counts", "SGLang logical counts",
-		"a recording of SGLang as JSON, which --init-expert-location takes",
-		func(d *document) bool { return d.has("logical_count") }, readObjects, true,
+		"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes", nil, nil,
 	}, {
-		"vllm-load-stats", "vLLM EPLB load statistics", "vLLM's offline EPLB (pull request 41141), as JSONL",
-		func(d *document) bool { return d.mentions(copiesKey) }, readObjects, false,
+		"vllm-load-stats", "vLLM EPLB load statistics", "vLLM's offline EPLB (pull request 41141), as JSONL", nil, nil,
 	}, {
 		"routed-experts", routedFormat,
-		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON",
-		func(d *document) bool { return d.mentions(routedKey) }, readObjects, true,
+		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON", nil,
+		nil,
 	}, {
-		"calibration", "TensorRT-LLM calibration data", "calibration_data.json of TensorRT-LLM's layer-wise benchmarks",
-		func(d *document) bool { return d.has("all_ranks_records") }, readObjects, false,
+		"calibration", "TensorRT-LLM calibration data", "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil,
+		nil,
 	}, {
-		"layer-counts", "counts by layer",
-		`JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`,
-		func(d *document) bool { return d.mentions(layerCountsKey) }, readObjects, false,
+		"layer-counts", layerFormat,
+		`JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`, nil, nil,
 	}, {
 		"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
-		func(d *document) bool { return d.isArray() && d.first[0].json != nil }, readArray, true,
+		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray,
 	}, {
 		"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",
-		func(d *document) bool { return d.isArray() && d.first[0].torch == nil }, readArray, true,
+		func(d *document) bool { _, ok := d.first.item.(tensor.Array); return ok }, readArray,
 	}, {
-		"tensor", "PyTorch tensor of loads", "torch.save", (*document).isArray, readArray, true,
+		"tensor", "PyTorch tensor of loads", "torch.save", func(d *document) bool { return d.first.isList() }, readArray,
 	}, {
-		"metrics", metricsFormat,
+		"metrics", "Prometheus text",
 		"curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics " +
 			"--expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with " +
 			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
-		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics, false,
+		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics,
 	}, {
 		"log", "engine log lines",
 		`SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: --enable-expert-distribution-metrics); vLLM: ` +
 			`--eplb-config '{"log_balancedness": true}'`,
-		isLog, readLog, false,
+		isLog, readLog,
 	}, {
 		"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang",
-		func(d *document) bool { return d.isText() && csvLayout(d.text) != nil }, readCSV, false,
+		func(d *document) bool { l, _ := openTable(d); return l != nil }, readCSV,
 	},
 }
 
@@ -108,36 +96,88 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	d.axes = axes
 	large := len(d.text) > 1<<24
-	r, err := d.record()
+	r, err := d.record(axes)
 	if large {
 		runtime.GC() // the text is of no use any more, and the collector would wait for as much again
 	}
-	return r, err
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return r, nil
 }
 
 // record reads the document in the first format that matches.
-func (d *document) record() (*Record, error) {
-	at := slices.IndexFunc(formats, func(f Format) bool { return f.match(d) })
-	if at < 0 {
-		return nil, unreadable(d.path, d.unknown())
-	}
-	f := formats[at]
-	if d.axes != nil && !f.array {
-		return nil, unreadable(d.path, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its "+
-			"numbers are: leave it out", f.Name))
-	}
-	c := &collector{Record: &Record{Source: d.path, Format: f.Name, Time: torchTime(d.path)}, axes: d.axes,
-		cells: map[stepKey]*Step{}, most: mostCells(len(d.text))}
-	err := f.read(d, c)
-	if err == nil {
-		err = c.finish()
+func (d *document) record(axes Axes) (*Record, error) {
+	c := &collector{Record: &Record{Source: d.path, placed: map[int][]int64{}}, axes: axes, cells: map[stepKey]*Step{},
+		most: mostCells(len(d.text))}
+	at := slices.IndexFunc(formats, func(f Format) bool { return f.match != nil && f.match(d) })
+	var err error
+	switch {
+	case at >= 0 && axes != nil && d.first.none():
+		err = fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out",
+			formats[at].Name)
+	case at >= 0:
+		c.Format = formats[at].Name
+		err = formats[at].read(d, c)
+	default:
+		if err = d.refused(); err == nil && !d.first.none() {
+			err = readObjects(d, c)
+		}
+		if err == nil && c.Format == "" {
+			err = d.unknown()
+		}
 	}
 	if err != nil {
-		return nil, unreadable(d.path, err)
+		return nil, err
 	}
-	return c.Record, nil
+	return c.Record, c.finish()
+}
+
+// readArray reads a list of lists, a tensor or an array that is alone in its file. Two dimensions
+// are layers and experts unless they are named.
+func readArray(d *document, c *collector) error {
+	a, err := d.first.array()
+	axes := Axes{"layers", "experts"}
+	if c.axes != nil {
+		axes = c.axes
+	}
+	switch {
+	case d.more:
+		return errors.New("want one list or object, have several values")
+	case err != nil:
+		return err
+	case c.axes == nil && isMap(a):
+		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
+	case c.axes == nil && len(a.Shape) != 2:
+		return fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
+			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
+			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
+	case axes.areChoices():
+		c.Format = routedFormat
+	}
+	return c.array(a, axes, nothing())
+}
+
+// isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which
+// is none, or every layer holds each number from 0 to the largest of all.
+func isMap(a tensor.Array) bool {
+	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
+		return len(a.Values) > 0 && slices.Min(a.Values) == -1
+	}
+	largest, width := slices.Max(a.Values), int(a.Shape[len(a.Shape)-1])
+	if len(a.Shape) == 3 { // layers × ranks × experts
+		width *= int(a.Shape[1])
+	}
+	if largest < 1 || largest >= int64(width) {
+		return false
+	}
+	for row := range slices.Chunk(a.Values, width) {
+		if int64(len(slices.Compact(slices.Sorted(slices.Values(row))))) != largest+1 {
+			return false
+		}
+	}
+	return true
 }
 
 // unreadable names the file where the error does not.
@@ -151,19 +191,6 @@ func unreadable(path string, err error) error {
 	return &input.Error{File: path, Err: err}
 }
 
-// Files lists the files of a folder that Read may read there.
-func Files(dir string) (paths []string) {
-	entries, _ := os.ReadDir(dir) // a folder that cannot be read has none
-	for _, e := range entries {
-		for _, name := range []*regexp.Regexp{tensorrtInfoFile, tensorrtCounts, torchRecord} {
-			if name.MatchString(e.Name()) {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-	return paths
-}
-
 // ErrUnknown is wrapped by the error about what is in no known format.
 var ErrUnknown = errors.New("unknown format")
 
@@ -172,9 +199,6 @@ var errPlacement = errors.New(
 	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement " +
 		"beside it, with --placement)")
 
-// hookProof is what 'moebalance hook' writes beside the counts, or without any.
-var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
-
 // logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
 var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 
@@ -182,62 +206,53 @@ var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
 	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
 
-// others are documents that hold no counts that can be judged, and what to do with them.
-var others = []struct {
-	match func(*document) bool
-	says  string
-}{
-	{func(d *document) bool { return d.text == nil },
-		"no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
+// refused says of a document that holds no counts that can be judged what to do with it; nil of any other.
+func (d *document) refused() error {
+	switch {
+	case len(d.named(hookProof)) > 0:
+		return d.unrecorded()
+	case d.text == nil:
+		return errors.New("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
 			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance " +
-			"trace' reads traces"},
-	{func(d *document) bool { return d.has("records") },
-		"this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them"},
-	{func(d *document) bool { return len(d.first) > 0 && d.first[0].torch != nil },
-		"want a dump of SGLang's expert distribution recorder, which has logical_count or records, have another file of " +
-			"torch.save"},
-	{func(d *document) bool { return d.placed() != nil }, errPlacement.Error()},
-	{func(d *document) bool {
-		return d.has("traceEvents") || bytes.HasPrefix(d.text, []byte("SQLite format 3\x00"))
-	},
-		"this is a trace, not counts: 'moebalance trace' reads it"},
-	{func(d *document) bool { return d.has("schema_version", "kind") },
-		"this is a result of moebalance, not counts: 'moebalance report' reads it"},
-	{func(d *document) bool { return bytes.HasPrefix(d.text, []byte("\x1f\x8b")) },
-		"this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: decompress counts " +
-			"first"},
-	{func(d *document) bool { return benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]) },
-		"this is the report of a benchmark, not counts: 'moebalance compare' reads it"},
-	{func(d *document) bool { return d.isText() && logPrefix.Match(d.text) },
-		"no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines"},
+			"trace' reads traces")
+	case d.has("records"):
+		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
+			"holds all of them")
+	case d.has("traceEvents"), bytes.HasPrefix(d.text, []byte("SQLite format 3\x00")):
+		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
+	case d.has("schema_version", "kind"):
+		return errors.New("this is a result of moebalance, not counts: 'moebalance report' reads it")
+	case bytes.HasPrefix(d.text, []byte("\x1f\x8b")):
+		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: " +
+			"decompress counts first")
+	}
+	return nil
 }
 
-// unknown is what to say of a document of no format.
+// unknown is what to say of a document without any counts.
 func (d *document) unknown() error {
-	if len(d.named(hookProof)) > 0 {
-		return d.unrecorded()
-	}
-	for _, o := range others {
-		if o.match(d) {
-			return errors.New(o.says)
-		}
-	}
-	var names []string
-	for _, f := range d.keys {
-		names = append(names, f.key)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(d.keys))
 	switch {
+	case d.placed() != nil:
+		return errPlacement
+	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
+		return errors.New("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
+	case d.first.none() && d.isText() && logPrefix.Match(d.text):
+		return errors.New("no line of this log tells expert load: 'moebalance counts --help' names the options that print " +
+			"such lines")
 	case d.broken != nil:
 		return d.broken
-	case d.first != nil && len(names) == 0:
-		return fmt.Errorf("%w of JSON: it is empty and holds no counts", ErrUnknown)
-	case d.first != nil:
-		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
+	case len(names) == 0 && !d.first.none():
+		return fmt.Errorf("%w: it is empty and holds no counts", ErrUnknown)
+	case len(names) > 0:
+		return fmt.Errorf("%w: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
 	return fmt.Errorf("%w: want expert counts, have a file that begins with %q; 'moebalance counts --help' lists the formats",
 		ErrUnknown, d.text[:min(len(d.text), 12)])
 }
+
+// hookProof is what 'moebalance hook' writes beside the counts, or without any.
+var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
 
 // unrecorded says why a folder of the hook holds no counts: a monolithic kernel chooses the experts
 // itself, so that nothing outside it sees them.

@@ -40,12 +40,11 @@ func checkCounts(counts []int64) error {
 
 // Record is what one file or folder says about expert load.
 type Record struct {
-	Source  string  // the path it was read from
-	Format  string  // "TensorRT-LLM expert statistics", …
-	Experts int     // routed logical experts; 0 where only ranks were counted
-	TopK    int     // experts per token; 0 where the format does not say
-	Ranks   int     // expert-parallel ranks; 0 where the format does not say
-	Time    float64 // Unix seconds at which it was written; 0 where nothing says so
+	Source  string // the path it was read from
+	Format  string // "TensorRT-LLM expert statistics", …
+	Experts int    // routed logical experts; 0 where only ranks were counted
+	TopK    int    // experts per token; 0 where the format does not say
+	Ranks   int    // expert-parallel ranks; 0 where the format does not say
 	// Phase is the kind of all steps, where the format tells them apart; see Phases.
 	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward
@@ -59,7 +58,7 @@ type Record struct {
 	Warnings []router.Warning
 
 	atLeast bool            // Experts is the largest that occurs, and there may be more
-	placed  map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
+	placed  map[int][]int64 // by layer: the expert of each physical copy, the last one recorded
 	ofAll   bool            // it counts what tokens chose, which is of all ranks
 	steps   []Step          // by iteration, then layer
 	totals
@@ -67,10 +66,9 @@ type Record struct {
 
 // totals sum all steps.
 type totals struct {
-	layers   map[int]int64 // slots
-	slots    int64
-	loads    map[int]router.Load // by layer, over iterations and source ranks
-	received bool                // every step counts the slots of ranks
+	layers map[int]int64 // slots
+	slots  int64
+	loads  map[int]router.Load // by layer, over iterations and source ranks
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -86,6 +84,7 @@ type Step struct {
 	Received []int64
 
 	sources int // how many recorded it, one after another; −1 where one is missing or comes twice
+	padding int // choices that name no expert
 }
 
 // total is the slots of the step.
@@ -96,19 +95,17 @@ func (s Step) total() int64 {
 	return router.Load{PerExpert: s.Received}.Total()
 }
 
-func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
-
-// stepKey is one iteration of one layer, and of one phase where both are recorded.
-type stepKey struct {
-	iteration int64
-	layer     int
-	phase     Phase
+// compare orders by iteration, then layer, then phase.
+func (s Step) compare(other Step) int {
+	return cmp.Or(cmp.Compare(s.Iteration, other.Iteration), cmp.Compare(s.Layer, other.Layer),
+		cmp.Compare(s.Phase, other.Phase))
 }
 
-// compare orders by iteration, then layer, then phase.
-func (k stepKey) compare(other stepKey) int {
-	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer),
-		cmp.Compare(k.phase, other.phase))
+// stepKey is one iteration of one layer, and of one phase and model where several are recorded.
+type stepKey struct {
+	iteration    int64
+	layer        int
+	phase, model Phase
 }
 
 func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
@@ -145,18 +142,19 @@ func (r *Record) Phases() (parts []*Record) {
 	for _, s := range r.steps {
 		byPhase[s.Phase] = append(byPhase[s.Phase], s)
 	}
-	if _, unlabeled := byPhase[""]; len(byPhase) < 1 || len(byPhase) == 1 && unlabeled {
+	if len(byPhase[""]) == len(r.steps) {
 		return []*Record{r}
 	}
-	place := func(p Phase) int {
-		if p == "" {
-			return 4
+	order := []Phase{Prefill, Decode, Mixed}
+	for _, phase := range slices.Sorted(maps.Keys(byPhase)) {
+		if phase != "" && !slices.Contains(order, phase) {
+			order = append(order, phase)
 		}
-		return slices.Index([]Phase{Prefill, Decode, Mixed, p}, p)
 	}
-	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
-	}) {
+	for _, phase := range append(order, "") {
+		if len(byPhase[phase]) == 0 {
+			continue
+		}
 		part := r.with(byPhase[phase])
 		if part.Phase = phase; len(parts) > 0 {
 			part.Warnings = nil // the first one's are of the whole record
@@ -210,11 +208,10 @@ func (r *Record) Iterations() (list []int64) {
 
 // total sums the steps.
 func (r *Record) total() {
-	r.totals = totals{layers: map[int]int64{}, loads: map[int]router.Load{}, received: true}
+	r.totals = totals{layers: map[int]int64{}, loads: map[int]router.Load{}}
 	for _, s := range r.steps {
-		slots := s.total()
-		r.slots, r.received = r.slots+slots, r.received && s.Received != nil
-		if r.layers[s.Layer] += slots; s.Load.PerExpert == nil {
+		r.slots += s.total()
+		if r.layers[s.Layer] += s.total(); s.Load.PerExpert == nil {
 			continue
 		}
 		if _, ok := r.loads[s.Layer]; !ok {
@@ -237,7 +234,12 @@ func (r *Record) finish() error {
 	if len(r.steps) == 0 && len(r.Reported) == 0 {
 		return errors.New("holds no counts")
 	}
-	r.dropDense()
+	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
+	if len(dense) > 0 && r.slots > 0 { // dense layers, which no step gave any slot
+		r.warn("dense_layers", "layers", dense)
+		r.steps = slices.DeleteFunc(r.steps, func(s Step) bool { return slices.Contains(dense, s.Layer) })
+		r.total()
+	}
 	var err error
 	if r.Placement, err = r.Running(r.Ranks); err != nil {
 		r.placed = nil
@@ -247,29 +249,23 @@ func (r *Record) finish() error {
 	return nil
 }
 
-// dropDense leaves out layers that no step gave any slot, as dense layers have none.
-func (r *Record) dropDense() {
-	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
-	if len(dense) > 0 && r.slots > 0 {
-		r.warn("dense_layers", "layers", dense)
-		r.steps = slices.DeleteFunc(r.steps, func(s Step) bool { return slices.Contains(dense, s.Layer) })
-		r.total()
-	}
-}
-
 // Running is the placement that a record was made with, on so many ranks where it does not
 // say how many there were; nil where it does not say, or had other ranks. The error is about a
 // recorded map that places no experts on so many.
 func (r *Record) Running(ranks int) (*Placement, error) {
-	if r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks {
-		if r.Placement != nil && r.Placement.Ranks == ranks {
-			return r.Placement, nil
-		}
+	switch {
+	case r.Placement != nil && r.Placement.Ranks == ranks:
+		return r.Placement, nil
+	case r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks:
 		return nil, nil
 	}
 	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks}
 	for _, layer := range slices.Sorted(maps.Keys(r.placed)) {
-		if err := p.place(layer, [][]int32{r.placed[layer]}); err != nil {
+		experts, err := expertsOf(r.placed[layer])
+		if err == nil {
+			err = p.place(layer, [][]int32{experts})
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -300,11 +296,11 @@ func (r *Record) findOneRank() {
 			load.Merge(router.Load{PerExpert: s.Received})
 		}
 	}
-	first := slices.IndexFunc(load.PerExpert, func(n int64) bool { return n > 0 })
+	of := load.PerExpert
+	first := slices.IndexFunc(of, func(n int64) bool { return n > 0 })
 	if first < 0 {
 		return
 	}
-	of := load.PerExpert
 	run := slices.Index(append(of[first:len(of):len(of)], 0), 0)
 	if run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
 		level == router.LevelRank && run > 1 {

@@ -42,7 +42,7 @@ func codes(warnings []router.Warning) []string {
 func tensorrtFolder(t *testing.T, meta string, files map[string]map[string][]int64) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, tensorrtMeta), []byte(meta), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "meta_info.json"), []byte(meta), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tensors := range files {

@@ -21,7 +21,7 @@ func TestSamplesOfUsers(t *testing.T) {
 		first, last, slots   int64 // slots of all steps
 		phase                Phase
 	}{
-		{"wide.csv", "expert counts CSV", 60, 0, 0, 2, 1, 555, 1173, 196608, "bookcorpus"},
+		{"wide.csv", "expert counts CSV", 60, 0, 0, 2, 1, 555, 1173, 196608, ""},
 		{"lists.csv", "expert counts CSV", 60, 0, 0, 2, 1, 12, 46, 16384, ""},
 		{"load-stats.jsonl", "vLLM EPLB load statistics", 4, 2, 0, 2, 2, 10, 2, 44, ""},
 		{"selected-experts.json", routedFormat, 32, 0, 4, 1, 2, 0, 1, 16, ""},

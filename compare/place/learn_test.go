@@ -96,7 +96,7 @@ func share(v float64) *float64 { return &v }
 func placed(t *testing.T, res *Result) *counts.Placement {
 	t.Helper()
 	var out strings.Builder
-	if err := res.Slots[res.Placements[0].Plan].WriteTensorRT(&out); err != nil {
+	if err := res.Slots[res.Placements[0].Plan].Write(&out, counts.TensorRT, res.Experts, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")

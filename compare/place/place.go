@@ -174,14 +174,11 @@ func (res *Result) warnOf() {
 	}
 }
 
-// drift is how even the running placement is on each window, by time where all tell it.
+// drift is how even the running placement is on each window.
 func (res *Result) drift(windows []seen, ranks int) {
-	if !slices.ContainsFunc(windows, func(w seen) bool { return w.record.Time == 0 }) {
-		slices.SortStableFunc(windows, func(a, b seen) int { return cmp.Compare(a.record.Time, b.record.Time) })
-	}
 	for _, w := range windows {
 		s := w.scores[0]
-		res.Drift = append(res.Drift, Drift{Ranks: ranks, Window: w.Name, Time: w.record.Time, MaxOverMean: s.overall(),
+		res.Drift = append(res.Drift, Drift{Ranks: ranks, Window: w.Name, MaxOverMean: s.overall(),
 			Balancedness: mean(slices.Sorted(maps.Keys(s.ratio)), func(layer int) router.Number { return 1 / s.at(layer) })})
 	}
 }

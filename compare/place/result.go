@@ -94,12 +94,10 @@ type Layer struct {
 	Baseline router.Number `json:"baseline_max_over_mean"`
 }
 
-// Drift is how even the running placement is on one window, learned or judged, in their order
-// in time, where all windows tell it.
+// Drift is how even the running placement is on one window, learned or judged, as they were given.
 type Drift struct {
 	Ranks        int           `json:"ranks"`
 	Window       string        `json:"window"`
-	Time         float64       `json:"unix_s,omitempty"` // when it was recorded, 0 where that is not known
 	MaxOverMean  router.Number `json:"max_over_mean"`
 	Balancedness router.Number `json:"balancedness"` // mean over layers of mean/max, as SGLang takes it
 }

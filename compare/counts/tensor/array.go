@@ -13,63 +13,22 @@ type Array struct {
 	Shape, Values []int64
 }
 
-// Row is the i-th part along the first dimension.
-func (a Array) Row(i int) Array {
-	size := len(a.Values) / int(a.Shape[0])
-	return Array{Shape: a.Shape[1:], Values: a.Values[i*size : (i+1)*size : (i+1)*size]}
-}
-
-// Rows are the parts along the first dimension of a matrix.
-func (a Array) Rows() [][]int64 {
-	rows := make([][]int64, a.Shape[0])
-	for i := range rows {
-		rows[i] = a.Row(i).Values
-	}
-	return rows
+// Rows are the runs along the last dimension: a shape of 2 × 3 → two rows of three numbers.
+func (a Array) Rows() iter.Seq[[]int64] {
+	return slices.Chunk(a.Values, max(1, int(a.Shape[len(a.Shape)-1])))
 }
 
 // Transposed is the array whose dimension i is dimension order[i] of this one.
-func (a Array) Transposed(order []int) Array {
+func (a Array) Transposed(order []int) (Array, error) {
 	if slices.IsSorted(order) {
-		return a
+		return a, nil
 	}
-	stride := make([]int64, len(a.Shape))
-	for step, d := int64(1), len(a.Shape)-1; d >= 0; d-- {
-		stride[d], step = step, step*a.Shape[d]
-	}
-	out := Array{Values: make([]int64, 0, len(a.Values))}
-	strides := make([]int64, 0, len(order))
+	var shape, strides []int64
+	own := packed(a.Shape, false)
 	for _, d := range order {
-		out.Shape, strides = append(out.Shape, a.Shape[d]), append(strides, stride[d])
+		shape, strides = append(shape, a.Shape[d]), append(strides, own[d])
 	}
-	for at := range offsets(out.Shape, strides) {
-		out.Values = append(out.Values, a.Values[at])
-	}
-	return out
-}
-
-// offsets yields where the elements of a view are, the last dimension running fastest.
-func offsets(shape, stride []int64) iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		n, err := elements(shape)
-		if err != nil {
-			return
-		}
-		index, at := make([]int64, len(shape)), int64(0)
-		for range n {
-			if !yield(at) {
-				return
-			}
-			for d := len(index) - 1; d >= 0; d-- {
-				at += stride[d] // may wrap; who looks there checks it
-				if index[d]++; index[d] < shape[d] {
-					break
-				}
-				at -= stride[d] * shape[d]
-				index[d] = 0
-			}
-		}
-	}
+	return view(a.Values, 0, shape, strides)
 }
 
 // maxBytes bounds what shapes may claim, far above any record.
@@ -88,51 +47,83 @@ func elements(shape []int64) (int, error) {
 	return int(n), nil
 }
 
+// types are the types of integers by the names that NumPy and PyTorch give them.
+var types = map[string]safetensors.DType{
+	"u1": safetensors.U8, "uint8": safetensors.U8, "ByteStorage": safetensors.U8, "i1": safetensors.I8,
+	"int8": safetensors.I8, "CharStorage": safetensors.I8, "u2": safetensors.U16, "uint16": safetensors.U16,
+	"i2": safetensors.I16, "int16": safetensors.I16, "ShortStorage": safetensors.I16, "u4": safetensors.U32,
+	"i4": safetensors.I32, "int32": safetensors.I32, "IntStorage": safetensors.I32, "u8": safetensors.U64,
+	"i8": safetensors.I64, "int64": safetensors.I64, "LongStorage": safetensors.I64,
+}
+
+// decode reads elements of a type that is named.
+func decode(raw []byte, name string) ([]int64, error) {
+	dtype, ok := types[name]
+	if !ok {
+		return nil, fmt.Errorf("want a tensor of integers, have a %s", name)
+	}
+	values := make([]int64, int64(len(raw))/dtype.Size())
+	return values, safetensors.DecodeIntegers(values, raw, dtype)
+}
+
 // Dense decodes the elements of an array without gaps, which must fill raw: the last
 // dimension runs fastest, in Fortran order the first.
-func Dense(raw []byte, dtype safetensors.DType, shape []int64, fortran bool) (Array, error) {
+func Dense(raw []byte, dtype string, shape []int64, fortran bool) (Array, error) {
 	n, err := elements(shape)
 	if err != nil {
 		return Array{}, err
 	}
-	if want := int64(n) * dtype.Size(); int64(len(raw)) != want {
+	size := types[dtype].Size()
+	if want := int64(n) * size; size > 0 && int64(len(raw)) != want {
 		return Array{}, fmt.Errorf("want %d bytes for shape %v of %s, have %d", want, shape, dtype, len(raw))
 	}
-	stride, step := make([]int64, len(shape)), int64(1)
+	values, err := decode(raw, dtype)
+	if err != nil || !fortran {
+		return Array{Shape: shape, Values: values}, err
+	}
+	return view(values, 0, shape, packed(shape, true))
+}
+
+// packed are the strides of an array without gaps, of which one dimension runs fastest: the last, or
+// in Fortran order the first.
+func packed(shape []int64, fortran bool) []int64 {
+	strides, step := make([]int64, len(shape)), int64(1)
 	for i := range shape {
 		d := len(shape) - 1 - i
 		if fortran {
 			d = i
 		}
-		stride[d] = step
+		strides[d] = step
 		step *= shape[d]
 	}
-	return strided(raw, dtype, 0, shape, stride)
+	return strides
 }
 
-// strided decodes a view of raw elements: stride says for each dimension how many
-// elements lie between neighbors.
-func strided(raw []byte, dtype safetensors.DType, offset int64, shape, stride []int64) (Array, error) {
+// view copies elements of a storage: stride says for each dimension how many of them lie between
+// neighbors.
+func view(storage []int64, offset int64, shape, stride []int64) (Array, error) {
 	n, err := elements(shape)
 	if err != nil {
 		return Array{}, err
 	}
-	size := dtype.Size()
-	held := int64(len(raw)) / size
-	if int64(n) > held {
-		return Array{}, fmt.Errorf("shape %v of a storage of %d elements", shape, held)
+	if n > len(storage) {
+		return Array{}, fmt.Errorf("shape %v of a storage of %d elements", shape, len(storage))
 	}
 	out := Array{Shape: shape, Values: make([]int64, n)}
-	i := 0
-	for at := range offsets(shape, stride) {
-		at += offset
-		if at < 0 || at >= held {
-			return Array{}, fmt.Errorf("element %d lies outside its storage of %d elements", i, held)
+	index, at := make([]int64, len(shape)), offset
+	for i := range out.Values {
+		if at < 0 || at >= int64(len(storage)) {
+			return Array{}, fmt.Errorf("element %d lies outside its storage of %d elements", i, len(storage))
 		}
-		if err := safetensors.DecodeIntegers(out.Values[i:i+1], raw[at*size:(at+1)*size], dtype); err != nil {
-			return Array{}, err
+		out.Values[i] = storage[at]
+		for d := len(index) - 1; d >= 0; d-- {
+			at += stride[d] // may wrap, and is checked above
+			if index[d]++; index[d] < shape[d] {
+				break
+			}
+			at -= stride[d] * shape[d]
+			index[d] = 0
 		}
-		i++
 	}
 	return out, nil
 }

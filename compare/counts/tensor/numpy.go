@@ -7,59 +7,45 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
 // NumPyMagic begins every .npy file.
 const NumPyMagic = "\x93NUMPY"
 
 var (
-	npyDescr   = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d{1,6})'`)
+	npyDescr   = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z]\d{1,6})'`)
 	npyFortran = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
 	npyShape   = regexp.MustCompile(`'shape':\s*\(([0-9, L]*)\)`)
-
-	npyTypes = map[string]safetensors.DType{
-		"i1": safetensors.I8, "i2": safetensors.I16, "i4": safetensors.I32, "i8": safetensors.I64,
-		"u1": safetensors.U8, "u2": safetensors.U16, "u4": safetensors.U32, "u8": safetensors.U64,
-	}
 )
 
 // ParseNumPy reads a .npy file of integers: magic, version, a Python dictionary as text, and
 // the elements. Exactly the promised bytes must follow.
-func ParseNumPy(b []byte) (a Array, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("npy: %w", err)
-		}
-	}()
-	before, rest, _ := bytes.Cut(b, []byte("{")) // magic, version and length come before
-	text, data, whole := bytes.Cut(rest, []byte("\n"))
-	if !bytes.HasPrefix(before, []byte(NumPyMagic)) || !whole {
-		return a, fmt.Errorf("want NumPy's magic and a header, have %.12q", b[:min(len(b), 12)])
+func ParseNumPy(b []byte) (Array, error) {
+	_, rest, _ := bytes.Cut(b, []byte("{")) // magic, version and length come before
+	header, data, whole := bytes.Cut(rest, []byte("\n"))
+	descr, order, dims := npyDescr.FindSubmatch(header), npyFortran.FindSubmatch(header), npyShape.FindSubmatch(header)
+	switch {
+	case !bytes.HasPrefix(b, []byte(NumPyMagic)) || !whole:
+		return Array{}, fmt.Errorf("npy: want NumPy's magic and a header, have %.12q", b[:min(len(b), 12)])
+	case descr == nil || order == nil || dims == nil:
+		return Array{}, fmt.Errorf("npy: want an array of integers, have the header %.80q", header)
+	case string(descr[1]) == ">":
+		return Array{}, errors.New("npy: big-endian elements are not read")
+	case types[string(descr[2])] == "":
+		return Array{}, fmt.Errorf("npy: want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s; convert "+
+			"whole numbers by .astype(int)", descr[2])
 	}
-	header := string(text)
-	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header),
-		npyShape.FindStringSubmatch(header)
-	if descr == nil || order == nil || shape == nil {
-		return a, fmt.Errorf("want an array of integers, have the header %.80q", header)
-	}
-	for _, field := range strings.FieldsFunc(shape[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+	var shape []int64
+	for _, field := range strings.FieldsFunc(string(dims[1]), func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.ParseInt(strings.TrimSuffix(field, "L"), 10, 63)
 		if err != nil {
-			return a, fmt.Errorf("shape (%s): %w", shape[1], err)
+			return Array{}, fmt.Errorf("npy: shape (%s): %w", dims[1], err)
 		}
-		a.Shape = append(a.Shape, n)
+		shape = append(shape, n)
 	}
-	kind, width := descr[2], descr[3]
-	if descr[1] == ">" {
-		return a, errors.New("big-endian elements are not read")
+	a, err := Dense(data, string(descr[2]), shape, string(order[1]) == "True")
+	if err != nil {
+		err = fmt.Errorf("npy: %w", err)
 	}
-	dtype, ok := npyTypes[kind+width]
-	if !ok {
-		return a, fmt.Errorf(
-			"want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)",
-			kind, width)
-	}
-	return Dense(data, dtype, a.Shape, order[1] == "True")
+	return a, err
 }

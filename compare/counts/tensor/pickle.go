@@ -8,26 +8,24 @@ import (
 	"strings"
 )
 
-// unpickle reads the part of Python's pickle format in which torch.save writes
-// containers, numbers, strings and tensors (protocols 2 to 5). Unlike Python's
-// own reader it can run nothing: a global is only a name, and calling one means
-// building a tensor or an ordered dictionary; every other name is refused.
-//
-// Values come back as nil, bool, int64, float64, string, []any (tuples), *[]any (lists), Dict, and for
-// Torch.Array pickleTensor.
-func unpickle(b []byte) (any, error) {
-	p := &pickleReader{rest: b}
-	for operations := 0; p.err == nil; operations++ {
-		if operations == maxOperations {
-			p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
-			break
-		}
+// unpickle reads the part of Python's pickle format (protocol 2) in which torch.save writes
+// containers, numbers, strings and tensors. Unlike Python's own reader it can run nothing: a
+// global is only a name, and calling one means building a tensor or an ordered dictionary; every
+// other name is refused.
+func unpickle(b []byte, file *torch) (any, error) {
+	p := &pickleReader{rest: b, file: file}
+	for n := 0; p.err == nil; n++ {
 		op := p.take(1)[0]
-		if op == '.' {
-			v := p.popN(1)[0]
-			return v, p.err
+		switch {
+		case n == maxOperations:
+			p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
+		case op == '.':
+			return p.pop(1)[0], p.err
+		case operations[op] == nil:
+			p.fail("operation 0x%02x is not allowed", op)
+		default:
+			operations[op](p)
 		}
-		p.run(op)
 	}
 	return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), p.err)
 }
@@ -46,13 +44,13 @@ type Dict map[string]any
 type (
 	pickleGlobal  string // a name
 	pickleStorage []any  // what names a member of the zip: "storage", type, key, location, size
-	pickleTensor  []any  // a view of a storage: the storage, offset, shape, stride, …
 	pickleMark    struct{}
 )
 
 // pickleReader is a stack machine. After the first error, what it reads is zero.
 type pickleReader struct {
 	rest  []byte
+	file  *torch
 	stack []any
 	memo  []any // Python numbers what it remembers from 0 on
 	err   error
@@ -67,44 +65,34 @@ func (p *pickleReader) fail(format string, args ...any) {
 func (p *pickleReader) take(n int) []byte {
 	if n > len(p.rest) {
 		p.fail("pickle ends too early")
-		return make([]byte, min(n, 8)) // no operation looks at single bytes of more
+		return make([]byte, 8) // no operation looks at single bytes of more
 	}
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
 	return b
 }
 
-// signed reads a little-endian integer of up to 8 bytes in two's complement, 0 of none.
-func (p *pickleReader) signed(bytes int) int64 {
+// number reads a little-endian integer of up to 8 bytes, without a sign.
+func (p *pickleReader) number(bytes int) int64 {
 	var wide [8]byte
 	if bytes > len(wide) {
 		p.fail("an integer of %d bytes", bytes)
 		return 0
 	}
-	copy(wide[8-bytes:], p.take(bytes))
-	return int64(binary.LittleEndian.Uint64(wide[:])) >> (64 - 8*max(1, bytes))
+	copy(wide[:bytes], p.take(bytes))
+	return int64(binary.LittleEndian.Uint64(wide[:]))
 }
 
-// length reads a little-endian integer of up to 4 bytes.
-func (p *pickleReader) length(bytes int) int {
-	v := uint32(p.signed(bytes)) << (32 - 8*bytes) >> (32 - 8*bytes)
-	if v > math.MaxInt32 {
-		p.fail("length %d is too large", v)
-		return 0
-	}
-	return int(v)
+// signed reads an integer in two's complement: ff → −1; 0 of no bytes.
+func (p *pickleReader) signed(bytes int) int64 {
+	unused := 64 - 8*min(8, bytes)
+	return p.number(bytes) << unused >> unused
 }
-
-// text reads a string after its length.
-func (p *pickleReader) text(bytes int) { p.push(string(p.take(p.length(bytes)))) }
 
 // line reads up to the end of a line.
 func (p *pickleReader) line() string {
-	line, _, found := bytes.Cut(p.rest, []byte("\n"))
+	line, _, _ := bytes.Cut(p.rest, []byte("\n"))
 	p.take(len(line) + 1) // which fails where the line does not end
-	if !found {
-		return ""
-	}
 	return string(line)
 }
 
@@ -116,8 +104,8 @@ func (p *pickleReader) push(v any) {
 	p.stack = append(p.stack, v)
 }
 
-// popN pops n values, in the order in which they were pushed.
-func (p *pickleReader) popN(n int) []any {
+// pop takes n values from the stack, in the order in which they were pushed.
+func (p *pickleReader) pop(n int) []any {
 	items := make([]any, n)
 	if len(p.stack) < n {
 		p.fail("the stack is empty")
@@ -129,13 +117,11 @@ func (p *pickleReader) popN(n int) []any {
 	return items
 }
 
-// popMark pops everything above the last mark, and the mark.
+// popMark takes everything above the last mark, and the mark.
 func (p *pickleReader) popMark() []any {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, ok := p.stack[i].(pickleMark); ok {
-			items := p.popN(len(p.stack) - 1 - i)
-			p.popN(1)
-			return items
+			return p.pop(len(p.stack) - i)[1:]
 		}
 	}
 	p.fail("no mark on the stack")
@@ -144,7 +130,7 @@ func (p *pickleReader) popMark() []any {
 
 // top is the last value, which stays.
 func (p *pickleReader) top() any {
-	v := p.popN(1)[0]
+	v := p.pop(1)[0]
 	p.stack = append(p.stack, v)
 	return v
 }
@@ -152,55 +138,42 @@ func (p *pickleReader) top() any {
 // operations are the opcodes that are allowed, other than STOP.
 var operations = [256]func(*pickleReader){
 	0x80: func(p *pickleReader) { p.take(1) }, // PROTO
-	0x95: func(p *pickleReader) { p.take(8) }, // FRAME
 
 	'(':  func(p *pickleReader) { p.push(pickleMark{}) },
 	'N':  func(p *pickleReader) { p.push(nil) },
 	0x88: func(p *pickleReader) { p.push(true) },
 	0x89: func(p *pickleReader) { p.push(false) },
-	'K':  func(p *pickleReader) { p.push(int64(p.length(1))) },
-	'M':  func(p *pickleReader) { p.push(int64(p.length(2))) },
+	'K':  func(p *pickleReader) { p.push(p.number(1)) },
+	'M':  func(p *pickleReader) { p.push(p.number(2)) },
 	'J':  func(p *pickleReader) { p.push(p.signed(4)) },
-	0x8a: func(p *pickleReader) { p.push(p.signed(p.length(1))) }, // LONG1
+	0x8a: func(p *pickleReader) { p.push(p.signed(int(p.number(1)))) }, // LONG1
 	'G':  func(p *pickleReader) { p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8)))) },
-	'X':  func(p *pickleReader) { p.text(4) },
-	'U':  func(p *pickleReader) { p.text(1) }, // SHORT_BINSTRING
-	0x8c: func(p *pickleReader) { p.text(1) }, // SHORT_BINUNICODE
+	'X':  func(p *pickleReader) { p.push(string(p.take(int(p.number(4))))) },
 
 	'}':  func(p *pickleReader) { p.push(Dict{}) },
 	']':  func(p *pickleReader) { p.push(&[]any{}) },
 	')':  func(p *pickleReader) { p.push([]any{}) },
 	't':  func(p *pickleReader) { p.push(p.popMark()) },
-	0x85: func(p *pickleReader) { p.push(p.popN(1)) }, // TUPLE1
-	0x86: func(p *pickleReader) { p.push(p.popN(2)) },
-	0x87: func(p *pickleReader) { p.push(p.popN(3)) },
-	'a':  func(p *pickleReader) { p.fill(p.popN(1)) },
-	's':  func(p *pickleReader) { p.fill(p.popN(2)) },
+	0x85: func(p *pickleReader) { p.push(p.pop(1)) }, // TUPLE1
+	0x86: func(p *pickleReader) { p.push(p.pop(2)) },
+	0x87: func(p *pickleReader) { p.push(p.pop(3)) },
+	'a':  func(p *pickleReader) { p.fill(p.pop(1)) },
+	's':  func(p *pickleReader) { p.fill(p.pop(2)) },
 	'e':  func(p *pickleReader) { p.fill(p.popMark()) },
 	'u':  func(p *pickleReader) { p.fill(p.popMark()) },
-	'b':  func(p *pickleReader) { p.popN(1) }, // the state of a container adds nothing to its items
+	'b':  func(p *pickleReader) { p.pop(1) }, // the state of a container adds nothing to its items
 
-	'q':  func(p *pickleReader) { p.remember(p.length(1)) },
-	'r':  func(p *pickleReader) { p.remember(p.length(4)) },
-	0x94: func(p *pickleReader) { p.remember(len(p.memo)) }, // MEMOIZE
-	'h':  func(p *pickleReader) { p.recall(p.length(1)) },
-	'j':  func(p *pickleReader) { p.recall(p.length(4)) },
+	'q': func(p *pickleReader) { p.remember(int(p.number(1))) },
+	'r': func(p *pickleReader) { p.remember(int(p.number(4))) },
+	'h': func(p *pickleReader) { p.recall(int(p.number(1))) },
+	'j': func(p *pickleReader) { p.recall(int(p.number(4))) },
 
-	'c':  func(p *pickleReader) { p.global(p.line() + "." + p.line()) },
-	0x93: func(p *pickleReader) { name := p.popN(2); p.global(fmt.Sprint(name[0]) + "." + fmt.Sprint(name[1])) },
+	'c': func(p *pickleReader) { p.global(p.line() + "." + p.line()) },
 	'Q': func(p *pickleReader) {
-		id, _ := p.popN(1)[0].([]any)
+		id, _ := p.pop(1)[0].([]any)
 		p.push(pickleStorage(id))
 	},
-	'R': func(p *pickleReader) { call := p.popN(2); p.call(call[0], call[1]) },
-}
-
-func (p *pickleReader) run(op byte) {
-	if operations[op] == nil {
-		p.fail("operation 0x%02x is not allowed", op)
-		return
-	}
-	operations[op](p)
+	'R': func(p *pickleReader) { call := p.pop(2); p.call(call[0], call[1]) },
 }
 
 func (p *pickleReader) remember(key int) {
@@ -242,15 +215,15 @@ func (p *pickleReader) fill(items []any) {
 	}
 }
 
-// The only globals that are understood; storages are of module torch.
+// The only globals that are understood beside torch's storages.
 const (
 	globalTensor      = "torch._utils._rebuild_tensor_v2"
 	globalOrderedDict = "collections.OrderedDict"
 )
 
 func (p *pickleReader) global(name string) {
-	storage, isTorch := strings.CutPrefix(name, "torch.")
-	if _, known := storageTypes[storage]; name != globalTensor && name != globalOrderedDict && !(isTorch && known) {
+	isStorage := strings.HasPrefix(name, "torch.") && strings.HasSuffix(name, "Storage") // which is only named
+	if name != globalTensor && name != globalOrderedDict && !isStorage {
 		p.fail("the global %q is not allowed: only tensors of integers, lists and dictionaries are read", name)
 	}
 	p.push(pickleGlobal(name))
@@ -261,7 +234,7 @@ func (p *pickleReader) call(callee, argument any) {
 	case pickleGlobal(globalOrderedDict):
 		p.push(Dict{})
 	case pickleGlobal(globalTensor):
-		p.push(pickleTensor(arguments))
+		p.push(Stored(func() (Array, error) { return p.file.array(arguments) }))
 	default:
 		p.fail("calling %v is not allowed", callee)
 	}

@@ -2,121 +2,97 @@ package tensor
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
-// Torch is a file of torch.save: a zip of a pickle and raw storages.
-type Torch struct {
-	Root     any // a Dict, a tensor, …
+// torch is a file of torch.save: a zip of a pickle and raw storages.
+type torch struct {
 	prefix   string
 	members  map[string]*zip.File
-	storages map[string][]byte // by member: several tensors may view one storage
-	used     int64             // bytes of the members read, of at most maxUnpacked
+	storages map[string][]int64 // by member: several tensors may view one storage
+	used     int64              // bytes of the members read, of at most maxUnpacked
 }
 
 const maxUnpacked = 1 << 28
 
-// storageTypes are the types of torch's storages. Those of floats occur beside
-// the counts; they are named but never read.
-var storageTypes = map[string]safetensors.DType{
-	"ByteStorage": safetensors.U8, "CharStorage": safetensors.I8, "ShortStorage": safetensors.I16,
-	"IntStorage": safetensors.I32, "LongStorage": safetensors.I64,
-	"HalfStorage": "", "BFloat16Storage": "", "FloatStorage": "", "DoubleStorage": "", "BoolStorage": "",
-}
+// Stored is a tensor in a file of torch.save, which is read when it is asked for.
+type Stored func() (Array, error)
 
-// OpenTorch opens a file of torch.save.
-func OpenTorch(members []*zip.File) (*Torch, error) {
-	f := &Torch{members: map[string]*zip.File{}, storages: map[string][]byte{}}
-	found := false
-	for _, m := range members {
-		f.members[m.Name] = m
-		if prefix, ok := strings.CutSuffix(m.Name, "data.pkl"); ok && !found {
-			f.prefix, found = prefix, true
-		}
-	}
-	if !found {
-		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have " +
-			"another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
-	}
-	if order, ok := f.members[f.prefix+"byteorder"]; ok {
-		b, err := f.read(order)
-		if err != nil {
-			return nil, err
-		}
-		if s := strings.TrimSpace(string(b)); s != "little" {
-			return nil, fmt.Errorf("want little byte order, have %q", s)
-		}
-	}
-	b, err := f.read(f.members[f.prefix+"data.pkl"])
+// OpenTorch opens a file of torch.save, and returns what was saved: nil, bool, int64, float64, string, []any (tuples),
+// *[]any (lists), Dict, or Stored.
+func OpenTorch(text []byte) (any, error) {
+	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return nil, err
 	}
-	f.Root, err = unpickle(b)
-	return f, err
+	f := &torch{members: map[string]*zip.File{}, storages: map[string][]int64{}}
+	pickle := ""
+	for _, m := range archive.File {
+		f.members[m.Name] = m
+		if prefix, ok := strings.CutSuffix(m.Name, "data.pkl"); ok && pickle == "" {
+			f.prefix, pickle = prefix, m.Name
+		}
+	}
+	if pickle == "" {
+		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have " +
+			"another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
+	}
+	b, err := f.read(pickle)
+	if err != nil {
+		return nil, err
+	}
+	return unpickle(b, f)
 }
 
 // read takes a member whole.
-func (f *Torch) read(m *zip.File) (b []byte, err error) {
+func (f *torch) read(name string) (b []byte, err error) {
+	m, ok := f.members[name]
+	if !ok {
+		return nil, fmt.Errorf("no member %q", name)
+	}
 	r, err := m.Open()
 	if err != nil {
-		return nil, fmt.Errorf("member %s: %w", m.Name, err)
+		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-f.used+1))
-	if err != nil {
-		return nil, fmt.Errorf("member %s: %w", m.Name, err)
+	if b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-f.used+1)); err != nil {
+		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
 	if f.used += int64(len(b)); f.used > maxUnpacked {
-		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", m.Name, maxUnpacked)
+		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", name, maxUnpacked)
 	}
 	return b, nil
 }
 
-// storage reads the bytes of a storage, once.
-func (f *Torch) storage(key string) ([]byte, error) {
-	if b, ok := f.storages[key]; ok {
-		return b, nil
-	}
-	member, ok := f.members[f.prefix+"data/"+key]
-	if !ok {
-		return nil, fmt.Errorf("no storage %q", key)
-	}
-	b, err := f.read(member)
-	if err == nil {
-		f.storages[key] = b
-	}
-	return b, err
-}
-
-// Array reads a tensor of integers in the file.
-func (f *Torch) Array(item any) (Array, error) {
-	t, ok := item.(pickleTensor)
-	if !ok || len(t) < 4 {
-		return Array{}, errors.New("want a tensor")
-	}
-	storage, _ := t[0].(pickleStorage)
-	offset, isOffset := t[1].(int64)
-	shape, isShape := integers(t[2])
-	stride, isStride := integers(t[3])
+// array reads a tensor, which a pickle describes by its storage ("storage", type, key, …), offset,
+// shape, stride, and more.
+func (f *torch) array(parts []any) (Array, error) {
+	parts = append(parts, nil, nil, nil, nil)
+	storage, _ := parts[0].(pickleStorage)
+	offset, isOffset := parts[1].(int64)
+	shape, isShape := integers(parts[2])
+	stride, isStride := integers(parts[3])
 	if len(storage) < 3 || !isOffset || !isShape || !isStride || len(shape) != len(stride) {
 		return Array{}, errors.New("a tensor of other than storage, offset, shape and stride")
 	}
-	global, _ := storage[1].(pickleGlobal)
-	name := strings.TrimPrefix(string(global), "torch.")
-	dtype := storageTypes[name]
-	if dtype == "" {
-		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", name)
+	key := fmt.Sprint(storage[2])
+	values, ok := f.storages[key]
+	if !ok {
+		global, _ := storage[1].(pickleGlobal)
+		raw, err := f.read(f.prefix + "data/" + key)
+		if err == nil {
+			values, err = decode(raw, strings.TrimPrefix(string(global), "torch."))
+		}
+		if err != nil {
+			return Array{}, err
+		}
+		f.storages[key] = values
 	}
-	raw, err := f.storage(fmt.Sprint(storage[2]))
-	if err != nil {
-		return Array{}, err
-	}
-	return strided(raw, dtype, offset, shape, stride)
+	return view(values, offset, shape, stride)
 }
 
 // integers reads a tuple of integers.

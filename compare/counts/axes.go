@@ -1,0 +1,78 @@
+package counts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Axes name the dimensions of an array, the outermost first. Two dimensions are layers
+// and experts unless they are named; of three, no order is common enough to be assumed.
+// With ranks, experts are counted from 0 on each rank; tokens chose experts, one each where topk is
+// absent. Within the package copies are physical experts.
+type Axes []string
+
+// What people may ask for: counts, or choices.
+var (
+	countAxes  = Axes{"steps", "layers", "ranks", "experts"}
+	choiceAxes = Axes{"tokens", "layers", "topk"}
+)
+
+// form is the order into which every array is brought, the inner names standing in one place.
+var form = [4]Axes{{"steps", "tokens"}, {"layers"}, {"ranks"}, {"experts", "copies", "topk"}}
+
+// ParseAxes reads names with commas between them; "" names none.
+func ParseAxes(text string) (Axes, error) {
+	if text == "" {
+		return nil, nil
+	}
+	axes := Axes(strings.Split(plain(text), ","))
+	known, wrong := countAxes, !axes.has("experts")
+	if axes.areChoices() {
+		known, wrong = choiceAxes, false
+	}
+	for i, name := range axes {
+		wrong = wrong || slices.Contains(axes[:i], name) || !slices.Contains(known, name)
+	}
+	if wrong {
+		return nil, fmt.Errorf("want each of %s at most once, with experts (counts), or of %s (ids of experts), have %q",
+			strings.Join(countAxes, ", "), strings.Join(choiceAxes, ", "), text)
+	}
+	return axes, nil
+}
+
+// plain is a name without case, spaces, hyphens and underscores: "Top-K" → "topk".
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' || r == '_' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
+}
+
+func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }
+
+func (axes Axes) areChoices() bool { return axes.has("topk") || axes.has("tokens") }
+
+// formed is the array in the order of form, with axes that it lacks of length 1.
+func (axes Axes) formed(a tensor.Array) (tensor.Array, error) {
+	if len(axes) != len(a.Shape) {
+		return a, fmt.Errorf("want %s (%s), have an array of %v", quantity.Count(len(axes), "dimension"),
+			strings.Join(axes, ","), a.Shape)
+	}
+	var order []int
+	shape := []int64{1, 1, 1, 1}
+	for place, names := range form {
+		if at := slices.IndexFunc(axes, names.has); at >= 0 {
+			order, shape[place] = append(order, at), a.Shape[at]
+		}
+	}
+	a, err := a.Transposed(order)
+	a.Shape = shape
+	return a, err
+}
