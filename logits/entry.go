@@ -282,14 +282,12 @@ func (w *writer) route(planned []int32) (routed, error) {
 		for _, id := range row {
 			w.row[id] = high
 		}
-		err := w.router.Route(w.row, w.picked, w.weights)
+		w.router.Route(w.row, w.picked, w.weights)
 		same := !slices.ContainsFunc(w.picked, func(id int32) bool { return w.row[id] != high })
 		for _, id := range row {
 			w.row[id] = low
 		}
 		switch {
-		case err != nil:
-			return routed{}, err
 		case same && !fair(w.weights):
 			return routed{}, fmt.Errorf("want equal weights of experts %v, have %v", w.picked, w.weights)
 		case same && round == 0:

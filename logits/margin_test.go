@@ -56,9 +56,7 @@ func TestMarginIsTight(t *testing.T) {
 			}
 			picked := make([]int32, k)
 			for row := range slices.Chunk(ids, k) {
-				if err := r.Route(values[:experts], picked, nil); err != nil {
-					t.Fatal(err)
-				}
+				r.Route(values[:experts], picked, nil)
 				if slices.ContainsFunc(picked, func(e int32) bool { return !slices.Contains(row, int64(e)) }) {
 					moved[share > 1]++
 				}

@@ -23,18 +23,12 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("unknown mode %q: want dep (own tokens per rank) or tep (the same tokens on all ranks)", s)
 }
 
-// Place is one physical copy of an expert.
-type Place struct {
-	Rank  int // the rank that holds the copy
-	Local int // its position among that rank's copies
-}
-
 // Layout says which rank owns which expert. It is immutable; the zero value
 // has no ranks. With replicas an expert has several places, on different ranks or,
 // as some balancers leave it, on one.
 type Layout struct {
 	held   [][]int32 // by rank: the logical expert of each local position
-	places [][]Place // by expert: where its copies are, in rank order
+	places [][]int   // by expert: the ranks of its copies, in order
 	equal  int       // E/R when the layout is contiguous and divides; 0 otherwise
 }
 
@@ -85,11 +79,11 @@ func Placed(experts int, held [][]int32) (Layout, error) {
 }
 
 func newLayout(experts int, held [][]int32) Layout {
-	l := Layout{held: make([][]int32, len(held)), places: make([][]Place, experts)}
+	l := Layout{held: make([][]int32, len(held)), places: make([][]int, experts)}
 	for r, local := range held {
 		l.held[r] = append([]int32(nil), local...)
-		for i, e := range local {
-			l.places[e] = append(l.places[e], Place{Rank: r, Local: i})
+		for _, e := range local {
+			l.places[e] = append(l.places[e], r)
 		}
 	}
 	return l
@@ -105,9 +99,9 @@ func (l Layout) Experts() int { return len(l.places) }
 // to the layout and must not be changed.
 func (l Layout) Held(r int) []int32 { return l.held[r] }
 
-// Places lists the copies of expert e in rank order. The slice belongs to the
-// layout and must not be changed.
-func (l Layout) Places(e int) []Place { return l.places[e] }
+// Places lists the ranks of the copies of expert e, in order; a rank with two copies twice. The
+// slice belongs to the layout and must not be changed.
+func (l Layout) Places(e int) []int { return l.places[e] }
 
 // Replicated reports whether any expert has more than one copy.
 func (l Layout) Replicated() bool {
@@ -130,8 +124,8 @@ func (l Layout) RankLoad(perExpert []int64) []int64 {
 	out := make([]int64, l.Ranks())
 	for e, n := range perExpert {
 		places := l.places[e]
-		for i, p := range places {
-			out[p.Rank] += copyShare(n, i, len(places))
+		for i, rank := range places {
+			out[rank] += copyShare(n, i, len(places))
 		}
 	}
 	return out

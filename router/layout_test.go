@@ -34,7 +34,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !l.Replicated() || !reflect.DeepEqual(l.Places(0), []Place{{0, 0}, {1, 1}}) {
+	if !l.Replicated() || !reflect.DeepEqual(l.Places(0), []int{0, 1}) {
 		t.Errorf("places of expert 0: %v", l.Places(0))
 	}
 	if got := l.RankLoad([]int64{5, 1, 2}); !reflect.DeepEqual(got, []int64{4, 4}) {
@@ -45,7 +45,7 @@ func TestReplicas(t *testing.T) {
 // A rank with two of an expert's three copies gets two thirds of its slots.
 func TestCopiesOnOneRank(t *testing.T) {
 	l, err := Placed(2, [][]int32{{0, 0}, {0, 1}})
-	if err != nil || !l.Replicated() || !reflect.DeepEqual(l.Places(0), []Place{{0, 0}, {0, 1}, {1, 0}}) {
+	if err != nil || !l.Replicated() || !reflect.DeepEqual(l.Places(0), []int{0, 0, 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	if got := l.RankLoad([]int64{90, 10}); !reflect.DeepEqual(got, []int64{60, 40}) {

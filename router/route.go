@@ -2,14 +2,10 @@ package router
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 )
-
-// ErrLogits is wrapped by every error about logits that cannot be routed.
-var ErrLogits = errors.New("logits cannot be routed")
 
 // Gate describes a model's router.
 type Gate struct {
@@ -25,7 +21,7 @@ type Gate struct {
 
 // Validate says what is impossible about a gate: a shape that contradicts
 // itself, groups or a bias that the method does not know, a bias with
-// too few or too many values, or with one that is not finite.
+// too few or too many values.
 func (g Gate) Validate() error {
 	if _, err := ParseMethod(string(g.Method)); err != nil {
 		return err
@@ -37,19 +33,8 @@ func (g Gate) Validate() error {
 		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method,
 			g.Shape.Groups)
 	}
-	if !g.Method.Biased() && g.Bias != nil {
-		return fmt.Errorf("%s has no correction bias; want none, have %d values", g.Method, len(g.Bias))
-	}
-	if g.Scale < 0 || math.IsNaN(float64(g.Scale)) || math.IsInf(float64(g.Scale), 0) {
-		return fmt.Errorf("want a finite scaling factor that is not negative, have %v", g.Scale)
-	}
-	if g.Bias != nil && len(g.Bias) != g.Shape.Experts {
-		return fmt.Errorf("%w: want %d bias values, one per expert, have %d", ErrShape, g.Shape.Experts, len(g.Bias))
-	}
-	for e, b := range g.Bias {
-		if math.IsNaN(float64(b)) || math.IsInf(float64(b), 0) {
-			return fmt.Errorf("the correction bias of expert %d is %v; want a finite value", e, b)
-		}
+	if g.Bias != nil && (!g.Method.Biased() || len(g.Bias) != g.Shape.Experts) {
+		return fmt.Errorf("%w: %d bias values for %d experts of %s", ErrShape, len(g.Bias), g.Shape.Experts, g.Method)
 	}
 	return nil
 }
@@ -83,43 +68,27 @@ func NewRouter(g Gate) (*Router, error) {
 	return r, nil
 }
 
-// Route chooses the experts of one token. logits has one value per expert,
+// Route chooses the experts of one token. logits has one value per expert, finite and
 // already rounded to the dtype the engine would hold them in. ids and weights
 // receive TopK values each, in falling order of the score the method chooses
 // by; among equal scores the lower expert index comes first and wins. weights
-// may be nil when they are not wanted.
-//
-// NaN is refused, and so are infinities that leave a weight undefined; the
-// error wraps ErrLogits and names the expert. Route allocates nothing unless it
-// returns an error.
-func (r *Router) Route(logits []float32, ids []int32, weights []float32) error {
-	if len(logits) != r.shape.Experts || len(ids) != r.shape.TopK || (weights != nil && len(weights) != r.shape.TopK) {
-		return fmt.Errorf("%w: want %d logits and room for %d choices, have %d, and room for %d ids and %d weights",
-			ErrShape, r.shape.Experts, r.shape.TopK, len(logits), len(ids), len(weights))
-	}
-	if err := r.rate(logits); err != nil {
-		return err
-	}
+// may be nil when they are not wanted. Route allocates nothing.
+func (r *Router) Route(logits []float32, ids []int32, weights []float32) {
+	r.rate(logits)
 	r.choose()
 	copy(ids, r.best.index)
-	if weights == nil {
-		return nil
+	if weights != nil {
+		r.weigh(weights, logits)
 	}
-	return r.weigh(weights, logits)
 }
 
 // rate fills score with what the method chooses by.
-func (r *Router) rate(logits []float32) error {
-	for e, x := range logits {
-		if x != x {
-			return fmt.Errorf("%w: the logit of expert %d is NaN", ErrLogits, e)
-		}
-	}
+func (r *Router) rate(logits []float32) {
 	switch {
 	case r.rule.byLogit:
 		r.score = logits
 	case r.rule.scores == softmaxScores:
-		return r.softmax(r.score, logits)
+		r.softmax(r.score, logits)
 	default:
 		for e, x := range logits {
 			if r.score[e] = float32(r.rule.score(x)); r.bias != nil {
@@ -127,17 +96,12 @@ func (r *Router) rate(logits []float32) error {
 			}
 		}
 	}
-	return nil
 }
 
 // softmax fills out with eˣ⁻ᵐ / Σeˣ⁻ᵐ, m the largest logit; sums run in float64 in the
 // order of the logits, which may be out itself.
-func (r *Router) softmax(out, logits []float32) error {
-	most := float64(slices.Max(logits))
-	if math.IsInf(most, 0) {
-		return fmt.Errorf("%w: the softmax of a largest logit of %v is undefined", ErrLogits, most)
-	}
-	sum := 0.0
+func (r *Router) softmax(out, logits []float32) {
+	most, sum := float64(slices.Max(logits)), 0.0
 	for i, x := range logits {
 		r.power[i] = math.Exp(float64(x) - most)
 		sum += r.power[i]
@@ -145,7 +109,6 @@ func (r *Router) softmax(out, logits []float32) error {
 	for i := range out {
 		out[i] = float32(r.power[i] / sum)
 	}
-	return nil
 }
 
 // choose finds the best experts of score.
@@ -184,27 +147,22 @@ func (r *Router) rankGroups() {
 	}
 }
 
+// tiny keeps a sum of scores from being zero; DeepSeek-V3's own constant.
+const tiny = 1e-20
+
 // weigh gives the chosen experts their weights.
-func (r *Router) weigh(weights, logits []float32) error {
-	soft, eps := r.rule.scores == softmaxScores, float32(0)
+func (r *Router) weigh(weights, logits []float32) {
+	soft, eps := r.rule.scores == softmaxScores, float32(tiny)
+	if copy(weights, r.best.value); soft {
+		eps = 0
+	}
 	for i, e := range r.best.index {
-		switch {
-		case soft:
-			weights[i] = r.best.value[i]
-		default:
+		if !soft {
 			weights[i] = float32(r.rule.score(logits[e]))
 		}
 	}
-	switch {
-	case soft && r.rule.byLogit:
-		if err := r.softmax(weights, weights); err != nil {
-			return err
-		}
-	case math.IsInf(float64(weights[0]), 1):
-		return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits,
-			r.best.index[0])
-	case !soft:
-		eps = tiny
+	if soft && r.rule.byLogit {
+		r.softmax(weights, weights)
 	}
 	if r.rule.shared {
 		share(weights, eps)
@@ -212,11 +170,7 @@ func (r *Router) weigh(weights, logits []float32) error {
 	for i := range weights {
 		weights[i] *= r.scale
 	}
-	return nil
 }
-
-// tiny keeps a sum of scores from being zero; DeepSeek-V3's own constant.
-const tiny = 1e-20
 
 // share divides each weight by their sum plus eps, in float32, summing in the order of the
 // weights.

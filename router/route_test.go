@@ -1,7 +1,6 @@
 package router
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -16,9 +15,7 @@ func TestRouteByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		gotIDs, gotWeights := make([]int32, len(ids)), make([]float32, len(ids))
-		if err := r.Route(logits, gotIDs, gotWeights); err != nil {
-			t.Fatal(err)
-		}
+		r.Route(logits, gotIDs, gotWeights)
 		if !slices.Equal(gotIDs, ids) {
 			t.Errorf("%s: chose %v, want %v", g.Method, gotIDs, ids)
 		}
@@ -73,43 +70,13 @@ func TestRouteByHand(t *testing.T) {
 		nil)
 }
 
-func TestRouteRefuses(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	check := func(m Method, logits []float32, want string) {
-		t.Helper()
-		r, err := NewRouter(Gate{Method: m, Shape: Shape{8, 2, 0, 0}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		row := make([]float32, 8)
-		copy(row, logits)
-		var ids [2]int32
-		var weights [2]float32
-		err = r.Route(row, ids[:], weights[:])
-		if !errors.Is(err, ErrLogits) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s %v: error %v, want one about %s", m, logits, err, want)
-		}
-	}
-	for _, m := range Methods() {
-		check(m, []float32{0, 0, 0, nan}, "expert 3 is NaN")
-		check(m, []float32{0, -nan}, "expert 1 is NaN")
-	}
-	for _, m := range []Method{Default, Renormalize, RenormalizeNaive} {
-		check(m, []float32{inf}, "undefined")
-		check(m, slices.Repeat([]float32{-inf}, 8), "undefined")
-	}
-	check(DeepSeekV4, []float32{inf}, "undefined")
-
+func TestGateRefuses(t *testing.T) {
 	for _, g := range []Gate{
 		{Method: "Nonesuch", Shape: Shape{8, 2, 0, 0}},
 		{Method: Default, Shape: Shape{8, 9, 0, 0}},
 		{Method: Default, Shape: Shape{8, 2, 4, 2}},
 		{Method: Default, Shape: Shape{8, 2, 0, 0}, Bias: make([]float32, 8)},
-		{Method: Llama4, Shape: Shape{8, 2, 0, 0}, Scale: nan},
 		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Bias: make([]float32, 7)},
-		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Bias: []float32{0, 0, 0, nan, 0, 0, 0, 0}},
-		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Scale: inf},
-		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Scale: -1},
 	} {
 		if _, err := NewRouter(g); err == nil {
 			t.Errorf("%+v was taken", g)
@@ -139,7 +106,7 @@ func TestRouteAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids, weights, logits := make([]int32, 4), make([]float32, 4), make([]float32, 64)
-		if got := testing.AllocsPerRun(5, func() { _ = r.Route(logits, ids, weights) }); got != 0 {
+		if got := testing.AllocsPerRun(5, func() { r.Route(logits, ids, weights) }); got != 0 {
 			t.Errorf("%s: %v allocations", m, got)
 		}
 	}

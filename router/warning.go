@@ -1,9 +1,6 @@
 package router
 
-import (
-	"encoding/json"
-	"reflect"
-)
+import "encoding/json"
 
 // Warning is something the reader of a result must know: a stable code and the values that
 // its words need. Subject names the file, arm or rank concerned. Package caveat words it;
@@ -46,25 +43,11 @@ func Warn(code, subject string, args ...any) Warning {
 		if w.Args == nil {
 			w.Args = Args{}
 		}
-		w.Args[args[i].(string)] = decoded(reflect.ValueOf(args[i+1]))
+		var decoded any
+		if text, err := json.Marshal(args[i+1]); err == nil { // a float that is not finite stays nil
+			_ = json.Unmarshal(text, &decoded)
+		}
+		w.Args[args[i].(string)] = decoded
 	}
 	return w
-}
-
-func decoded(v reflect.Value) any {
-	switch {
-	case v.CanInt():
-		return float64(v.Int())
-	case v.CanFloat() && Number(v.Float()).Defined():
-		return v.Float()
-	case v.Kind() == reflect.String:
-		return v.String()
-	case v.Kind() == reflect.Slice:
-		list := make([]any, v.Len())
-		for i := range list {
-			list[i] = decoded(v.Index(i))
-		}
-		return list
-	}
-	return nil
 }

@@ -96,9 +96,6 @@ func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err er
 
 // countable is an error for a problem that contradicts itself, is empty or is too large.
 func countable(p plan.Problem) error {
-	if err := p.Validate(); err != nil {
-		return withCode(exitUsage, err)
-	}
 	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots < 1 || slots > mostSlots {
 		return usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots,
 			slots)

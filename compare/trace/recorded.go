@@ -146,10 +146,7 @@ func (r *reduction) owners() error {
 		if !placed || s.Expert >= layout.Experts() {
 			continue
 		}
-		var owners []int
-		for _, p := range layout.Places(s.Expert) {
-			owners = append(owners, p.Rank)
-		}
+		owners := layout.Places(s.Expert)
 		if !slices.Contains(owners, s.Rank) {
 			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
 				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"),
@@ -207,7 +204,7 @@ func (c *Recorded) allocate(rank, layer int, steps []int64) (parts []ExpertStat)
 	for i, e := range held {
 		places := layout.Places(int(e))
 		for _, at := range places {
-			if at.Rank == rank {
+			if at == rank {
 				slots[i] += load.PerExpert[e] / int64(len(places))
 			}
 		}

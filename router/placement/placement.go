@@ -179,8 +179,8 @@ func RankLoad[N int64 | float64](l router.Layout, load []N) []float64 {
 	for e, total := range load {
 		places := l.Places(e)
 		n := float64(total) / float64(len(places))
-		for _, p := range places {
-			slots[p.Rank] += n
+		for _, rank := range places {
+			slots[rank] += n
 		}
 	}
 	return slots

@@ -7,12 +7,12 @@ import "github.com/moebalance/moebalance/router"
 type cell struct {
 	experts []int32
 	group   int
-	ranks   []int32 // of the copies, in the order of their turns; one but for replicas
+	ranks   []int // of the copies, in the order of their turns; one but for replicas
 	slots   int     // so far
 }
 
 // rank is the one that the cell's next slot lands on.
-func (c *cell) rank() int32 { return c.ranks[c.slots%len(c.ranks)] }
+func (c *cell) rank() int { return c.ranks[c.slots%len(c.ranks)] }
 
 // copies is how many copies of experts the cell has.
 func (c *cell) copies() int { return len(c.experts) * len(c.ranks) }
@@ -29,19 +29,15 @@ func cellsOf(s router.Shape, l router.Layout, groups bool) (cells []cell) {
 		if groups {
 			group = e / s.GroupSize()
 		}
-		at := [2]int{group, places[0].Rank}
+		at := [2]int{group, places[0]}
 		if i, ok := known[at]; ok && len(places) == 1 {
 			cells[i].experts = append(cells[i].experts, int32(e))
 			continue
 		}
-		c := cell{experts: []int32{int32(e)}, group: group}
-		for _, p := range places {
-			c.ranks = append(c.ranks, int32(p.Rank))
-		}
 		if len(places) == 1 {
 			known[at] = len(cells)
 		}
-		cells = append(cells, c)
+		cells = append(cells, cell{experts: []int32{int32(e)}, group: group, ranks: places})
 	}
 	return cells
 }

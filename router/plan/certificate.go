@@ -78,9 +78,6 @@ func levelOf(parts []int64, floor int64) Level {
 // With replicas the slots of an expert go to its copies in turn, source after
 // source, as Layout.RankLoad counts them.
 func Certify(p Problem, plan Plan) (Certificate, error) {
-	if err := p.Validate(); err != nil {
-		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
-	}
 	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()),
 		p.Layout.Ranks())}
 	if p.Mode == router.DEP {
@@ -127,7 +124,7 @@ func (t *counter) add(ids []int32, source int) {
 	ranks := t.Layout.Ranks()
 	for i, e := range ids {
 		places := t.Layout.Places(int(e))
-		target := places[t.expert[e]%int64(len(places))].Rank
+		target := places[t.expert[e]%int64(len(places))]
 		t.expert[e]++
 		if t.pair != nil {
 			t.pair[source][target]++

@@ -143,9 +143,7 @@ func (d *drawn) drawLayer(share []float64, random *rand.Rand) (router.Load, erro
 		for e, w := range weight {
 			score[e] = float32(max(leastScore, w-math.Log(random.ExpFloat64())))
 		}
-		if err := chooser.Route(score, token, nil); err != nil {
-			return load, err
-		}
+		chooser.Route(score, token, nil)
 	}
 	d.settle(ids, share, random)
 	load.Add(ids)
@@ -197,7 +195,7 @@ func (d *drawn) settle(ids []int32, share []float64, random *rand.Rand) {
 // equally much, and the experts of a rank differ a little.
 func (p Problem) skewed(target float64, hot int, random *rand.Rand) []float64 {
 	ranks, share := p.Layout.Ranks(), make([]float64, p.Shape.Experts)
-	sum, owner := make([]float64, ranks), func(e int) int { return p.Layout.Places(e)[0].Rank }
+	sum, owner := make([]float64, ranks), func(e int) int { return p.Layout.Places(e)[0] }
 	for e := range share {
 		share[e] = math.Exp(0.3 * random.NormFloat64())
 		sum[owner(e)] += share[e]

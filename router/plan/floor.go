@@ -51,7 +51,7 @@ func boundsOf(p Problem, busiest int64) bounds {
 	// The first slot of an expert lands on its first copy.
 	first := make([]int64, len(f.held))
 	for e := range p.Shape.Experts {
-		first[p.Layout.Places(e)[0].Rank]++
+		first[p.Layout.Places(e)[0]]++
 	}
 	for _, experts := range first {
 		f.active += min(experts, busiest)
@@ -99,8 +99,8 @@ func reach(p Problem) int {
 	}
 	known, ranks := map[[2]int]bool{}, make([]int, s.Groups) // by group: ranks with copies
 	for e := range s.Experts {
-		for _, place := range p.Layout.Places(e) {
-			if at := [2]int{e / s.GroupSize(), place.Rank}; !known[at] {
+		for _, rank := range p.Layout.Places(e) {
+			if at := [2]int{e / s.GroupSize(), rank}; !known[at] {
 				known[at] = true
 				ranks[at[0]]++
 			}

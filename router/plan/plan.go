@@ -8,7 +8,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Problem is what a plan has to solve: the routing of one layer in one step.
+// Problem is what a plan has to solve: the routing of one layer in one step. Its parts fit each other:
+// a valid shape, a layout of its experts, tokens of 0 and more for each rank of it.
 type Problem struct {
 	Shape  router.Shape
 	Layout router.Layout
@@ -144,9 +145,6 @@ func AnyTokens(name string) bool { return name == planners[0].name || Drawn(name
 
 // New makes the named plan for a problem: one of Names and Peers, or a drawn one.
 func New(name string, p Problem, o Options) (plan Plan, err error) {
-	if err := p.Validate(); err != nil {
-		return plan, fmt.Errorf("planning %q: %w", name, err)
-	}
 	k, ok := find(name)
 	_, inBlocks := p.Layout.PerRank()
 	switch {
@@ -166,38 +164,6 @@ func New(name string, p Problem, o Options) (plan Plan, err error) {
 		return plan, fmt.Errorf("planning %q: %w", name, err)
 	}
 	return plan, nil
-}
-
-// Validate returns an error that wraps ErrShape when the parts of the problem
-// contradict each other.
-func (p Problem) Validate() error {
-	if err := p.Shape.Validate(); err != nil {
-		return err
-	}
-	if p.Layout.Experts() != p.Shape.Experts {
-		return fmt.Errorf("%w: the layout places %d experts, the shape has %d", router.ErrShape, p.Layout.Experts(),
-			p.Shape.Experts)
-	}
-	if _, err := router.ParseMode(string(p.Mode)); err != nil {
-		return err
-	}
-	if len(p.Tokens) != p.Layout.Ranks() {
-		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d numbers", router.ErrShape,
-			p.Layout.Ranks(), len(p.Tokens))
-	}
-	for r, t := range p.Tokens {
-		if t < 0 {
-			return fmt.Errorf("%w: rank %d has %d tokens", router.ErrShape, r, t)
-		}
-		if p.Mode == router.TEP && t != p.Tokens[0] {
-			return fmt.Errorf("%w: in tep mode all ranks hold the same tokens, but rank %d has %d and rank 0 has %d",
-				router.ErrShape, r, t, p.Tokens[0])
-		}
-	}
-	if p.Layer < 0 {
-		return fmt.Errorf("%w: want a layer of 0 or more, have %d", router.ErrShape, p.Layer)
-	}
-	return nil
 }
 
 // sources are the number of tokens of each source: one source per rank in dep

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,9 +118,7 @@ func reference(t *testing.T, l *Engine) [][]float64 {
 					copy(logits, l.ranks[r].balanced[token*c.Gate.Shape.Experts:])
 				}
 				ids, weights := make([]int32, c.Gate.Shape.TopK), make([]float32, c.Gate.Shape.TopK)
-				if err := l.ranks[r].router.Route(logits, ids, weights); err != nil {
-					t.Fatal(err)
-				}
+				l.ranks[r].router.Route(logits, ids, weights)
 				for s, e := range ids {
 					for i, y := range referenceExpert(layer.experts[e], x, c.Intermediate) {
 						h[i] += float64(weights[s]) * y
@@ -207,12 +204,6 @@ func TestEngineRefuses(t *testing.T) {
 	e, _ := ran(t, c, nil)
 	if _, err := e.Run(t.Context(), 0, 0, 0); err == nil {
 		t.Error("no steps: no error")
-	}
-	bad := make([]float32, c.Tokens*c.Gate.Shape.Experts)
-	bad[7] = float32(math.NaN())
-	e.Balance(slices.Repeat([][]float32{bad}, c.Ranks))
-	if _, err := e.Run(t.Context(), 0, 1, 0); err == nil {
-		t.Error("undefined logits: no error")
 	}
 }
 
