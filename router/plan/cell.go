@@ -8,7 +8,7 @@ type cell struct {
 	experts []int32
 	group   int
 	ranks   []int // of the copies, in the order of their turns; one but for replicas
-	slots   int     // so far
+	slots   int   // so far
 }
 
 // rank is the one that the cell's next slot lands on.
