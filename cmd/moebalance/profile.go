@@ -57,7 +57,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return err
 	}
 	if o.DryRun {
-		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(words), o.Folder.Path, ""))
+		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(words), o.Folder.Path))
 		return err
 	}
 	for _, program := range []string{o.Nsys, words[0]} {

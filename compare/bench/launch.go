@@ -166,11 +166,9 @@ func (r *runner) engine(l Launch, a *Attempt, job *launch.Job, p placeholders) [
 	}
 	each = append(each, r.Spec.followed(job.Folder)...)
 	job.Env = launch.Environ(job.Env, each)
-	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each),
-		launch.LauncherVersion(engine[0]))
+	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
 	if warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}
-	// of launches without a profiler
-	return slices.DeleteFunc(engine, func(w string) bool { return w == launch.ProfilerHere })
+	return engine
 }

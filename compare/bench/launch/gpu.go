@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -35,77 +36,58 @@ type GPUProcess struct {
 	Ours bool   `json:"ours"` // started by the campaign
 }
 
-// gpuFields are what nvidia-smi is asked for, in the order parseGPUs reads.
-const gpuFields = "index,uuid,name,driver_version,clocks.sm,utilization.gpu"
-
 // NvidiaSMI asks the program at path, an nvidia-smi, for the GPUs of this
 // machine and the processes on them.
 func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
-	out, err := exec.CommandContext(ctx, path, "--query-gpu="+gpuFields, "--format=csv,noheader,nounits").Output()
-	if err != nil {
-		return nil, fmt.Errorf("asking %s for the GPUs: %w", path, err)
+	var answers [2]string
+	for i, query := range []string{"--query-gpu=index,uuid,name,driver_version,clocks.sm,utilization.gpu",
+		"--query-compute-apps=gpu_uuid,pid,process_name"} {
+		out, err := exec.CommandContext(ctx, path, query, "--format=csv,noheader,nounits").Output()
+		if err != nil {
+			return nil, fmt.Errorf("asking %s %s: %w", path, query, err)
+		}
+		answers[i] = string(out)
 	}
-	gpus, err := parseGPUs(string(out))
-	if err != nil {
-		return nil, err
-	}
-	out, err = exec.CommandContext(ctx, path, "--query-compute-apps=gpu_uuid,pid,process_name",
-		"--format=csv,noheader,nounits").Output()
-	if err != nil {
-		return nil, fmt.Errorf("asking %s for the processes: %w", path, err)
-	}
-	return gpus, parseGPUProcesses(string(out), gpus)
+	return parseGPUs(answers[0], answers[1])
 }
 
-func parseGPUs(out string) ([]GPU, error) {
-	rows, err := smiRows(out, 6)
+// parseGPUs reads GPUs, and the processes on them.
+//
+//	"0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 98", "GPU-aa, 77, python3" → GPU 0 with process 77
+func parseGPUs(cards, processes string) (gpus []GPU, err error) {
+	rows, err := smiRows(cards, 6)
 	if err != nil {
 		return nil, err
 	}
-	var gpus []GPU
+	on, err := smiRows(processes, 3)
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
 		index, err := strconv.Atoi(row[0])
 		if err != nil {
-			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number",
-				Found: strconv.Quote(row[0])}
+			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number", Found: strconv.Quote(row[0])}
 		}
-		gpus = append(gpus, GPU{
-			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
-			ClockMHz: smiNumber(row[4]), Utilization: smiNumber(row[5]),
-		})
-	}
-	return gpus, nil
-}
-
-func parseGPUProcesses(out string, gpus []GPU) error {
-	rows, err := smiRows(out, 3)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		pid, err := strconv.Atoi(row[1])
-		if err != nil {
-			continue // "[Not Found]" of a process in another container: it has no number to show
-		}
-		for i := range gpus {
-			if gpus[i].UUID == row[0] {
-				gpus[i].Processes = append(gpus[i].Processes, GPUProcess{PID: pid, Name: row[2]})
+		g := GPU{Index: index, UUID: row[1], Name: row[2], Driver: row[3], ClockMHz: smiNumber(row[4]),
+			Utilization: smiNumber(row[5])}
+		for _, p := range on { // "[Not Found]" of a process in another container has no number to show
+			if pid, err := strconv.Atoi(p[1]); err == nil && p[0] == g.UUID {
+				g.Processes = append(g.Processes, GPUProcess{PID: pid, Name: p[2]})
 			}
 		}
+		gpus = append(gpus, g)
 	}
-	return nil
+	return gpus, nil
 }
 
 // smiRows reads comma-separated lines of so many fields.
 func smiRows(out string, fields int) ([][]string, error) {
 	r := csv.NewReader(strings.NewReader(out))
-	r.FieldsPerRecord = fields
-	r.TrimLeadingSpace = true
-	r.LazyQuotes = true
+	r.FieldsPerRecord, r.TrimLeadingSpace, r.LazyQuotes = fields, true, true
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) +
-			" comma-separated fields per line", Err: err}
+		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line",
+			Err: err}
 	}
 	return rows, nil
 }
@@ -117,4 +99,87 @@ func smiNumber(s string) router.Number {
 		return router.Undefined()
 	}
 	return router.Number(v)
+}
+
+// gpuInterval is the time between queries of the GPUs. Tests change it.
+var gpuInterval = 5 * time.Second
+
+// busyPercent is the utilization from which a GPU counts as at work: below it, it is
+// loading a model or waiting, and its clocks say nothing about the measurement.
+const busyPercent = 50
+
+// GPUWatch queries the GPUs beside a launch, so that it costs no time.
+type GPUWatch struct {
+	query  func(context.Context) ([]GPU, error)
+	end    context.CancelFunc
+	done   chan struct{}
+	gpus   []GPU
+	failed error
+}
+
+// WatchGPUs begins to watch. A nil query watches nothing.
+func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) *GPUWatch {
+	running, end := context.WithCancel(ctx)
+	w := &GPUWatch{query: query, end: end, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		if query == nil {
+			return
+		}
+		w.failed = w.look(ctx)
+		markOurs(w.gpus, marker)
+		for w.failed == nil {
+			select {
+			case <-running.Done():
+				return
+			case <-time.After(gpuInterval):
+				_ = w.look(running) // the earlier looks stand
+			}
+		}
+	}()
+	return w
+}
+
+// look adds one look at the GPUs.
+func (w *GPUWatch) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	now, err := w.query(ctx)
+	if err != nil || w.gpus != nil && len(now) != len(w.gpus) {
+		return err
+	}
+	for i := range now {
+		g := &now[i]
+		if g.Utilization >= busyPercent {
+			g.BusyLooks = 1
+		}
+		if w.gpus == nil {
+			continue
+		}
+		before := w.gpus[i]
+		g.Processes = before.Processes
+		if n := before.BusyLooks; n > 0 {
+			add := router.Number(g.BusyLooks)
+			g.BusyLooks += n
+			g.ClockMHz = (before.ClockMHz*router.Number(n) + g.ClockMHz*add) / router.Number(g.BusyLooks)
+		}
+	}
+	w.gpus = now
+	return nil
+}
+
+// End ends the watch, after the first look, and returns what it saw.
+func (w *GPUWatch) End() ([]GPU, error) {
+	w.end()
+	<-w.done
+	return w.gpus, w.failed
+}
+
+// markOurs tells the processes that carry the marker from others.
+func markOurs(gpus []GPU, marker Marker) {
+	for _, gpu := range gpus {
+		for i, p := range gpu.Processes {
+			gpu.Processes[i].Ours = marker.on(p.PID)
+		}
+	}
 }

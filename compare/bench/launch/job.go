@@ -124,7 +124,7 @@ func (j *running) endGroup(p *process) {
 
 func (j *running) run(ctx context.Context) error {
 	if len(j.Server) == 0 {
-		return j.commands(ctx)
+		return j.Drive(ctx, j.command)
 	}
 	if answers(ctx, j.Ready) {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
@@ -137,18 +137,18 @@ func (j *running) run(ctx context.Context) error {
 	if err := j.untilReady(ctx, server); err != nil {
 		return err
 	}
-	err = j.commands(j.withServer(ctx, server))
+	err = j.Drive(j.withServer(ctx, server), j.command)
 	moment := time.Duration(0)
 	if err != nil { // a client that fails because its server ends may end first
 		moment = 200 * time.Millisecond
 	}
 	select {
 	case <-server.done:
-		text := lastWords(j.Folder, ServerStderr, ServerStdout)
+		ended := fmt.Errorf("%w%s", errServerEnded, lastWords(j.Folder, ServerStderr, ServerStdout))
 		if err != nil && !errors.Is(err, errServerEnded) {
-			return fmt.Errorf("%w%s; %w", errServerEnded, text, err)
+			ended = fmt.Errorf("%w; %w", ended, err)
 		}
-		return fmt.Errorf("%w%s", errServerEnded, text)
+		return ended
 	case <-time.After(moment):
 		return err
 	}
@@ -173,16 +173,7 @@ func (j *running) withServer(ctx context.Context, server *process) context.Conte
 	return ctx
 }
 
-// commands runs the measured commands.
-func (j *running) commands(ctx context.Context) error {
-	if err := j.Drive(ctx, j.command); err != nil {
-		return err
-	}
-	j.outcome.ExitCode = 0
-	return nil
-}
-
-// command runs one of them to its end.
+// command runs a measured command to its end.
 func (j *running) command(ctx context.Context, r Run) error {
 	ctx, cancel := limited(ctx, r.Limit,
 		fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
@@ -215,17 +206,14 @@ func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := createLog(filepath.Join(folder, stdoutFile))
-	if err != nil {
-		return nil, err
+	var logs [2]*os.File
+	for i, name := range []string{stdoutFile, stderrFile} {
+		if logs[i], err = createLog(filepath.Join(folder, name)); err != nil {
+			return nil, err
+		}
+		defer logs[i].Close() // the child has its own
 	}
-	defer stdout.Close() // the child has its own
-	stderr, err := createLog(filepath.Join(folder, stderrFile))
-	if err != nil {
-		return nil, err
-	}
-	defer stderr.Close()
-	p, err := startProcess(append([]string{program}, words[1:]...), j.Env, j.Dir, stdout, stderr)
+	p, err := startProcess(append([]string{program}, words[1:]...), j.Env, j.Dir, logs[0], logs[1])
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
@@ -276,11 +264,10 @@ func answers(ctx context.Context, url string) bool {
 		return false
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
+	if err == nil {
+		resp.Body.Close()
 	}
-	resp.Body.Close()
-	return resp.StatusCode/100 == 2
+	return err == nil && resp.StatusCode/100 == 2
 }
 
 // lastLine is the last line of a file that is not blank, cut to a readable length;
@@ -291,15 +278,9 @@ func lastLine(path string) string {
 		return ""
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
 	const reach = 4 << 10
-	text, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-reach), reach))
-	if err != nil {
-		return ""
-	}
+	_, _ = f.Seek(-reach, io.SeekEnd) // a shorter file is read from its start
+	text, _ := io.ReadAll(io.LimitReader(f, reach))
 	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
 	for _, line := range slices.Backward(lines) {
 		if line = strings.TrimSpace(line); len(line) > 200 {
@@ -337,9 +318,8 @@ func FindProgram(name, folder, own string) (string, error) {
 
 // createLog is a file of raw output, which may hold secrets: its owner alone may read it.
 func createLog(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	return f, f.Chmod(0o600) // also where it was there
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }

@@ -1,14 +1,11 @@
 package launch
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Variable is an environment variable of a launch. An empty value leaves it unset.
@@ -29,138 +26,130 @@ func Environ(base []string, variables []Variable) []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name })
 	})
+	return append(env, assigned(variables)...)
+}
+
+// assigned are the variables that have a value, as NAME=VALUE.
+func assigned(variables []Variable) (words []string) {
 	for _, v := range variables {
 		if v.Value != "" {
-			env = append(env, v.Name+"="+v.Value)
-		}
-	}
-	return env
-}
-
-// names lists the names of variables for a message.
-func names(variables []Variable) string {
-	list := make([]string, len(variables))
-	for i, v := range variables {
-		list[i] = v.Name
-	}
-	return strings.Join(list, ", ")
-}
-
-// PassOn adds variables to the command line of a launcher that might not pass its
-// own environment on: mpirun, srun, docker and the like. A command that is no
-// launcher, or one that inherits, is returned as it is. The warning says where a
-// variable may still be lost.
-//
-// version is what the launcher prints for --version, empty if unknown; it tells
-// Open MPI from MPICH, whose options differ.
-func PassOn(words []string, variables []Variable, version string) (passed []string, warning string) {
-	if len(words) == 0 || len(variables) == 0 {
-		return words, ""
-	}
-	assign := func(flag string) []string {
-		return options(variables, func(v Variable) []string { return []string{flag, v.Name + "=" + v.Value} })
-	}
-	switch name := launcherName(words); name {
-	case "mpirun":
-		if isHydra(words, version) {
-			return insert(words, 1,
-				options(variables, func(v Variable) []string { return []string{"-genv", v.Name, v.Value} })), ""
-		}
-		if filepath.Base(words[0]) == "mpiexec" && version == "" {
-			warning = "cannot tell which MPI this mpiexec belongs to: the variable is passed with -x, as Open MPI expects"
-		}
-		return insert(words, 1, assign("-x")), warning
-	case "srun":
-		return exportSlurm(words, variables)
-	case "docker", "podman", "nerdctl":
-		at := slices.IndexFunc(words, func(w string) bool { return w == "run" || w == "exec" })
-		if at >= 0 {
-			return insert(words, at+1, assign("-e")), ""
-		}
-		fallthrough
-	case "ssh", "sudo", "kubectl", "sbatch", "qsub", "bsub", "ray":
-		return words, fmt.Sprintf("%s may not pass %s on to what it starts: check the proof of each rank", name,
-			names(variables))
-	case "trtllm-bench", "trtllm-serve":
-		return words, "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
-			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name
-	}
-	if nested := nestedLauncher(words); nested != "" {
-		return words, fmt.Sprintf(
-			"%s is started by %s and is not given %s: pass it there, or the proof of some ranks may be missing", nested,
-			filepath.Base(words[0]), names(variables))
-	}
-	return words, ""
-}
-
-// LauncherVersion is what mpirun or mpiexec prints for --version, which tells Open
-// MPI from MPICH; "" for other programs, and for one that does not say.
-func LauncherVersion(name string) string {
-	if base := filepath.Base(name); base != "mpirun" && base != "mpiexec" {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	out, _ := exec.CommandContext(ctx, name, "--version").Output() // a launcher that refuses says nothing: unknown
-	return string(out)
-}
-
-// options writes the variables that have a value as words of a command.
-func options(variables []Variable, option func(Variable) []string) []string {
-	var words []string
-	for _, v := range variables {
-		if v.Value != "" {
-			words = append(words, option(v)...)
+			words = append(words, v.Name+"="+v.Value)
 		}
 	}
 	return words
 }
 
-// isHydra reports whether an mpirun or mpiexec is MPICH's or Intel's.
-func isHydra(words []string, version string) bool {
-	if version != "" {
-		return strings.Contains(version, "HYDRA") || strings.Contains(version, "Intel(R) MPI")
-	}
-	return slices.ContainsFunc(words, func(w string) bool { return w == "-genv" || w == "-genvall" || w == "-ppn" })
+// ProfilerHere stands, in a command, before the program that a remote launcher starts: where variables and the
+// profiler go.
+const ProfilerHere = "{nsys}"
+
+// PassOn puts variables into the command line of a launcher that might not pass its own environment on to the ranks:
+// behind the launcher's options, or where ProfilerHere stands. Any other command inherits them, and is returned as
+// it is. The warning says where a variable may still be lost.
+//
+//	mpirun -n 8 prog, A=1 → mpirun -n 8 env A=1 prog
+func PassOn(words []string, variables []Variable) (passed []string, warning string) {
+	return inRanks(words, variables, nil)
 }
 
-// exportSlurm adds the variables to srun's --export, keeping what the user put
-// there. Without the option srun exports everything; ALL says so even where
-// SLURM_EXPORT_ENV says otherwise.
-func exportSlurm(words []string, variables []Variable) (passed []string, warning string) {
-	pairs := options(variables, func(v Variable) []string { return []string{v.Name + "=" + v.Value} })
-	if len(pairs) == 0 {
-		return words, ""
+// inRanks is PassOn with a wrapper behind the variables, which every command gets.
+func inRanks(words []string, variables []Variable, wrapper []string) (passed []string, warning string) {
+	var names []string
+	for _, v := range variables {
+		names = append(names, v.Name)
 	}
-	for _, pair := range pairs {
-		if strings.Contains(pair, ",") {
-			return words, "srun cannot pass a value with a comma: " + pair
-		}
+	at, name := programAt(words), launcherName(words)
+	here := slices.Index(words, ProfilerHere)
+	if here >= 0 {
+		at, words = here, slices.Delete(slices.Clone(words), here, here+1)
 	}
-	list := strings.Join(pairs, ",")
-	passed = slices.Clone(words)
-	for i, w := range passed[:programAt(words)] {
-		if w == "--export" && i+1 < len(passed) {
-			passed[i+1] = exported(passed[i+1], list)
-			return passed, ""
-		}
-		if given, ok := strings.CutPrefix(w, "--export="); ok {
-			passed[i] = "--export=" + exported(given, list)
-			return passed, ""
-		}
+	if set := assigned(variables); len(set) > 0 && at > 0 {
+		wrapper = slices.Concat([]string{"env"}, set, wrapper)
 	}
-	return insert(words, 1, []string{"--export=ALL," + list}), ""
+	switch tensorRT := name == "trtllm-bench" || name == "trtllm-serve"; {
+	case len(names) == 0 || here >= 0:
+	case slices.Contains(remoteLaunchers, name):
+		warning = fmt.Sprintf("%s may not pass %s on to what it starts: put %s before that program", name,
+			strings.Join(names, ", "), ProfilerHere)
+	case tensorRT:
+		warning = "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
+			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name
+	}
+	return slices.Insert(slices.Clone(words), at, wrapper...), warning
 }
 
-// exported is the value of --export with the list added. NONE cannot stand
-// beside names.
-func exported(given, list string) string {
-	if given == "NONE" || given == "NIL" || given == "" {
-		return list
+// remoteLaunchers start their program as no descendant of theirs.
+var remoteLaunchers = []string{"docker", "podman", "nerdctl", "ssh", "sudo", "kubectl", "sbatch", "qsub", "bsub", "ray"}
+
+// launcherName is the name of the program that a command starts, without its
+// folder; Open MPI's and MPICH's other names for mpirun become mpirun.
+func launcherName(words []string) string {
+	if len(words) == 0 {
+		return ""
 	}
-	return given + "," + list
+	switch name := filepath.Base(words[0]); name {
+	case "mpiexec", "orterun", "prun":
+		return "mpirun"
+	default:
+		return name
+	}
 }
 
-func insert(words []string, at int, more []string) []string {
-	return slices.Insert(slices.Clone(words), at, more...)
+// optionValues are the options of launchers, without dashes, that take the following
+// words as values: one, or after the bar two. All others stand alone or hold their value
+// after "=".
+var optionValues = map[string]string{
+	"mpirun": ` n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir wd
+		cpu-set cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist
+		output-filename output display prefix rankfile rf personality stdin | mca gmca pmixmca prtemca genv env `,
+	"srun": ` n N p A t J o e w x c G D q m C d i L M r S T W B b account begin cluster-constraint clusters comment constraint
+		container-env container-image container-mounts container-name container-workdir core-spec cores-per-socket
+		cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution epilog error exclude
+		export export-file extra-node-info gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres
+		gres-flags hint input jobid job-name licenses mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mpi network
+		nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output
+		partition power priority profile prolog qos relative reservation signal sockets-per-node switches task-epilog
+		task-prolog thread-spec threads threads-per-core time time-min tmp tres-bind tres-per-task uid wait wckey chdir | `,
+}
+
+// programAt is the index of the program in a command: after mpirun or srun and
+// their options, or 0.
+func programAt(words []string) int {
+	one, two, _ := strings.Cut(optionValues[launcherName(words)], "|")
+	if one == "" {
+		return 0
+	}
+	for i := 1; i < len(words); i++ {
+		if words[i] == "--" {
+			return min(i+1, len(words))
+		}
+		if !strings.HasPrefix(words[i], "-") {
+			return i
+		}
+		switch name := strings.TrimLeft(words[i], "-"); {
+		case slices.Contains(strings.Fields(one), name):
+			i++
+		case slices.Contains(strings.Fields(two), name):
+			i += 2
+		}
+	}
+	return len(words)
+}
+
+// Program is the program or Python module that a command runs, behind its launcher and env:
+//
+//	mpirun -n 8 env A=1 python3 -m vllm.entrypoints.openai.api_server → vllm
+func Program(words []string) string {
+	words = words[min(programAt(words), len(words)):]
+	for len(words) > 1 && (filepath.Base(words[0]) == "env" || strings.Contains(words[0], "=")) {
+		words = words[1:]
+	}
+	if len(words) > 2 && strings.HasPrefix(filepath.Base(words[0]), "python") && words[1] == "-m" {
+		module, _, _ := strings.Cut(words[2], ".")
+		return module
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return filepath.Base(words[0])
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -43,13 +44,6 @@ func ProgramOf(words []string) string {
 	return ""
 }
 
-func (p Profile) startStop() string {
-	if name := startStops[p.Program]; name != "" {
-		return name
-	}
-	return "TLLM_PROFILE_START_STOP"
-}
-
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
 // Check reports what is wrong with p.
@@ -79,7 +73,7 @@ func (p Profile) Variables() []Variable {
 		"TLLM_LLMAPI_ENABLE_NVTX": "1",
 	}
 	if p.Windows != "" {
-		v[p.startStop()] = p.Windows
+		v[cmp.Or(startStops[p.Program], "TLLM_PROFILE_START_STOP")] = p.Windows
 	}
 	if p.Rank >= 0 || p.traces("mpi") {
 		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
@@ -105,22 +99,12 @@ func (p Profile) traces(api string) bool {
 	return false
 }
 
-// ProfilerHere stands, in a command, where the profiler goes. Without it the
-// profiler goes after a launcher's own options, else in front.
-const ProfilerHere = "{nsys}"
-
 // Wrap is the command under the profiler, its reports in folder as
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
 // told the process; without any of them it is 0.
-// Version is the launcher's, from LauncherVersion, or empty.
-func (p Profile) Wrap(words []string, folder, version string) []string {
-	wrapper := []string{"sh", "-c", p.script(folder), "moebalance-profile"}
-	words, _ = PassOn(words, p.Variables(), version)
-	if at := slices.Index(words, ProfilerHere); at >= 0 {
-		return slices.Concat(words[:at], wrapper, words[at+1:])
-	}
-	at := programAt(words)
-	return slices.Concat(words[:at], wrapper, words[at:])
+func (p Profile) Wrap(words []string, folder string) []string {
+	words, _ = inRanks(words, p.Variables(), []string{"sh", "-c", p.script(folder), "moebalance-profile"})
+	return words
 }
 
 // CheckProfilable fails where Wrap cannot find where the profiler goes: in front of
@@ -133,9 +117,6 @@ func CheckProfilable(words []string) error {
 	}
 	return nil
 }
-
-// remoteLaunchers start their program as no descendant of theirs.
-var remoteLaunchers = []string{"docker", "podman", "nerdctl", "ssh", "kubectl", "sbatch", "qsub", "bsub", "ray"}
 
 // script runs in each rank's place and becomes the profiler, or the command
 // itself on ranks that are not profiled.
@@ -151,11 +132,7 @@ func (p Profile) script(folder string) string {
 
 // nsys is the profiler with its switches.
 func (p Profile) nsys() []string {
-	program := p.Nsys
-	if program == "" {
-		program = "nsys"
-	}
-	words := []string{program, "profile", "-f", "true", "-t", "cuda,nvtx", "--cuda-graph-trace", "node",
+	words := []string{cmp.Or(p.Nsys, "nsys"), "profile", "-f", "true", "-t", "cuda,nvtx", "--cuda-graph-trace", "node",
 		"--trace-fork-before-exec=true", "--export=sqlite"}
 	if p.Windows != "" {
 		end := "stop"
@@ -172,12 +149,12 @@ func (p Profile) nsys() []string {
 
 // Script is the profiled command as a shell script that can be read, changed
 // and run by hand.
-func (p Profile) Script(words []string, folder, version string) string {
+func (p Profile) Script(words []string, folder string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
 	for _, v := range p.Variables() {
 		fmt.Fprintf(&b, "export %s=%s\n", v.Name, Quote([]string{v.Value}))
 	}
-	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder, version)))
+	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder)))
 	return b.String()
 }

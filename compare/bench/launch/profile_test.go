@@ -59,13 +59,13 @@ export TLLM_LLMAPI_ENABLE_NVTX=1
 export TLLM_NVTX_DEBUG=1
 export TLLM_PROFILE_RECORD_GC=1
 mkdir -p 'my reports'
-exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x NSYS_MPI_STORE_TEAMS_PER_RANK=1 -x TLLM_LLMAPI_ENABLE_NVTX=1 -x TLLM_NVTX_DEBUG=1 -x TLLM_PROFILE_RECORD_GC=1 -n 4 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
+exec mpirun -n 4 env ENABLE_PERFECT_ROUTER=1 NSYS_MPI_STORE_TEAMS_PER_RANK=1 TLLM_LLMAPI_ENABLE_NVTX=1 TLLM_NVTX_DEBUG=1 TLLM_PROFILE_RECORD_GC=1 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
 `
-	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports", ""); got != want {
+	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports"); got != want {
 		t.Errorf("script\n%s\nwant\n%s", got, want)
 	}
-	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d", ""); !reflect.DeepEqual(got[:3],
-		[]string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
+	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d"); !reflect.DeepEqual(got[:3],
+		[]string{"launcher", "-x", "env"}) || got[len(got)-1] != "prog" {
 		t.Errorf("with the mark: %q", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		{"NONE=1", -1, "report.rank0 echo hello it's hello it's"},
 	} {
 		words := Profile{Nsys: nsys, Rank: c.only}.Wrap(
-			[]string{"echo", "hello", "it's"}, "d", "")
+			[]string{"echo", "hello", "it's"}, "d")
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, strings.Fields(c.variables)...)
 		out, err := cmd.CombinedOutput()

@@ -25,7 +25,7 @@ func (p Profile) Record(ctx context.Context, words []string, folder string, s St
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	wrapped := p.Wrap(words, folder, LauncherVersion(words[0]))
+	wrapped := p.Wrap(words, folder)
 	cmd := exec.CommandContext(ctx, wrapped[0], wrapped[1:]...)
 	cmd.Env = Environ(os.Environ(), p.Variables())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err

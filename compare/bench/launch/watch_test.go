@@ -19,7 +19,10 @@ func TestClocksWhileBusy(t *testing.T) {
 	looks := []struct{ mhz, utilization router.Number }{{210, 0}, {210, 3}, {1980, 99}, {210, 0}, {1900, 60}, {210, 0}}
 	taken := make(chan struct{}) // closed by the look after the last, when that has been taken in
 	n := 0
-	w := watchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
+	interval := gpuInterval
+	gpuInterval = time.Millisecond
+	defer func() { gpuInterval = interval }()
+	w := WatchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
 		if n++; n == len(looks)+1 {
 			close(taken)
 		}
@@ -29,7 +32,7 @@ func TestClocksWhileBusy(t *testing.T) {
 		l := looks[n-1]
 		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz,
 			Processes: make([]GPUProcess, n)}}, nil
-	}, NewMarker("x"), time.Millisecond)
+	}, NewMarker("x"))
 	<-taken
 	gpus, err := w.End()
 	if err != nil || len(gpus) != 1 {
