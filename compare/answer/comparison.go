@@ -15,7 +15,7 @@ import (
 
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
-	a := answering(caveats(c.Caveats(), caveat.SeverityOf))
+	a := answering(caveats(c.Warnings, caveat.SeverityOf))
 	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
@@ -34,8 +34,6 @@ func OfComparison(c *diff.Comparison) Answer {
 		a.otherSides(c)
 	case c.Builds.Named():
 		a.builds(c)
-	case c.Fused() && c.Prediction.Measured == nil:
-		a.fused(c)
 	default:
 		a.predicted(c)
 		switch {
@@ -100,17 +98,6 @@ func Refusals(c *diff.Comparison) (texts []string) {
 // warns reports a warning of this code.
 func warns(c *diff.Comparison, code string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == code })
-}
-
-// fused is the answer where kernels hold the work and the waiting of a rank in one.
-func (a *Answer) fused(c *diff.Comparison) {
-	a.say(NoVerdict, "compare.fused", "normal", c.Step.NormalNS, "perfect", c.Step.PerfectNS)
-	a.Basis = "measured in " + a.Basis
-	a.number("GPU time per step, "+gain.Normal.Label(), c.Step.NormalNS, NS, Measured)
-	a.number("GPU time per step, "+gain.Perfect.Label(), c.Step.PerfectNS, NS, Measured)
-	a.number("gain of these steps", c.Step.Ratio-1, Fraction, Measured)
-	a.because("why.fused")
-	a.measure(c.Normal.Treatment)
 }
 
 func (a *Answer) builds(c *diff.Comparison) {

@@ -22,7 +22,8 @@ func TestBackendMarginOfEitherSide(t *testing.T) {
 	for alone, equal := range map[int64]bool{0: true, 100: true, 101: false} {
 		for _, sides := range [][2]*trace.Trace{{side(alone), side(0)}, {side(0), side(alone)}} {
 			c := Comparison{Comparable: true}
-			c.judgeKernels(sides)
+			c.judgeKernels("kernels", "expert time", [2]map[string]int64{expertKernels(sides[0]), expertKernels(sides[1])},
+				func(x, y float64) float64 { return max(x, y) })
 			if c.Comparable != equal || c.Work[0].Equal != equal {
 				t.Errorf("%d of 1000 alone: %+v", alone, c.Work)
 			}
@@ -38,7 +39,7 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 		warned          string
 	}{{1.3, 1.05, true, ""}, {1.3, 1.2, true, "perfect_not_balanced"}, {1.15, 1.2, false, ""},
 		{1.04, 1.05, true, "arms_look_alike"}, {1.05, 1.04, true, ""}} {
-		d := Comparison{Comparable: true, Ceiling: Ceiling{Balancedness: router.Number(1 / c.normal),
+		d := Comparison{Comparable: true, Ranks: []int{0, 1}, Ceiling: Ceiling{Balancedness: router.Number(1 / c.normal),
 			PerfectBalancedness: router.Number(1 / c.perfect)}}
 		d.judgeBalance(&trace.Trace{})
 		if d.Comparable != c.comparable || (len(d.Warnings) > 0) != (c.warned != "") ||
@@ -53,7 +54,7 @@ func TestSwitchCost(t *testing.T) {
 	for cost, want := range map[router.Number]bool{1900: false, 2100: true, -5000: false} {
 		c := Comparison{Step: Change{NormalNS: 1e6, PerfectNS: 9e5}, Phases: []PhaseChange{{Phase: trace.PhaseRouter,
 			Change: Change{DifferenceNS: cost}}}}
-		if c.warnOfSwitch(); len(c.Warnings) > 0 != want {
+		if c.warnOfLaunches(); warned(c, "switch_cost", "") != want {
 			t.Errorf("%v ns: %v", cost, c.Warnings)
 		}
 	}

@@ -1,3 +1,11 @@
+// Package diff compares the traces of two arms: where in a step their difference lies, and what
+// balanced routing gains.
+//
+// Each arm is one table of kernel time by layer, phase and step (arm.go), and what differs is a
+// difference of two tables. What balance cannot change must be equal in both (checks.go), else the
+// sides did different work and nothing is a gain. The gain is a replay of the normal arm's steps with
+// the experts of the perfect arm (gain.go). Where steps are of several kinds, such as prefill and
+// decode, each kind is compared with its like (kinds.go).
 package diff
 
 import (
@@ -10,37 +18,33 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Comparison says where the difference between two sets of traces lies.
-// All times are per step and, unless said otherwise, means over ranks. Work and
-// collectives are rows of their own: a collective kernel mostly waits for the
-// slowest rank, so its time falls with that rank's compute.
+// Comparison says where the difference between two sets of traces lies. Times are nanoseconds per
+// step and, unless said otherwise, means over ranks. Work and collectives are rows of their own: a
+// collective mostly waits for the slowest rank, so its time falls with that rank's compute.
 type Comparison struct {
 	SchemaVersion int    `json:"schema_version"`
 	Kind          string `json:"kind"` // always "compare"
-	// Comparable is false when the sides cannot be one normal and one perfect
-	// arm of the same run; Refusals then say why. The numbers are filled in all
-	// the same where they can be.
+	// Comparable is false when the sides cannot be one normal and one perfect arm of the same run;
+	// Refusals then say why. The numbers are filled in all the same where they can be.
 	Comparable bool             `json:"comparable"`
 	Verdict    gain.Verdict     `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
 	Refusals   []router.Warning `json:"refusals"`
 	Work       []Work           `json:"work"` // what balance cannot change, as far as the sides show it
 
-	// Builds are the names of two builds that stand in the places of normal and perfect.
-	Builds gain.Builds `json:"builds,omitzero"`
+	Builds gain.Builds `json:"builds,omitzero"` // names of two builds in the places of normal and perfect
 
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
 	Ranks   []int `json:"ranks"`  // on both sides
 	Layers  []int `json:"layers"` // likewise, without the time outside layers
 
-	// Kinds are the kinds of steps that both arms ran, that with most expert time in the
-	// normal arm first: all other numbers are of its steps. Empty where all steps are of
-	// one kind, and compared.
+	// Kinds are the kinds of steps, the one with most expert time in the normal arm first: all other
+	// numbers are of its steps. Empty where all steps are of one kind, and compared.
 	Kinds []KindChange `json:"kinds,omitempty"`
 
-	// Step is the GPU time of a step: per rank the union of its kernels within
-	// each layer and phase, added up. Idle gaps between kernels are not in it, and
-	// where layers or phases overlap on several streams both count.
+	// Step is the GPU time of a step: per rank the union of its kernels within each layer and phase,
+	// added up. Idle gaps between kernels are not in it, and where layers or phases overlap on several
+	// streams both count.
 	Step       Change           `json:"step"`
 	Ceiling    Ceiling          `json:"ceiling"`
 	Prediction Prediction       `json:"prediction"`
@@ -50,26 +54,54 @@ type Comparison struct {
 	MostLoss   MostLoss         `json:"most_loss"`
 	Kernels    []KernelChange   `json:"kernels"`
 	Warnings   []router.Warning `json:"warnings"`
-
-	fused, partial, loadKnown bool // see Fused, FewRanks; whether the load of the normal arm was recorded
 }
 
-// FewRanks is the code of the warning that a run has ranks which are not on both sides.
-const FewRanks = "few_ranks"
-
 // SchemaVersion is the version of Comparison's JSON.
-const SchemaVersion = 3
+const SchemaVersion = 4
+
+// Codes of warnings that answers ask for.
+const (
+	FewRanks         = "few_ranks"          // a rank of the run is not on both sides
+	EqualWorkUnknown = "equal_work_unknown" // nothing shows whether both sides did the same work
+	SlowGPU          = "slow_gpu"           // a rank takes longer for equal work
+	CampaignRefused  = "campaign_refused"   // the campaign failed a check
+)
 
 // Side is what one set of traces says about itself.
 type Side struct {
-	Arm       string           `json:"arm"` // as recorded: normal, perfect, or empty where not all captures say
-	Evidence  string           `json:"evidence"`
-	Exports   []string         `json:"exports"`
-	Ranks     []int            `json:"ranks"`
-	Steps     int              `json:"steps"`     // compared
-	StepNS    router.Number    `json:"step_ns"`   // under the profiler, see imbalance.Times
-	Structure *trace.Structure `json:"structure"` // where layers are inferred in any step, else nil
-	Treatment string           `json:"treatment"` // the switch by which bench reaches the engine, see trace.Trace
+	Arm       string        `json:"arm"` // as recorded: normal, perfect, or empty where not all captures say
+	Evidence  string        `json:"evidence"`
+	Exports   []string      `json:"exports"`
+	Ranks     []int         `json:"ranks"`
+	Steps     int           `json:"steps"`     // compared
+	StepNS    router.Number `json:"step_ns"`   // under the profiler, see imbalance.Times
+	Treatment string        `json:"treatment"` // the switch by which bench reaches the engine, see trace.Trace
+}
+
+// Change is a time in both arms; undefined for an arm without a step.
+type Change struct {
+	NormalNS     router.Number `json:"normal_ns"`
+	PerfectNS    router.Number `json:"perfect_ns"`
+	DifferenceNS router.Number `json:"difference_ns"` // perfect − normal: negative where perfect routing is faster
+	Ratio        router.Number `json:"ratio"`         // normal / perfect; undefined where perfect has no time
+}
+
+// changeOf compares the means of two series of per-step times.
+func changeOf(ns [2][]float64) Change {
+	n, p := average(ns[0]), average(ns[1])
+	c := Change{NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined()}
+	if p > 0 {
+		c.Ratio = n / p
+	}
+	return c
+}
+
+// OfNormal is the difference as a share of normal, undefined where that has no time.
+func (c Change) OfNormal() router.Number {
+	if c.NormalNS > 0 {
+		return c.DifferenceNS / c.NormalNS
+	}
+	return router.Undefined()
 }
 
 // PhaseChange is one phase over all compared layers.
@@ -85,91 +117,69 @@ type LayerChange struct {
 	PhaseChange
 }
 
-// MostLoss is the layer with most of the loss by uneven expert time that the perfect arm does not have, and
-// its share; undefined without such a layer, and of one alone.
-type MostLoss struct {
-	Layer router.OptInt `json:"layer"`
-	Share router.Number `json:"share"`
-}
-
 // BothInOneLaunch reports that the same captures hold both arms.
 func (c Comparison) BothInOneLaunch() bool {
 	return len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports)
 }
 
-// Compare compares the traces of a normal and a perfect arm. What both
-// have is compared, what only one has is named in the warnings and left out;
-// numbers are per step, so the arms may have recorded different numbers of
-// steps. It does not fail: sides that are no pair of arms come back with
-// Comparable false.
+// Compare compares the traces of a normal and a perfect arm. What only one of them has is named in the
+// warnings and left out; they may have recorded different numbers of steps. Sides that are no pair of
+// arms come back with Comparable false.
 func Compare(normal, perfect *trace.Trace) Comparison {
 	return CompareBuilds(normal, perfect, gain.Builds{})
 }
 
-func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
+// compare compares the steps that the traces hold, whatever their kind.
+func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 	c := Comparison{
 		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Refusals: []router.Warning{},
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
 	}
-	ranks := c.common("unequal_ranks", "ranks", ranksOf(normal), ranksOf(perfect))
-	layers := c.common("unequal_layers", "layers", layersOf(normal), layersOf(perfect))
-	c.Ranks, c.Layers = ranks, named(layers)
-	run := max(len(ranksOf(normal)), len(ranksOf(perfect)), int(normal.World), int(perfect.World))
-	if c.partial = len(ranks) < run && !builds.Named(); c.partial {
-		c.warn(FewRanks, "", "common", len(ranks), "world", run)
+	ranks := [2][]int{ranksOf(sides[0]), ranksOf(sides[1])}
+	layers := [2][]int{layersOf(sides[0]), layersOf(sides[1])}
+	c.Ranks = c.common("unequal_ranks", "ranks", ranks)
+	shared := c.common("unequal_layers", "layers", layers)
+	c.Layers = named(shared)
+	run := max(len(ranks[0]), len(ranks[1]), int(sides[0].World), int(sides[1].World))
+	partial := len(c.Ranks) < run && !builds.Named()
+	if partial {
+		c.warn(FewRanks, "", "common", len(c.Ranks), "world", run)
 	}
-	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
-	names := builds.Names()
-	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
-	c.warnOfSteps(names[0], p.normal.times)
-	c.warnOfSteps(names[1], p.perfect.times)
-	c.Step = changeOf(p.normal.busy, p.perfect.busy)
-	c.Phases = p.phases(every)
-	c.LayerTimes = []LayerChange{}
-	for _, layer := range layers {
-		for _, row := range p.phases(layer) {
+	var a arms
+	for i, side := range []*Side{&c.Normal, &c.Perfect} {
+		a[i] = newArm(sides[i], c.Ranks, shared)
+		*side = a[i].side(ranks[i])
+		c.warnOfSteps(builds.Names()[i], a[i].times)
+	}
+	c.Step, c.Phases, c.LayerTimes = changeOf([2][]float64{a[0].busy, a[1].busy}), a.phases(every), []LayerChange{}
+	for _, layer := range shared {
+		for _, row := range a.phases(layer) {
 			c.LayerTimes = append(c.LayerTimes, LayerChange{router.OptInt(layer), row})
 		}
 	}
-	c.MostLoss = p.mostLoss()
-	c.Ceiling = p.ceiling()
-	if c.fused = normal.Doubt().Code == trace.FusedExperts || perfect.Doubt().Code == trace.FusedExperts; c.fused {
-		c.withoutExperts()
-	}
-	c.Kernels = kernelChanges(normal, perfect)
-	c.judgeSides(p, normal, perfect)
-	c.loadKnown = rankLoad(normal)
-	c.Prediction = p.prediction(&c)
-	if builds.Named() {
-		c.Ceiling.GainBound = router.Undefined()
-	} else {
-		c.caveats()
+	c.MostLoss, c.Ceiling, c.Kernels = a.mostLoss(), a.ceiling(), kernelChanges(sides)
+	c.judge(a, layers)
+	c.predict(a, partial)
+	if !builds.Named() {
+		c.warnOfLaunches()
 	}
 	if !c.Comparable {
-		c.withoutGain()
+		c.Verdict, c.Step.Ratio = gain.NotComparable, router.Undefined()
 	}
-	c.split(nil)
-	c.copyWarnings(names[0], normal)
-	c.copyWarnings(names[1], perfect)
+	if !c.Comparable || builds.Named() {
+		c.Ceiling.GainBound = router.Undefined()
+	}
+	c.split()
+	for i, t := range sides {
+		c.copyWarnings(builds.Names()[i], t)
+	}
 	return c
 }
 
-// Fused reports that kernels hold the work and the waiting of a rank in one: of the times,
-// those of whole steps are left.
-func (c Comparison) Fused() bool { return c.fused }
-
-// withoutExperts takes back what rests on how long the experts of a rank took.
-func (c *Comparison) withoutExperts() {
-	u := router.Undefined()
-	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u,
-		SlowestExperts: changeOf(nil, nil)}
-	c.MostLoss = MostLoss{trace.NoID, u}
-}
-
 // common returns what both sides have and warns of what one lacks.
-func (c *Comparison) common(code, what string, normal, perfect []int) []int {
-	both := slices.DeleteFunc(slices.Clone(normal), func(v int) bool { return !slices.Contains(perfect, v) })
-	for i, own := range [][]int{normal, perfect} {
+func (c *Comparison) common(code, what string, sides [2][]int) []int {
+	both := slices.DeleteFunc(slices.Clone(sides[0]), func(v int) bool { return !slices.Contains(sides[1], v) })
+	for i, own := range sides {
 		if len(own) == len(both) {
 			continue
 		}
@@ -183,8 +193,7 @@ func (c *Comparison) common(code, what string, normal, perfect []int) []int {
 	return both
 }
 
-// outsideMargin is the share of kernel time outside every step from which a
-// warning is due; Side carries the share itself.
+// outsideMargin is the share of kernel time outside every step from which a warning is due.
 const outsideMargin = 0.01
 
 func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
@@ -200,65 +209,40 @@ func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	}
 }
 
-// copyWarnings takes over what a side's reader had to say.
+// leastSwitch is the share of a step from which the cost of the switch is told.
+const leastSwitch = 0.002
+
+// warnOfLaunches says that launches differ, and what routing takes longer in the perfect arm, whose
+// experts another place chooses: the replay keeps the normal arm's routing, and a measured gain has it in.
+func (c *Comparison) warnOfLaunches() {
+	args := []any{"steps", c.Normal.Steps, "others", c.Perfect.Steps}
+	if c.BothInOneLaunch() {
+		args = append(args, "why", "both")
+	}
+	c.warn("one_launch", "", args...)
+	for _, p := range c.Phases {
+		if p.Phase == trace.PhaseRouter && !p.Collective && p.DifferenceNS > leastSwitch*c.Step.NormalNS {
+			c.warn("switch_cost", "", "ns", p.DifferenceNS, "share", p.DifferenceNS/c.Step.PerfectNS)
+		}
+	}
+}
+
+// copyWarnings takes over what a side's reader had to say, but for what warnOfSteps and the prediction have
+// said of the compared ranks.
 func (c *Comparison) copyWarnings(arm gain.Arm, t *trace.Trace) {
-	about := func(w router.Warning) {
+	all := slices.DeleteFunc(slices.Clone(t.Warnings), func(w router.Warning) bool {
+		return slices.Contains([]imbalance.Exclusion{imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind,
+			trace.LateLaunches}, imbalance.Exclusion(w.Code))
+	})
+	for _, e := range t.Exports {
+		all = append(all, e.Warnings...)
+	}
+	for _, w := range all {
 		w.Subject = strings.TrimSuffix(string(arm)+": "+w.Subject, ": ")
 		c.Warnings = append(c.Warnings, w)
-	}
-	for _, w := range t.Warnings {
-		switch imbalance.Exclusion(w.Code) {
-		// warnOfSteps has said it of the compared ranks
-		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind, trace.LateLaunches:
-		default:
-			about(w)
-		}
-	}
-	for _, e := range t.Exports {
-		for _, w := range e.Warnings {
-			about(w)
-		}
 	}
 }
 
 func (c *Comparison) warn(code, subject string, args ...any) {
 	c.Warnings = append(c.Warnings, router.Warn(code, subject, args...))
-}
-
-// arms are both arms over the same ranks and layers.
-type arms struct{ normal, perfect *armTimes }
-
-// phases lists the phases of one layer, or of every one, that have any time.
-func (p arms) phases(layer int) []PhaseChange {
-	rows := []PhaseChange{}
-	for _, phase := range phases {
-		for _, collective := range []bool{false, true} {
-			at := part{layer, phase, collective}
-			row := PhaseChange{phase, collective, changeOf(p.normal.of(at), p.perfect.of(at))}
-			if !row.nothing() {
-				rows = append(rows, row)
-			}
-		}
-	}
-	return rows
-}
-
-// mostLoss compares the layers' losses.
-func (p arms) mostLoss() MostLoss {
-	most, perfect := MostLoss{trace.NoID, router.Undefined()}, map[router.OptInt]router.Number{}
-	for _, l := range p.perfect.times.Judged() {
-		perfect[l.Number] = average(l.Loss())
-	}
-	all, saved, judged := router.Number(0), router.Number(0), p.normal.times.Judged()
-	for _, l := range judged {
-		if own := average(l.Loss()) - perfect[l.Number]; own > 0 {
-			if all += own; own > saved {
-				saved, most.Layer = own, l.Number
-			}
-		}
-	}
-	if most.Share = saved / all; len(judged) < 2 || !most.Layer.Defined() {
-		return MostLoss{trace.NoID, router.Undefined()}
-	}
-	return most
 }

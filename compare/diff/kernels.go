@@ -23,26 +23,24 @@ type KernelChange struct {
 }
 
 // kernelChanges lists the kernels of both sides, the most time first.
-func kernelChanges(normal, perfect *trace.Trace) []KernelChange {
+func kernelChanges(sides [2]*trace.Trace) []KernelChange {
 	rows, at := []KernelChange{}, map[string]int{}
-	row := func(k *trace.KernelStat) *KernelChange {
-		name := kernel.NormalName(k.Name) // spelt the same for every version of the profiler
-		i, known := at[name]
-		if !known {
-			i = len(rows)
-			at[name], rows = i, append(rows, KernelChange{Name: k.Name, Phase: k.Placed})
+	for side, t := range sides {
+		for i := range t.Kernels {
+			k := &t.Kernels[i]
+			name := kernel.NormalName(k.Name) // spelt the same for every version of the profiler
+			n, known := at[name]
+			if !known {
+				n = len(rows)
+				at[name], rows = n, append(rows, KernelChange{Name: k.Name, Phase: k.Placed})
+			}
+			r := &rows[n]
+			instances, ns := &r.NormalInstances, &r.NormalNS
+			if side == 1 {
+				instances, ns = &r.PerfectInstances, &r.PerfectNS
+			}
+			*instances, *ns = *instances+k.Instances, *ns+k.TotalNS
 		}
-		return &rows[i]
-	}
-	for i := range normal.Kernels {
-		k := &normal.Kernels[i]
-		r := row(k)
-		r.NormalInstances, r.NormalNS = r.NormalInstances+k.Instances, r.NormalNS+k.TotalNS
-	}
-	for i := range perfect.Kernels {
-		k := &perfect.Kernels[i]
-		r := row(k)
-		r.PerfectInstances, r.PerfectNS = r.PerfectInstances+k.Instances, r.PerfectNS+k.TotalNS
 	}
 	for i := range rows {
 		r := &rows[i]

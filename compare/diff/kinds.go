@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
@@ -14,15 +13,16 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// KindChange is one kind of steps that both arms ran (see trace.StepKind), compared by
-// itself. Where ranges name the tokens of steps, only steps with equally many are
-// compared.
+// KindChange is one kind of steps (see trace.StepKind) compared by itself, and empty where an arm has no
+// such steps. Where ranges name the tokens of steps, only steps with equally many are compared.
 type KindChange struct {
-	Steps          string `json:"steps"` // such as "prefill steps of 8192 tokens": by ranges, else by time
-	NormalSteps    []int  `json:"normal_steps"`
-	PerfectSteps   []int  `json:"perfect_steps"`
-	SlowestExperts Change `json:"experts_slowest"`
-	Step           Change `json:"step"`
+	Steps          string   `json:"steps"` // such as "prefill steps of 8192 tokens": by ranges, else by time
+	NormalSteps    []int    `json:"normal_steps"`
+	PerfectSteps   []int    `json:"perfect_steps"`
+	LeftOut        int      `json:"steps_left_out"`    // steps of either arm without a like in the other
+	Refused        []string `json:"refused,omitempty"` // for what the kind is not comparable, see Refusals
+	SlowestExperts Change   `json:"experts_slowest"`
+	Step           Change   `json:"step"`
 	// Gain is the predicted one, of a step of this kind.
 	Gain router.Number `json:"predicted_gain"`
 }
@@ -34,20 +34,6 @@ type stepKind struct {
 	batches   map[int]ranges.Batch // by step
 	expertNS  int64
 	instances int64
-}
-
-// like is what ranges say of all steps of the kind.
-func (k *stepKind) like() string {
-	seen := map[string]bool{}
-	for _, s := range k.steps {
-		seen[k.batches[s].String()] = true
-	}
-	for word := range seen {
-		if len(seen) == 1 && word != "" {
-			return word + "-like"
-		}
-	}
-	return ""
 }
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
@@ -83,209 +69,203 @@ func stepKinds(t *trace.Trace) []*stepKind {
 	return kinds
 }
 
-// alike is how alike the kernels of two kinds are: the share of names in both plus the
-// share of families in both, from 0 to 2. It is 0 where ranges say that one is prefill
-// and the other decode.
-func alike(a, b *stepKind) float64 {
-	if x, y := a.like(), b.like(); x != "" && y != "" && x != y {
-		return 0
-	}
-	return common(a.Kernels, b.Kernels, func(s string) string { return s }) +
-		common(a.Kernels, b.Kernels, kernel.Family)
-}
-
-// common is the share of the names of both lists that are in either.
-func common(a, b []string, name func(string) string) float64 {
-	in := map[string]int{}
-	for i, list := range [][]string{a, b} {
-		for _, s := range list {
-			in[name(s)] |= 1 << i
+// word is what ranges say of all steps of the kind: prefill, decode, or nothing.
+func (k *stepKind) word() string {
+	word := k.batches[k.steps[0]].String()
+	for _, b := range k.batches {
+		if b.String() != word {
+			return ""
 		}
 	}
-	both := 0
-	for _, where := range in {
-		if where == 3 {
-			both++
-		}
-	}
-	return float64(both) / float64(len(in))
+	return word
 }
 
-// kernelsPerStep is over all ranks.
-func (k *stepKind) kernelsPerStep() float64 { return float64(k.instances) / float64(len(k.steps)) }
+// bySize are the steps of the kind by their tokens, 0 where a range does not say.
+func (k *stepKind) bySize() map[int][]int {
+	sizes := map[int][]int{}
+	for _, s := range k.steps {
+		sizes[k.batches[s].Tokens] = append(sizes[k.batches[s].Tokens], s)
+	}
+	return sizes
+}
 
 // tokens is the mean over the steps of the kind, 0 where a range does not say.
 func (k *stepKind) tokens() (mean float64) {
-	for _, s := range k.steps {
-		if k.batches[s].Tokens == 0 {
-			return 0
-		}
-		mean += float64(k.batches[s].Tokens) / float64(len(k.steps))
+	sizes := k.bySize()
+	for size, steps := range sizes {
+		mean += float64(size*len(steps)) / float64(len(k.steps))
+	}
+	if len(sizes[0]) > 0 {
+		return 0
 	}
 	return mean
 }
 
-// match finds for each kind of the normal arm the most alike one of the perfect arm:
-// by MoE kernels, then by tokens and kernels per step. What is left is in one arm only.
-func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepKind) {
+// likeness is how alike two kinds are: by the share of kernels in both, of names plus of families, then by
+// tokens, then by kernels per step. It is nil where nothing is alike or ranges say that one is prefill and
+// the other decode.
+func (k *stepKind) likeness(o *stepKind) []float64 {
+	shared := func(name func(string) string) float64 {
+		in := map[string]int{}
+		for i, list := range [][]string{k.Kernels, o.Kernels} {
+			for _, s := range list {
+				in[name(s)] |= 1 << i
+			}
+		}
+		both := 0
+		for _, where := range in {
+			both += where / 3
+		}
+		return float64(both) / float64(len(in))
+	}
+	near := func(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
+	alike := shared(func(name string) string { return name }) + shared(kernel.Family)
+	if a, b := k.word(), o.word(); alike == 0 || a != "" && b != "" && a != b {
+		return nil
+	}
+	perStep := func(k *stepKind) float64 { return float64(k.instances) / float64(len(k.steps)) }
+	return []float64{alike, near(k.tokens(), o.tokens()), near(perStep(k), perStep(o))}
+}
+
+// kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm, nil where an arm
+// has none.
+type kindPair struct {
+	arms  [2]*stepKind
+	steps [2][]int // compared
+}
+
+// pairOf pairs the steps of two kinds with equally many tokens, as many of each number in both arms: the
+// last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or none has its
+// like, they are all steps.
+func pairOf(normal, perfect *stepKind) kindPair {
+	p, sizes := kindPair{arms: [2]*stepKind{normal, perfect}}, perfect.bySize()
+	for size, own := range normal.bySize() {
+		other := sizes[size]
+		n := min(len(own), len(other))
+		p.steps[0], p.steps[1] = append(p.steps[0], own[len(own)-n:]...), append(p.steps[1], other[len(other)-n:]...)
+	}
+	if len(p.steps[0]) == 0 || normal.tokens() == 0 || perfect.tokens() == 0 {
+		p.steps = [2][]int{normal.steps, perfect.steps}
+	}
+	slices.Sort(p.steps[0])
+	slices.Sort(p.steps[1])
+	return p
+}
+
+// match pairs each kind of the normal arm with the most alike one of the perfect arm; kinds of one arm alone
+// come last.
+func match(normal, perfect []*stepKind) []kindPair {
+	var pairs, alone []kindPair
 	for _, n := range normal {
-		best := -1
+		best, most := -1, []float64(nil)
 		for i, p := range perfect {
-			if alike(n, p) == 0 {
-				continue
-			}
-			apart := func(i int, of func(*stepKind) float64) float64 {
-				a, b := of(n), of(perfect[i])
-				return max(a, b, 1) / max(min(a, b), 1)
-			}
-			if best < 0 || cmp.Or(cmp.Compare(alike(n, p), alike(n, perfect[best])),
-				cmp.Compare(apart(best, (*stepKind).tokens), apart(i, (*stepKind).tokens)),
-				cmp.Compare(apart(best, (*stepKind).kernelsPerStep), apart(i, (*stepKind).kernelsPerStep))) > 0 {
-				best = i
+			if by := n.likeness(p); by != nil && (best < 0 || slices.Compare(by, most) > 0) {
+				best, most = i, by
 			}
 		}
 		if best < 0 {
-			alone[0] = append(alone[0], n)
+			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}})
 			continue
 		}
-		pairs = append(pairs, [2]*stepKind{n, perfect[best]})
+		pairs = append(pairs, pairOf(n, perfect[best]))
 		perfect = slices.Delete(slices.Clone(perfect), best, best+1)
 	}
-	alone[1] = perfect
-	return pairs, alone
+	for _, p := range perfect {
+		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}})
+	}
+	return append(pairs, alone...)
 }
 
-// equalBatches are the steps of two kinds with equally many tokens, as many of each
-// number in both arms: the last ones, as the first may be warm-up. Where ranges do not
-// name the tokens of all steps, or none has its like, they are all steps.
-func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
-	sizes := [2]map[int][]int{{}, {}}
-	for i, k := range kinds {
-		for _, s := range k.steps {
-			sizes[i][k.batches[s].Tokens] = append(sizes[i][k.batches[s].Tokens], s)
+// leftOut is how many steps of either arm are not compared.
+func (p kindPair) leftOut() (n int) {
+	for i, k := range p.arms {
+		if k != nil {
+			n += len(k.steps) - len(p.steps[i])
 		}
 	}
-	for tokens, normal := range sizes[0] {
-		perfect := sizes[1][tokens]
-		n := min(len(normal), len(perfect))
-		steps[0], steps[1] = append(steps[0], normal[len(normal)-n:]...), append(steps[1], perfect[len(perfect)-n:]...)
-	}
-	if len(sizes[0][0])+len(sizes[1][0]) > 0 || len(steps[0]) == 0 {
-		return [2][]int{kinds[0].steps, kinds[1].steps}
-	}
-	slices.Sort(steps[0])
-	slices.Sort(steps[1])
-	return steps
+	return n
 }
 
-// restrictTo is the trace with these steps alone, and what is outside all steps. Waiting is a
-// mean over the steps of the trace that count: it stays where these hold all steps.
-func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
-	part := t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
-		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
-	}))
-	times := part.Times(nil)
-	have, of := times.StepsOf(imbalance.Counts), t.Times(nil).StepsOf(imbalance.Counts)
-	if !slices.Equal(have, of) {
-		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),
-			func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
-		part.Imbalance = append(part.Imbalance, times.Rows(balancedWithin)...)
+// name names a kind by the tokens that ranges name: "decode steps of 57 to 64 tokens". Without these it is
+// "decode-like steps", with their GPU time where other kinds are called the same.
+func (p kindPair) name(pairs []kindPair, ns router.Number) string {
+	of := cmp.Or(p.arms[0], p.arms[1])
+	steps, name := p.steps[0], p.word()
+	if len(steps) == 0 {
+		steps = of.steps
 	}
-	return part
-}
-
-// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked
-// about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance, bounded,
-// predicted or split. Each kind of steps is compared with its like; the comparison is that of the kind with most
-// expert time in the normal arm.
-func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
-	n, p := stepKinds(normal), stepKinds(perfect)
-	pairs, alone := match(n, p)
-	if len(pairs) == 0 {
-		return compare(normal, perfect, builds)
-	}
-	var first Comparison
-	var rows []KindChange
-	for i, pair := range pairs {
-		steps := equalBatches(pair)
-		if len(n) == 1 && len(p) == 1 && slices.Equal(steps[0], pair[0].steps) &&
-			slices.Equal(steps[1], pair[1].steps) {
-			return compare(normal, perfect, builds)
-		}
-		c := compare(restrictTo(normal, steps[0]), restrictTo(perfect, steps[1]), builds)
-		name := kindName(pair, steps[0], pairs, c.Step.NormalNS)
-		if i == 0 {
-			first = c
-		} else if first.Comparable && !c.Comparable {
-			reason, differ := "other", c.different()
-			if len(differ) > 0 {
-				reason = "work"
-			}
-			first.warn("kind_not_comparable", "", "why", reason, "kind", name, "quantities", differ)
-			continue
-		}
-		if !first.Comparable {
-			c.Prediction.Gain, c.Step.Ratio = router.Undefined(), router.Undefined()
-		}
-		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Step,
-			c.Prediction.Gain})
-		for arm, k := range pair {
-			first.warnUnequal(builds.Names()[arm], name, k, steps[arm])
-		}
-	}
-	first.Kinds = rows
-	for i, list := range alone {
-		for _, k := range list {
-			first.warn("kind_in_one_arm", string(builds.Names()[i]), "steps", k.steps, "kernels", len(k.Kernels))
-		}
-	}
-	return first
-}
-
-// kindName names two kinds of steps alike by the tokens that ranges name: "decode steps of 57 to 64 tokens".
-// Without these it is "decode-like steps", with their GPU time where other kinds are called the same.
-func kindName(pair [2]*stepKind, steps []int, pairs [][2]*stepKind, ns router.Number) string {
 	var batches []ranges.Batch
 	for _, s := range steps {
-		batches = append(batches, pair[0].batches[s])
+		batches = append(batches, of.batches[s])
 	}
 	if word, size, ok := strings.Cut(ranges.BatchesName(batches), ", "); ok {
 		return word + " steps of " + size
 	}
-	name := cmp.Or(pair[0].like(), pair[1].like())
-	if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool {
-		return o != pair && cmp.Or(o[0].like(), o[1].like()) == name
-	}); name != "" && !same {
-		return name + " steps"
+	if name != "" {
+		name += "-like "
 	}
-	return strings.TrimSpace(name+" steps") + " of " + quantity.Duration(ns) + " GPU time"
+	same := slices.ContainsFunc(pairs, func(o kindPair) bool { return o.arms != p.arms && o.word() == p.word() })
+	if name += "steps"; ns.Defined() && (same || p.word() == "") {
+		name += " of " + quantity.Duration(ns) + " GPU time"
+	}
+	return name
 }
 
-// different are the quantities of work in which the sides differ.
-func (c *Comparison) different() (names []string) {
-	for _, w := range c.Work {
-		if !w.Equal {
-			names = append(names, w.Quantity)
+// word is what ranges of either arm say of all steps of a kind.
+func (p kindPair) word() (word string) {
+	for _, k := range p.arms {
+		if k != nil {
+			word = cmp.Or(word, k.word())
 		}
 	}
-	return names
+	return word
 }
 
-// warnUnequal says which steps of a kind were left out.
-func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps []int) {
-	left := slices.DeleteFunc(slices.Clone(k.steps), func(s int) bool { return slices.Contains(steps, s) })
-	if len(left) > 0 {
-		c.warn(unequalTokens, string(arm), "kind", name, "left", left)
+// restrictTo is the trace with these steps of a kind alone, and what is outside all steps.
+func restrictTo(t *trace.Trace, kind *stepKind, steps []int) *trace.Trace {
+	part := t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
+		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
+	}))
+	part.StepKinds = []trace.StepKind{kind.StepKind}
+	return part
+}
+
+// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is
+// asked about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance,
+// bounded, predicted or split. Each kind of steps is compared with its like; the comparison is that of the
+// kind with most expert time in the normal arm.
+func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
+	pairs := match(stepKinds(normal), stepKinds(perfect))
+	if len(pairs) == 0 || pairs[0].leftOut() == 0 && len(pairs) == 1 || len(pairs[0].steps[1]) == 0 {
+		return compare([2]*trace.Trace{normal, perfect}, builds)
 	}
+	var first Comparison
+	rows := make([]KindChange, len(pairs))
+	for i, p := range pairs {
+		none := changeOf([2][]float64{})
+		rows[i] = KindChange{Steps: p.name(pairs, none.NormalNS), NormalSteps: []int{}, PerfectSteps: []int{},
+			LeftOut: p.leftOut(), SlowestExperts: none, Step: none, Gain: router.Undefined()}
+		if len(p.steps[0]) == 0 {
+			continue
+		}
+		c := compare([2]*trace.Trace{restrictTo(normal, p.arms[0], p.steps[0]),
+			restrictTo(perfect, p.arms[1], p.steps[1])}, builds)
+		if i == 0 {
+			first = c
+		}
+		k := &rows[i]
+		k.Steps, k.Refused = p.name(pairs, c.Step.NormalNS), c.whys()
+		k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
+		if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
+			k.Gain, k.Step.Ratio = router.Undefined(), router.Undefined()
+		}
+	}
+	first.Kinds = rows
+	return first
 }
 
-// unequalTokens is the code of a warning of steps that were left out.
-const unequalTokens = "unequal_tokens"
-
-// UnequalSteps reports arms whose steps of the compared kind, its first, hold different numbers of tokens, so
-// that means over all of them are not of equal work.
+// UnequalSteps reports arms whose steps of the compared kind hold different numbers of tokens, so that
+// means over all of them are not of equal work.
 func (c Comparison) UnequalSteps() bool {
-	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool {
-		return w.Code == unequalTokens && len(c.Kinds) > 0 && w.Args["kind"] == c.Kinds[0].Steps
-	}) || slices.ContainsFunc(c.Work, func(w Work) bool { return w.Quantity == tokensPerStep && !w.Equal })
+	return len(c.Kinds) > 0 && c.Kinds[0].LeftOut > 0 || slices.Contains(c.whys(), "tokens")
 }

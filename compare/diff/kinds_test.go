@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,18 +77,12 @@ func TestKindsWithoutRanges(t *testing.T) {
 	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
 	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1}, make([]string, 2), []int64{30, 360})
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of 300 ns GPU time" ||
+	if len(c.Kinds) != 3 || c.Kinds[0].Steps != "steps of 300 ns GPU time" ||
 		fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
-	alone := 0
-	for _, w := range c.Warnings {
-		if w.Code == "kind_in_one_arm" {
-			alone++
-		}
-	}
-	if alone != 1 {
-		t.Errorf("the kind of one arm only is named %d times", alone)
+	if alone := c.Kinds[2]; alone.LeftOut != 1 || len(alone.NormalSteps) > 0 || alone.Step.NormalNS.Defined() {
+		t.Errorf("the kind of one arm alone: %+v", alone)
 	}
 }
 
@@ -119,7 +114,8 @@ func TestKindsOfOtherTokens(t *testing.T) {
 			[]int64{360, 30, 30})
 		perfect.Arm = "perfect"
 		c := Compare(normal, perfect)
-		if c.Comparable != comparable || comparable && (len(c.Kinds) != 1 || !warned(c, "kind_not_comparable", "")) {
+		other := c.Kinds[1]
+		if c.Comparable != comparable || comparable && (!slices.Contains(other.Refused, "tokens") || other.Gain.Defined()) {
 			t.Errorf("%v: %v, %+v", ranges, reasons(c), c.Kinds)
 		}
 		if !comparable {

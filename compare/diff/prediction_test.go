@@ -28,7 +28,7 @@ func TestPrediction(t *testing.T) {
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), (p.SavedNS / 6.4e6).Float64(), 1e-9)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), (p.StepNS/6.4e6 - 1).Float64(), 1e-9)
-	if all := c.Caveats(); all[len(all)-1].Key() != "profiler_overhead" {
+	if all := c.Warnings; all[len(all)-1].Key() != "profiler_overhead" {
 		t.Errorf("have %v", all)
 	}
 	unsaid := func(w router.Warning) bool { return w.Code == "campaign_step_time" }

@@ -107,7 +107,7 @@ func kindsTable(r diff.Comparison, arms [2]gain.Arm) table.Table {
 		named("steps, normal_steps:count=steps {A}, perfect_steps:count=steps {B}, "+
 			"normal_experts_slowest_ns<experts_slowest.normal_ns=experts slowest {A}, "+
 			"perfect_experts_slowest_ns<experts_slowest.perfect_ns=experts slowest {B}, "+
-			"predicted_gain:percent", arms),
+			"predicted_gain:percent, steps_left_out=left out", arms),
 		table.Computed("normal_steps", func(k diff.KindChange) any { return len(k.NormalSteps) }),
 		table.Computed("perfect_steps", func(k diff.KindChange) any { return len(k.PerfectSteps) }))
 }

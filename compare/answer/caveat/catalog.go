@@ -146,7 +146,6 @@ var catalog = map[string]entry{
 	"refused.same_recording": {Doubt, "{rank:#rank} is the same recording on both sides"},
 	"refused.ranks":          {Doubt, "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}"},
 	"refused.layers":         {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}"},
-	"refused.loads":          {Doubt, "the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm"},
 	"refused.swapped": {Doubt, "the sides are swapped, the first was balanced ({evidence}) and the second was not " +
 		"({others})"},
 	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})"},
@@ -157,7 +156,6 @@ var catalog = map[string]entry{
 	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts"},
 	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step"},
 	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step"},
-	"refused.slots":      {Doubt, "by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer"},
 	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} and " +
 		"{perfect_ns:ns} per {per}"},
 	"refused.experts": {Doubt, "on as many tokens, the experts of the {other} arm take {share:%} less time, more than even sizes " +
@@ -177,9 +175,6 @@ var catalog = map[string]entry{
 	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded"},
 	"few_ranks": {Warn, "the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
 		"is predicted; give the other ranks' files, too"},
-	"kind_not_comparable": {Note, "{kind} are left out: the sides are not comparable there[, for they differ in {quantities}]"},
-	"kind_in_one_arm":     {Note, "{steps:#step} left out: the other arm has no such steps ({kernels:MoE kernel})"},
-	"unequal_tokens":      {Note, "{left:#step} left out: the other arm has no more {kind}"},
 	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): how much launches differ is assumed, not " +
 		"measured; only a campaign (bench) gives a verdict"},
 	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): how much launches differ is assumed, " +
@@ -188,7 +183,6 @@ var catalog = map[string]entry{
 	"campaign_step_time": {Note, "the campaign gives no step time: it has several loads, kinds of steps or no complete pair"},
 	"campaign_step_time.metric": {Note, "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
 		"second, add --step-tokens, the tokens of all ranks in one step"},
-	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign"},
 	"late_launches": {Note, "launches are late, as they may be under a profiler alone; were they in time, the gain would be " +
 		"about {gain:+%}"},
 	"switch_cost": {Note, "the switch itself costs {ns:ns} per step ({share:%}), as routing takes longer in the perfect arm: the " +

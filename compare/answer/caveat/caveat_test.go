@@ -73,7 +73,6 @@ func TestText(t *testing.T) {
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
 		"by −9.0 % on other counts (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
 		"each step is a sum over":                    router.Warn("counts_window", ""), // beside a trace
-		"not comparable there":                       router.Warn("kind_not_comparable", "", "why", "other", "kind", "steps", "quantities", []string{}),
 		"as it was":                                  {Code: "no_steps", Text: "as it was"},
 		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry

@@ -59,7 +59,6 @@ var lines = map[string]string{
 	"compare.unknown": "No answer: {why}.",
 	"compare.none":    "these traces allow no prediction of the gain",
 	"compare.builds":  "Steps of {other} take {change:%} {how} GPU time than steps of {one}.",
-	"compare.fused":   "One kernel holds a rank's work and its waiting; steps take {normal:ns} and {perfect:ns}.",
 	"compare.gain": "Balanced routing would be {how} {gain:speed}[ for {steps}][, mostly from {part}]" +
 		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 	"compare.unshown": "No gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" + slowerToo,
@@ -67,7 +66,6 @@ var lines = map[string]string{
 		"normal side's {here:.3}.",
 
 	"why.work":   "Equal work is unknown: too little compute lies outside the MoE blocks to show it.",
-	"why.fused":  "How much of the change is balance, and what a placement would gain, these traces cannot tell.",
 	"why.phase":  "Most of it is {phase}: {ns} per step.",
 	"why.loss":   "Layer {layer} holds {share:%} of the loss that balance removes.",
 	"why.kind":   "For {steps} it would be about {gain:speed}.",
