@@ -45,8 +45,6 @@ var checks = map[string]string{
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
 		"--lock-gpu-clocks",
-	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: write " +
-		"{seed} in --client",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong in one file",
 
