@@ -34,7 +34,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
 	want := []string{"Balanced routing is 22.9 % faster.",
-		"All 4 files are exact and as balanced as can be.",
+		"4 files are exact and as balanced as can be.",
 		"Rank 2 gets 1.85 × the mean load in layer 0; both layers are uneven.", "", "page: " +
 			filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ",
 		"  ./mb report "}

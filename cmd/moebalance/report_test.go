@@ -75,7 +75,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	}
 	for _, want := range []string{"Report: 1970-01-01 00:00 UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
 		"learned routing: ", "balanced routing: ",
-		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "gain of even ranks alone"} {
+		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "saved by even ranks"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}

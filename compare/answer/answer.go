@@ -3,13 +3,13 @@
 // --brief, page, Markdown and JSON show this one value, and nothing else writes a headline.
 //
 // It measures nothing: every number of an Answer is a number of the result, or a sum or ratio
-// of such numbers. An answer leads with the largest effect that the result shows, or with what
-// is wrong with the data where that decides. Its words are in package caveat.
+// of such numbers. For each kind of result a file gathers what is known, by name, and picks a
+// line; the line's row in the catalog of package caveat says which numbers, reasons and steps
+// follow, and one function fills them in (known.tell). What is not known is left out.
 package answer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,9 +25,8 @@ import (
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Basis is the evidence of the verdict: measured, inferred, predicted or claimed, on how much.
-	Basis string `json:"basis"`
-	// Line is one sentence. Its first clause stands alone as a title.
-	Line    string   `json:"line"`
+	Basis   string   `json:"basis"`
+	Line    string   `json:"line"`    // one sentence
 	Numbers []Number `json:"numbers"` // at most five, the one that decides first
 	Reasons []string `json:"reasons"` // at most three: where, why, how much of the effect
 	Next    []Step   `json:"next"`    // at most two
@@ -65,18 +64,19 @@ const (
 	Costs                 // red
 )
 
-// Tone of a verdict, by what it means for the user: a placement that is worth a trial is good news.
-func (v Verdict) Tone() Tone {
-	switch v {
-	case Even, Complete, Verdict(gain.NotSignificant), Verdict(gain.Faster), Verdict(gain.Equal),
-		Verdict(place.NotNow), Verdict(place.Trial):
-		return Fine
-	case Uneven, LateLaunches, SlowerGPU, AttentionUneven, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
-		NotComparable:
-		return Costs
-	}
-	return Undecided
+// tones are by what a verdict means for the user: a placement that is worth a trial is good news.
+var tones = map[Verdict]Tone{
+	Even: Fine, Complete: Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine, Verdict(gain.Equal): Fine,
+	Verdict(place.NotNow): Fine, Verdict(place.Trial): Fine,
+	Uneven: Costs, LateLaunches: Costs, SlowerGPU: Costs, AttentionUneven: Costs, Failed: Costs, NotComparable: Costs,
+	Verdict(gain.Significant): Costs, Verdict(gain.Slower): Costs, Verdict(gain.Invalid): Costs,
 }
+
+// Tone is the color of a verdict.
+func (v Verdict) Tone() Tone { return tones[v] }
+
+// Note is the least severity of a caveat.
+const Note = caveat.Note
 
 // Basis says how a number was found.
 type Basis string
@@ -117,7 +117,7 @@ func NumberOf(label string, v router.Number, u Unit, b Basis) Number {
 	return Number{label, v, u, router.Undefined(), router.Undefined(), b}
 }
 
-// String writes the number for people, with its interval.
+// String writes the number for people, with its interval: "gain 12.7 % (12.5 to 13.0 %)".
 func (n Number) String() string {
 	text := n.Label + " " + n.Shown()
 	if in := n.Interval(); in != "" {
@@ -153,141 +153,11 @@ func (n Number) shown(v router.Number) string {
 	return strings.TrimSuffix(quantity.Plain(v)+" "+string(n.Unit), " "+string(Plain))
 }
 
-// outOf is the unit of a count of so many.
-func outOf(n int) Unit { return Unit(fmt.Sprintf("of %d", n)) }
-
 // Step is something to do next. Command works as typed, but for words in capitals; it is
 // empty where there is none.
 type Step struct {
 	Text    string `json:"text"`
 	Command string `json:"command"`
-}
-
-// Severity is how much a caveat weighs.
-type Severity = caveat.Severity
-
-// The severities, in the order in which they are shown.
-const (
-	Doubt   = caveat.Doubt
-	Warn    = caveat.Warn
-	Unknown = caveat.Unknown
-	Note    = caveat.Note
-)
-
-// Caveat is something to keep in mind. Warnings of one case of a code are one caveat, with the words and
-// values of the first.
-type Caveat struct {
-	Code     string      `json:"code"`
-	Args     router.Args `json:"args,omitempty"`
-	Severity Severity    `json:"severity"`
-	Subjects []string    `json:"subjects,omitempty"`
-	Text     string      `json:"text"`
-	More     int         `json:"more,omitempty"` // other warnings of this case
-}
-
-// String is the caveat in a line.
-func (c Caveat) String() string {
-	text := c.Text
-	if len(c.Subjects) > 0 {
-		text = firstOf(c.Subjects) + ": " + text
-	}
-	if c.More > 0 {
-		text += fmt.Sprintf(" (and %d more like this)", c.More)
-	}
-	return text
-}
-
-// firstOf lists the first two names and counts the rest.
-func firstOf(names []string) string {
-	if more := len(names) - 2; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:2], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
-// caveats groups warnings of one case of a code, the most severe first.
-func caveats(warnings []router.Warning, severity func(router.Warning) Severity) []Caveat {
-	var keys []string
-	groups := map[string][]router.Warning{}
-	for _, w := range warnings {
-		key := caveat.Group(w)
-		if groups[key] == nil {
-			keys = append(keys, key)
-		}
-		groups[key] = append(groups[key], w)
-	}
-	out := []Caveat{}
-	for _, key := range keys {
-		out = append(out, group(groups[key], severity))
-	}
-	weight := []Severity{Doubt, Warn, Unknown, Note}
-	slices.SortStableFunc(out, func(a, b Caveat) int {
-		return slices.Index(weight, a.Severity) - slices.Index(weight, b.Severity)
-	})
-	return out
-}
-
-// group makes one caveat of several warnings: the words of the first, and how many others there are.
-func group(warnings []router.Warning, severity func(router.Warning) Severity) Caveat {
-	first := warnings[0]
-	c := Caveat{Code: first.Code, Args: first.Args, Severity: severity(first), Text: caveat.Text(first)}
-	texts := map[string]bool{}
-	for _, w := range warnings {
-		if texts[caveat.Text(w)] = true; w.Subject != "" && !slices.Contains(c.Subjects, w.Subject) {
-			c.Subjects = append(c.Subjects, w.Subject)
-		}
-	}
-	c.More = len(texts) - 1
-	return c
-}
-
-// Title is the first clause of the line, without a stop.
-func (a Answer) Title() string {
-	clause, _, _ := strings.Cut(a.Line, "; ")
-	return strings.TrimSuffix(clause, ".")
-}
-
-// answering is an answer without content. JSON shows empty lists as such.
-func answering(caveats []Caveat) Answer {
-	return Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats}
-}
-
-// say words the line of an answer.
-func (a *Answer) say(v Verdict, key string, args ...any) {
-	a.Verdict, a.Line = v, caveat.Say(key, args...)
-}
-
-// because adds a reason.
-func (a *Answer) because(key string, args ...any) { a.reason(caveat.Say(key, args...)) }
-
-// reason adds a reason in words; empty ones say nothing.
-func (a *Answer) reason(words string) {
-	if words != "" {
-		a.Reasons = append(a.Reasons, Sentence(words))
-	}
-}
-
-// next adds a step.
-func (a *Answer) next(key string, args ...any) {
-	text, command := caveat.Step(key, args...)
-	a.Next = append(a.Next, Step{text, command})
-}
-
-// loadToFill is where the command of a benchmark takes the load of a point, which bench fills in.
-const loadToFill = "{concurrency}"
-
-// number adds a number without an interval, unless it is undefined.
-func (a *Answer) number(label string, v router.Number, u Unit, b Basis) {
-	if v.Defined() {
-		a.Numbers = append(a.Numbers, NumberOf(label, v, u, b))
-	}
-}
-
-// few keeps the first numbers, reasons and steps: no more are read.
-func (a Answer) few() Answer {
-	a.Numbers = a.Numbers[:min(5, len(a.Numbers))]
-	a.Reasons, a.Next = a.Reasons[:min(3, len(a.Reasons))], a.Next[:min(2, len(a.Next))]
-	return a
 }
 
 // CountNotes says how many notes there are, by severity: 3 (1 warning). They are the caveats
@@ -296,18 +166,14 @@ func (a Answer) CountNotes(more int) string {
 	if len(a.Caveats)+more == 0 {
 		return ""
 	}
-	n := map[Severity]int{}
+	n := map[caveat.Severity]int{}
 	for _, c := range a.Caveats {
 		n[c.Severity]++
 	}
 	var kinds []string
-	for _, s := range []Severity{Doubt, Warn, Unknown} {
-		switch {
-		case n[s] == 0:
-		case s == Unknown:
-			kinds = append(kinds, quantity.Count(n[s], "unknown check"))
-		default:
-			kinds = append(kinds, quantity.Count(n[s], string(s)))
+	for _, s := range []caveat.Severity{caveat.Doubt, caveat.Warn, caveat.Unknown} {
+		if noun := strings.Replace(string(s), "unknown", "unknown check", 1); n[s] > 0 {
+			kinds = append(kinds, quantity.Count(n[s], noun))
 		}
 	}
 	text := fmt.Sprint(len(a.Caveats) + more)
@@ -315,14 +181,6 @@ func (a Answer) CountNotes(more int) string {
 		text += " (" + strings.Join(kinds, ", ") + ")"
 	}
 	return text
-}
-
-// be is the verb behind so many things: is, are.
-func be(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".

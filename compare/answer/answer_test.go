@@ -94,7 +94,7 @@ func TestNumbers(t *testing.T) {
 		"gain 12.7 % (12.5 to 13.0 %)": {"gain", 0.127, Fraction, 0.125, 0.13, Measured},
 		"wait 2.65 ms":                 NumberOf("wait", 2.65e6, NS, Measured),
 		"load 1.85":                    NumberOf("load", 1.847, MaxMean, Recorded),
-		"pairs 6 of 6":                 NumberOf("pairs", 6, outOf(6), Measured),
+		"pairs 6 of 6":                 NumberOf("pairs", 6, "of 6", Measured),
 		"files 3":                      NumberOf("files", 3, Plain, Measured),
 	} {
 		if have := n.String(); have != want {
@@ -109,12 +109,12 @@ func TestAnswersOfCache(t *testing.T) {
 	drawn := logits.BatchBalance{Plan: "target-1.5/1", Drawn: true, Entries: 4}
 	v := logits.Verification{Entries: make([]logits.Entry, 8), Balance: []logits.BatchBalance{balanced, drawn}}
 	check(t, "both", OfCache(&v, "c"), Complete,
-		"All 8 files are exact; 4 drawn by target-1.5/1 are uneven on purpose, the others as balanced as can be.", "", "")
+		"8 files are exact; 1 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
 	v.Balance[0].AtFloor = false
 	check(t, "above the floor", OfCache(&v, "c"), Complete,
 		"0 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
 	v.Balance[0] = drawn
-	check(t, "drawn", OfCache(&v, "c"), Complete, "they hold experts drawn by target-1.5/1, uneven on purpose.", "", "")
+	check(t, "drawn", OfCache(&v, "c"), Complete, "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "", "")
 }
 
 func TestSentencesKeepNames(t *testing.T) {

@@ -15,91 +15,79 @@ import (
 
 // OfCache answers whether the entries of a cache are whole and balanced.
 func OfCache(v *logits.Verification, dir string) Answer {
-	a, bad, n := answering([]Caveat{}), 0, len(v.Entries)
+	k, bad, n := knowing([]Caveat{}), 0, len(v.Entries)
 	for _, e := range v.Entries {
 		if fault := e.Fault(); fault != "" {
 			bad++
-			a.reason(e.Path + ": " + fault)
+			k.because("fault", e.Path+": "+fault)
 		}
 	}
-	a.Basis = fmt.Sprintf("%d of %s exact", n-bad, quantity.Count(n, "file"))
-	folder := launch.Quote([]string{dir})
+	k.basis = fmt.Sprintf("%d of %s exact", n-bad, quantity.Count(n, "file"))
 	drawn, plans := 0, []string{}
 	for _, b := range v.Balance {
 		if b.Drawn {
 			drawn, plans = drawn+b.Entries, append(plans, b.Plan)
 		}
 	}
-	by, uneven := strings.Join(slices.Compact(plans), " and "), ""
+	k.know("folder", word(dir), "bad", bad, "files", n)
 	if drawn > 0 {
-		uneven = fmt.Sprintf("%d drawn by %s", drawn, by)
+		k.know("drawn", drawn, "plan", strings.Join(slices.Compact(plans), " and "))
 	}
 	switch best, sizes := v.AtFloor(); {
 	case bad > 0:
-		a.say(Failed, "cache.failed", "bad", bad, "files", n)
-		a.next("rewrite", rewriting(v, folder)...)
-		return a.few()
-	case sizes == 0 && len(v.Balance) > 0:
-		a.say(Complete, "cache.drawn", "files", n, "plan", by)
-	case best < sizes:
-		a.say(Complete, "cache.some", "files", n, "best", best, "sizes", quantity.Count(sizes, "batch size"), "is", be(sizes),
-			"drawn", uneven)
-	case drawn > 0:
-		a.say(Complete, "cache.mixed", "files", n, "drawn", uneven)
-	case n == 1:
-		a.say(Complete, "cache.one")
+		k.rewriting(v)
+		return k.tell("cache.failed")
+	case drawn > 0 || best < sizes:
+		if sizes > 0 {
+			k.know("best", best, "sizes", sizes)
+		}
 	default:
-		a.say(Complete, "cache.all", "files", n)
+		k.know("balanced", "as balanced as can be")
 	}
-	a.next("use", "folder", folder)
-	return a
+	return k.tell("cache.whole")
 }
 
-// rewriting are the values of the command that wrote a cache, as far as its entries tell.
-func rewriting(v *logits.Verification, folder string) []any {
-	args := []any{"folder", folder, "model", "--model MODEL", "ranks", "RANKS", "mode", "MODE", "dtype", "DTYPE"}
+// rewriting is the command that wrote a cache, as far as its entries tell.
+func (k *known) rewriting(v *logits.Verification) {
 	if len(v.Balance) == 0 {
-		return args
+		return
 	}
 	b := v.Balance[0]
 	model := launch.Quote([]string{"--model", b.Model})
 	if _, err := router.FindModel(b.Model); err != nil { // such as e256k8, whose method is not told by its name
 		model += " --method " + string(b.Method)
 	}
-	return append(args[:2], "model", model, "ranks", fmt.Sprint(b.Ranks), "mode", string(b.Mode), "dtype", string(b.DType))
+	k.know("model", model, "ranks", b.Ranks, "mode", string(b.Mode), "dtype", string(b.DType))
 }
 
 // OfWritten answers what generate made sure of in a cache.
 func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 	var fresh, replaced, moved int
 	var bytes int64
-	a, serve, asked, damaged := answering([]Caveat{}), "", "", []string{}
+	k := knowing([]Caveat{})
 	for _, o := range list {
-		bytes, moved, asked = bytes+o.Bytes, moved+o.ProjectedRows, o.Plan
+		bytes, moved = bytes+o.Bytes, moved+o.ProjectedRows
 		switch {
 		case o.New:
 			fresh++
 		case o.Damage != "":
 			replaced++
-			damaged = append(damaged, caveat.Say("cache.replaced", "path", o.Path, "damage", o.Damage))
+			text, _ := caveat.Say("replaced", router.Args{"path": o.Path, "damage": o.Damage})
+			k.because("fault", text)
 		}
 		if o.TokensPerRank == logits.AnyTokens {
-			serve = "any number of tokens"
+			k.know("any", "any number of tokens")
 		}
 	}
-	key := "cache.written"
-	if fresh+replaced == 0 {
-		key = "cache.there"
-	}
-	a.say(Complete, key, "files", cmp.Or(fresh+replaced, len(list)), "model", s.Model, "ranks", s.Layout.Ranks(), "any", serve)
 	if moved > 0 {
-		a.because("cache.moved", "tokens", moved)
+		k.know("moved", moved)
 	}
-	for _, text := range damaged {
-		a.reason(text)
+	k.know("files", cmp.Or(fresh+replaced, len(list)), "model", s.Model, "ranks", s.Layout.Ranks(),
+		"folder", word(dir))
+	k.basis = fmt.Sprintf("%d new, %d replaced · %s · %s, %s, plan %s", fresh, replaced, quantity.Bytes(float64(bytes)),
+		s.DType, s.Mode, list[len(list)-1].Plan)
+	if fresh+replaced == 0 {
+		return k.tell("cache.there")
 	}
-	a.Basis = fmt.Sprintf("%d new, %d replaced · %s · %s, %s, plan %s", fresh, replaced, quantity.Bytes(float64(bytes)),
-		s.DType, s.Mode, asked)
-	a.next("verify", "folder", launch.Quote([]string{dir}))
-	return a.few()
+	return k.tell("cache.written")
 }

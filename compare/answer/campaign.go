@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -21,9 +19,11 @@ type campaign struct {
 	run gain.Run
 }
 
+func (c *campaign) within() bool { return c.Design == gain.WithinLaunch }
+
 // unit is the thing that is repeated: a launch or a pair.
 func (c *campaign) unit() string {
-	if c.Design == gain.WithinLaunch {
+	if c.within() {
 		return "launch"
 	}
 	return "pair"
@@ -32,279 +32,260 @@ func (c *campaign) unit() string {
 // builds reports a campaign of two builds, whose balance nobody asks about.
 func (c *campaign) builds() bool { return len(c.Arms) == 2 }
 
-// folder is the campaign's folder as an argument, empty where none is known.
-func (c *campaign) folder() string { return launch.Quote([]string{c.run.Folder}) }
-
-// benchmark is the measured command, where the campaign knows it: of reports, Command names the files.
-func (c *campaign) benchmark() string {
-	if c.run.Folder == "" || c.run.Server || c.Command == "" {
-		return "YOUR_BENCHMARK"
-	}
-	return c.Command
-}
-
-// again adds the step that runs a campaign of its kind anew, with so many pairs or launches.
-func (a *Answer) again(key string, c *campaign, n router.Number) {
-	flag, treatment, benchmark, client := "--pairs", c.run.Treatment, c.benchmark(), "CLIENT"
-	if key == "longer" {
-		benchmark, client = "LONGER_BENCHMARK", "LONGER_CLIENT"
-	}
-	if c.builds() && !strings.Contains(benchmark, "{arm}") {
-		benchmark += " {arm}"
-	}
-	what := "-- " + benchmark
-	if c.Design == gain.WithinLaunch {
-		flag, treatment = "--launches", "hook"
-	}
-	if treatment == "trtllm" { // which is the default
-		treatment = ""
-	}
-	if c.run.Server {
-		server := map[bool]string{true: "'SERVER {arm}'", false: "SERVER"}[c.builds()]
-		what = fmt.Sprintf("--server %s --ready URL --client %s", server, client)
-	}
-	if c.builds() {
-		treatment, what = "", fmt.Sprintf("--arm %s --arm %s %s", c.Arms[0].Name, c.Arms[1].Name, what)
-	} else if treatment != "" {
-		treatment = launch.Quote([]string{treatment})
-	}
-	a.next(key, "flag", flag, "n", fmt.Sprintf("%.0f", n), "treatment", treatment, "what", what, "units",
-		many(c.unit()))
-}
-
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
-	a := answering(campaignCaveats(c))
-	a.Basis, a.Numbers = campaignBasis(c), campaignNumbers(c)
+	k := knowing(campaignCaveats(c))
+	k.verdict, k.basis = Verdict(c.Verdict), campaignBasis(c)
+	k.repeats(c)
 	if c.Verdict.Refused() && !(c.run.Left > 0 && c.Gain.N == 0) { // a check that fails before any pair may pass yet
-		a.failed(c)
-		return a.few()
+		return k.tell(k.failed(c))
 	}
-	a.atLoads(c.Result)
-	a.judge(c)
+	k.gains(c)
+	return k.tell(k.decided(c))
+}
+
+// gain is a measured gain: its number and the clause that says it. It is undecided where its interval contains
+// the threshold, and unshown where that contains 0.
+func (k *known) gain(g gain.Gain, v Verdict, what string) {
+	k.verdict = v
+	k.know("what", what, "gain", g.Estimate, "low", g.Low, "high", g.High)
+	label, said := "gain", "said.gain"
+	if g.Method == gain.OneLaunch {
+		label = "gain, widened interval"
+	}
+	k.add("gain", Number{label, g.Estimate, Fraction, g.Low, g.High, Measured})
+	switch open := g.Low <= 0 && g.High >= 0; {
+	case v == Verdict(gain.Inconclusive) && g.Low > 0:
+		said = "said.undecided"
+	case v == Verdict(gain.Inconclusive):
+		said = "said.open"
+	case v == NoVerdict && open:
+		said = "said.change"
+	case open:
+		said = "said.unshown"
+	}
+	k.know("said", k.say(said))
+}
+
+// gains are the gain of a campaign, how its units agree, and what imbalance costs.
+func (k *known) gains(c *campaign) {
+	k.know("place", AtPoint(c.Result))
+	k.gain(c.Gain, k.verdict, c.Called(gain.Perfect).Label())
+	unit, gains := gained(c)
+	if len(gains) > 0 && len(c.Points) == 0 && c.Gain.Estimate.Defined() {
+		positive := len(slices.DeleteFunc(slices.Clone(gains), func(g router.Number) bool { return !(g > 0) }))
+		k.number("positive", many(unit)+" that gain", router.Number(positive), Unit(fmt.Sprintf("of %d", len(gains))), Measured)
+		k.number("smallest", "smallest gain of a "+unit, slices.Min(gains), Fraction, Measured)
+	}
+	k.dose(c)
+	for _, check := range c.Leading() {
+		k.because("checks", said(check))
+	}
 	if s := c.Share; s != nil && s.High > 0 { // an arm that is more uneven than normal recovers nothing
-		a.because("why.share", "arm", string(s.Arm), "share", s.Estimate, "low", s.Low, "high", s.High)
+		k.know("share_arm", string(s.Arm), "share", s.Estimate, "share_low", s.Low, "share_high", s.High)
 	}
 	if c.Chance {
-		a.because("why.chance")
+		k.know("chance", gain.ChanceArm.Label())
 	}
-	a.onward(c)
-	return a.few()
+	if c.Verdict == gain.NotSignificant && c.Gain.High > 0 {
+		k.know("below", c.Threshold)
+	}
+	for _, name := range []string{gain.CheckRate, gain.CheckExplained} { // of a gain that is not all balance's
+		if c.warns(name) {
+			k.know("caution", k.say("caution."+name))
+		}
+	}
 }
 
-// judge is the line of a campaign, and what would decide an open one.
-func (a *Answer) judge(c *campaign) {
-	g, place, v := c.Gain, AtPoint(c.Result), Verdict(c.Verdict)
-	what, within := c.Called(gain.Perfect).Label(), c.Design == gain.WithinLaunch
+// decided picks the line of a campaign that no check refuses.
+func (k *known) decided(c *campaign) string {
+	g := c.Gain
 	switch {
 	case c.run.Left > 0:
-		args := []any{"left", c.run.Left, "all", c.run.Left + c.run.Launches, "place", ""}
-		if g.Low.Defined() {
-			args = append(args[:4], "place", place, "low", g.Low, "high", g.High)
+		k.know("left", c.run.Left, "all", c.run.Left+c.run.Launches)
+		if !g.Low.Defined() {
+			k.know("place", "")
 		}
-		a.say(NoVerdict, "bench.unfinished", args...)
-		a.next("resume", "folder", c.folder())
+		return "bench.unfinished"
 	case !g.Estimate.Defined():
-		a.say(v, "bench.no_unit", "unit", map[bool]string{true: "block of a launch", false: "pair of launches"}[within])
-	case warned(c, gain.CheckCopies):
-		a.say(v, "bench.copies")
-		a.next("checks", "folder", c.folder())
-	case !g.Low.Defined() && within:
-		a.say(v, "bench.one_block")
+		k.know("group", map[bool]string{true: "block of a launch", false: "pair of launches"}[c.within()])
+		return "bench.no_unit"
+	case c.warns(gain.CheckCopies):
+		return "bench.copies"
+	case !g.Low.Defined() && c.within():
+		return "bench.one_block"
 	case !g.Low.Defined():
-		a.say(v, "bench.few", "n", g.N, "least", gain.MinPairs)
-		a.again("launches", c, gain.MinPairs)
+		k.know("more", gain.MinPairs)
+		return "bench.few"
 	case c.Verdict == gain.NoVerdict:
-		key := "bench.one_launch"
-		if g.Low <= 0 && g.High >= 0 {
-			key = "bench.one_open"
-		}
-		a.say(v, key, "n", g.N, "what", what, "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place)
-		a.next("five")
+		return "bench.one_launch"
 	case c.Verdict == gain.Inconclusive:
-		a.shown(v, what, g, c.Threshold, place, "")
-		a.open(c, place)
-	case c.Verdict == gain.Equal:
-		a.say(v, "bench.equal", "one", string(c.Called(gain.Normal)), "other", string(c.Called(gain.Perfect)))
+		return k.open(c)
 	case c.builds():
-		a.say(v, "bench.builds", "one", string(c.Called(gain.Normal)), "other", string(c.Called(gain.Perfect)), "gain",
-			g.Estimate, "place", place)
-	default:
-		a.shown(v, what, g, c.Threshold, place, caution(c))
-	}
-	for _, check := range c.Leading() {
-		a.reason(said(check))
-	}
-}
-
-// open says what would decide an interval that contains the threshold.
-func (a *Answer) open(c *campaign, place string) {
-	enough, known := toDecide(c.Result, c.unit())
-	switch {
-	case len(c.Outliers) > 0:
-		a.say(Verdict(c.Verdict), "bench.outliers", "n", len(c.Outliers), "low", c.Gain.Low, "high", c.Gain.High, "place", place)
-	case known:
-		a.reason(enough)
-	default:
-		args := []any{"units", many(c.unit())}
-		if c.PairsNeeded.Defined() {
-			args = append(args, "n", quantity.Count(int(c.PairsNeeded), c.unit()))
-		}
-		a.because("why.hopeless", args...)
-	}
-	switch few := known && c.PairsNeeded < manyLaunches && !warned(c, gain.CheckOutliers); {
-	case c.Design == gain.WithinLaunch && known, few:
-		a.again("launches", c, c.PairsNeeded)
-	case c.run.Server && c.Design != gain.WithinLaunch && !c.builds():
-		a.next("one_server")
-	case len(c.Outliers) > 0:
-		a.again("quiet", c, router.Number(c.Gain.N))
-	default:
-		a.again("longer", c, router.Number(c.Gain.N))
-	}
-}
-
-// onward says what to do with a decided campaign: see it, then find where its gain comes from, and what
-// would win it back.
-func (a *Answer) onward(c *campaign) {
-	if len(a.Next) > 0 {
-		return
-	}
-	if c.run.Folder != "" {
-		a.next("page", "folder", c.folder())
-	}
-	switch {
-	case c.builds():
-		a.next("builds", "load", loadToFill, "arm", "{arm}", "arms",
-			fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
+		return map[bool]string{true: "bench.equal", false: "bench.builds"}[c.Verdict == gain.Equal]
 	case c.Verdict == gain.Significant:
-		a.next("trace")
-		a.next("plan", "ranks", "")
-	default:
-		a.next("loads", "load", loadToFill)
+		return "bench.significant"
 	}
+	return "bench.below"
 }
 
-func many(unit string) string { return strings.TrimPrefix(quantity.Count(2, unit), "2 ") }
+// manyUnits is the practical limit of pairs and launches.
+const manyUnits = 100
 
-// The practical limits of pairs, and of launches that hold all arms.
-const (
-	manyPairs    = 1000
-	manyLaunches = 100
-)
-
-// toDecide says how many pairs or launches in all would decide; false where that is above a
-// practical limit, or not known.
-func toDecide(r gain.Result, unit string) (text string, ok bool) {
-	if limit := map[string]router.Number{"launch": manyLaunches, "pair": manyPairs}[unit]; !(r.PairsNeeded < limit) {
-		return "", false
+// open picks the line of an interval that contains the threshold, and says what would decide.
+func (k *known) open(c *campaign) string {
+	needed := c.PairsNeeded
+	if needed.Defined() {
+		k.know("needed", quantity.Count(int(needed), c.unit()))
 	}
-	return caveat.Say("why.enough", "n", quantity.Count(int(r.PairsNeeded), unit)), true
+	switch {
+	case needed < manyUnits && !c.warns(gain.CheckOutliers):
+		k.know("more", needed)
+	case c.run.Server && !c.within() && !c.builds():
+		k.know("one_server", k.values["again"])
+	case len(c.Outliers) > 0:
+		k.know("quiet", c.Gain.N)
+	}
+	if len(c.Outliers) == 0 {
+		return "bench.undecided"
+	}
+	k.know("far", len(c.Outliers), "said", k.say("said.between"))
+	return "bench.outliers"
 }
 
-// OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
-// of the gain a placement of experts can reach. The gain is the measured one.
-func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer {
-	a, p := OfCampaign(c, run), traces.Split.Placement
-	if c.Verdict != gain.Significant || run.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
-		return a
+// repeats is how a campaign of its kind is run anew, as far as it knows its command.
+func (k *known) repeats(c *campaign) {
+	run, flag, treatment := c.run, "--pairs", c.run.Treatment
+	if c.within() {
+		flag, treatment = "--launches", "hook"
 	}
-	alone := Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted}
-	a.Numbers = append(a.Numbers[:min(len(a.Numbers), 4)], alone)
-	if p.High < router.Number(c.Threshold) {
-		a.Reasons = append([]string{caveat.Say("why.placement", "gain", c.Gain.Estimate, "alone", p.GainBound)},
-			a.Reasons...)
+	if c.builds() || treatment == "trtllm" { // which is the default
+		treatment = ""
 	}
-	a.mostLoss(traces)
-	a.Next = nil
-	a.next("plan", "ranks", len(traces.Ranks))
-	return a.few()
-}
-
-func (a *Answer) failed(c *campaign) {
-	failed := failures(c.Result)
-	if len(failed) == 0 {
-		failed = []string{caveat.Say("bench.failed")}
+	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again, "units", many(c.unit()), "n", c.Gain.N,
+		"least", max(gain.MinPairs, c.Gain.N), "load_to_fill", loadToFill)
+	if c.builds() {
+		k.builds(c.Arms[0].Name, c.Arms[1].Name)
+		k.know("again", cmp.Or(run.Again, fmt.Sprint(k.values["arms"], " -- YOUR_BENCHMARK {arm}")))
 	}
-	a.refuse(Verdict(c.Verdict), "bench.refused", failed)
-	said := strings.Join(failed, " ")
-	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof }) &&
-		!strings.Contains(said, gain.BalancedToo) // which no better proof mends
-	ranks, what := "RANKS", c.benchmark()
-	if launcher.MatchString(what) { // of ranks that do not show the switch: it goes
-		what = "YOUR_BENCHMARK"
+	if run.Folder != "" && !run.Server && !c.within() {
+		k.know("benchmark", c.Command)
 	}
-	if c.run.Ranks > 0 {
-		ranks = fmt.Sprint(c.run.Ranks)
-	}
-	switch treatment := c.run.Treatment; {
-	case unproved && treatment == "": // reports
-		if strings.Contains(said, "--trust-arms") { // else they were trusted, or say otherwise
-			a.next("trust", "given", "NORMAL PERFECT")
-		}
-		a.next("prove_trt", "n", least(c), "ranks", ranks, "what", what)
-	case unproved && treatment == "trtllm": // which the hook does not serve
-		a.next("prove_trt", "n", least(c), "ranks", ranks, "what", what)
-		a.next("both_arms")
-	case unproved && treatment != "hook":
-		run := c.run
-		run.Treatment = "hook"
-		a.again("prove", &campaign{c.Result, run}, router.Number(least(c)))
-	case c.run.Folder != "":
-		a.next("checks", "folder", c.folder())
-	default:
-		a.next("measure")
+	if run.Ranks > 0 {
+		k.know("ranks", run.Ranks)
 	}
 }
 
 // launcher begins a command that starts ranks itself.
 var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
-// least is the number of pairs of a campaign that is run anew: as many as before, and enough for a verdict.
-func least(c *campaign) int { return max(gain.MinPairs, c.Gain.N) }
+// failed picks the line of a campaign that checks refuse, and how balance is proved where that is missing.
+func (k *known) failed(c *campaign) string {
+	failed := failures(c.Result)
+	if len(failed) == 0 {
+		failed = []string{"a check failed, so the gain decides nothing"}
+	}
+	k.know("verdict", string(c.Verdict))
+	k.refuse(failed)
+	said := strings.Join(failed, " ")
+	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof }) &&
+		!strings.Contains(said, gain.BalancedToo) // which no better proof mends
+	switch treatment := c.run.Treatment; {
+	case !unproved || treatment == "hook":
+		return "bench.refused"
+	case treatment != "" && treatment != "trtllm":
+		k.know("treatment", "hook")
+		return "bench.unproved"
+	case treatment == "" && strings.Contains(said, "--trust-arms"): // else they were trusted, or say otherwise
+		k.know("trusted", "NORMAL PERFECT")
+	}
+	if launcher.MatchString(c.Command) { // of ranks that do not show the switch: it goes
+		k.know("benchmark", "")
+	}
+	return "bench.unproved_trt"
+}
 
-// warned reports whether a check of this name warns.
-func warned(c *campaign, name string) bool {
+// warns reports whether a check of this name warns.
+func (c *campaign) warns(name string) bool {
 	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool {
 		return check.Name == name && check.Status == gain.Warn
 	})
 }
 
-// caution warns of a gain that is not all balance's, in the line itself; empty for most.
-func caution(c *campaign) string {
-	switch {
-	case warned(c, gain.CheckExplained):
-		return caveat.Say("caution.explained")
-	case warned(c, gain.CheckRate):
-		return caveat.Say("caution.rate")
+func many(unit string) string { return strings.TrimPrefix(quantity.Count(2, unit), "2 ") }
+
+// AtPoint is the point whose gain the campaign's is: " at 32 tokens"; empty where there is one load.
+func AtPoint(r gain.Result) string {
+	if p := pointOf(r); p != nil {
+		return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
 	}
 	return ""
 }
 
+func pointOf(r gain.Result) *gain.PointGain {
+	at := slices.IndexFunc(r.Points, func(p gain.PointGain) bool {
+		g := p.Gain
+		return g.Estimate == r.Gain.Estimate && (g.Low == r.Gain.Low || !g.Low.Defined() && !r.Gain.Low.Defined())
+	})
+	if at < 0 {
+		return nil
+	}
+	return &r.Points[at]
+}
+
+// named are values of a point: 32 tokens, concurrency 8.
+func named(point, values string) string {
+	if strings.HasSuffix(point, "s") {
+		return values + " " + point
+	}
+	return point + " " + values
+}
+
+// dose says what each 10 % of imbalance costs at the point of the gain, or, where no line goes through the arms,
+// the largest load.
+func (k *known) dose(c *campaign) {
+	d := c.Dose
+	if p := pointOf(c.Result); p != nil {
+		d = cmp.Or(d, p.Dose)
+	}
+	if d == nil || !d.Slope.Defined() {
+		return
+	}
+	k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10)
+	if fitted := slices.DeleteFunc(slices.Clone(d.Arms), func(a gain.DoseArm) bool { return !a.Fitted }); d.Bent {
+		most := slices.MaxFunc(append(fitted, gain.DoseArm{}), func(a, b gain.DoseArm) int {
+			return cmp.Compare(a.MaxOverMean, b.MaxOverMean)
+		})
+		if k.know("load", most.MaxOverMean, "cost", most.Time-1); most.Low > 1 {
+			k.because("dose", k.say("dose.bent"))
+		}
+		return
+	}
+	k.because("dose", k.say("dose"))
+}
+
+// sides are where the interval of a verdict lies.
+var sides = map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
+	gain.Inconclusive: "contains"}
+
 func campaignBasis(c *campaign) string {
-	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
-	threshold := " the " + quantity.Confidence(c.Threshold) + " threshold"
+	units, threshold := quantity.Count(c.Gain.N, c.unit()), "the "+quantity.Confidence(c.Threshold)+" threshold"
 	if c.Threshold == 0 {
-		threshold = " 0 %"
+		threshold = "0 %"
 	}
-	switch c.Verdict {
-	case gain.Significant, gain.Faster:
-		text += " above" + threshold
-	case gain.NotSignificant:
-		text += " below" + threshold
-	case gain.Inconclusive:
-		text += " contains" + threshold
-	case gain.Invalid, gain.NotComparable:
+	text := "interval of " + units
+	switch side := sides[c.Verdict]; {
+	case c.Verdict.Refused():
 		return quantity.Count(c.Gain.N, "complete "+c.unit())
-	}
-	if !c.Gain.Low.Defined() {
-		text = "no interval from " + quantity.Count(c.Gain.N, c.unit())
-	}
-	if c.Gain.Method == gain.OneLaunch {
+	case c.Gain.Method == gain.OneLaunch:
 		_, blocks := gained(c)
 		text = fmt.Sprintf("one launch, %s · launch sd of %.1f points assumed", quantity.Count(len(blocks), "block"),
 			100*gain.LaunchSD)
+	case !c.Gain.Low.Defined():
+		text = "no interval from " + units
+	case side != "":
+		text += " " + side + " " + threshold
 	}
 	if c.builds() {
 		return text
@@ -313,62 +294,41 @@ func campaignBasis(c *campaign) string {
 		gain.None: "not proved"}[cmp.Or(c.Balance, gain.None)]
 }
 
-func campaignNumbers(c *campaign) []Number {
-	g := c.Gain
-	if c.Verdict.Refused() || !g.Estimate.Defined() {
-		return []Number{}
-	}
-	out := []Number{gainOf(g)}
-	unit, gains := gained(c)
-	if len(gains) == 0 || len(c.Points) > 0 {
-		return out
-	}
-	positive := 0
-	for _, x := range gains {
-		if x > 0 {
-			positive++
-		}
-	}
-	return append(out, NumberOf(many(unit)+" that gain", router.Number(positive), outOf(len(gains)), Measured),
-		NumberOf("smallest gain of a "+unit, slices.Min(gains), Fraction, Measured))
-}
-
 // gained are the gains of the complete pairs or launches, or of the blocks of one launch.
 func gained(c *campaign) (unit string, gains []router.Number) {
-	unit = c.unit()
+	if c.Gain.Method == gain.OneLaunch {
+		for _, l := range c.Launches {
+			for _, b := range l.Blocks {
+				if b.Status == gain.PairComplete && l.Arm == "" {
+					gains = append(gains, b.Gain)
+				}
+			}
+		}
+		return "block", gains
+	}
 	for _, p := range c.Pairs {
 		if p.Status == gain.PairComplete && p.Arm == "" && p.Gain.Defined() {
 			gains = append(gains, p.Gain)
 		}
 	}
-	if c.Gain.Method != gain.OneLaunch {
-		return unit, gains
-	}
-	gains = nil
-	for _, l := range c.Launches {
-		for _, b := range l.Blocks {
-			if b.Status == gain.PairComplete && l.Arm == "" {
-				gains = append(gains, b.Gain)
-			}
-		}
-	}
-	return "block", gains
+	return c.unit(), gains
 }
 
 func campaignCaveats(c *campaign) []Caveat {
 	var out []router.Warning
-	severities := map[string]Severity{}
+	weights := map[string]caveat.Severity{}
 	for _, check := range c.Checks {
-		s, ok := map[gain.CheckStatus]Severity{gain.Fail: Doubt, gain.Warn: Warn, gain.Unknown: Unknown}[check.Status]
+		s, ok := map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
+			gain.Unknown: caveat.Unknown}[check.Status]
 		if ok {
-			out, severities[check.Name] = append(out, check.Warnings()...), s
+			out, weights[check.Name] = append(out, check.Warnings()...), s
 		}
 	}
-	list := caveats(out, func(w router.Warning) Severity { return cmp.Or(severities[w.Code], caveat.SeverityOf(w)) })
+	list := caveats(out, weights)
 	for i, c := range list {
 		if c.Code == gain.CheckProof { // whose name is what passes
-			list[i].Code = map[Severity]string{Doubt: "balance_unproved", Warn: "balance_claimed",
-				Unknown: "balance_unknown"}[c.Severity]
+			list[i].Code = map[caveat.Severity]string{caveat.Doubt: "balance_unproved", caveat.Warn: "balance_claimed",
+				caveat.Unknown: "balance_unknown"}[c.Severity]
 		}
 	}
 	return list
@@ -402,7 +362,7 @@ func said(c gain.Check) string {
 		return c.Status == gain.Pass && !caveat.Known(w)
 	})
 	var texts []string
-	for _, group := range caveats(found, func(router.Warning) Severity { return Note }) {
+	for _, group := range caveats(found, nil) {
 		texts = append(texts, group.String())
 	}
 	return strings.Join(texts, "; ")

@@ -19,8 +19,7 @@ func TestOtherSides(t *testing.T) {
 	}
 	const record, whole = "moebalance profile --perfect -- YOUR_COMMAND", "moebalance compare NORMAL_DIR PERFECT_DIR"
 	for want, c := range map[string]diff.Comparison{
-		"moebalance trace 'a 0' b; " + whole: {Normal: side("", "a 0"), Perfect: side("", "b"), Refusals: refused("ranks")},
-		whole:                                {Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
+		whole: {Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
 		record + "; moebalance compare --trust-arms a b": {Ranks: []int{0}, Normal: side("normal", "a"),
 			Perfect: side("normal", "b"), Refusals: refused("arm")},
 		record: {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),

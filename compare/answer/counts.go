@@ -15,35 +15,28 @@ import (
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
 func OfCounts(c *counts.Result, given string) Answer {
-	a := answering(caveats(byFile(c.Warnings), caveat.SeverityOf))
+	k := knowing(caveats(byFile(c.Warnings), nil))
 	s, ok := MostUneven(c)
 	if !ok {
-		a.reported(c)
-		a.next("counts")
-		return a
+		return k.tell(k.reported(c))
 	}
-	rows := rowsOf(c, s)
-	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
-	worst := a.loads(c, s, rows, flagged)
-	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
+	k.basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
 	if len(c.Records) > 1 {
-		a.Basis += " of " + recordOf(s)
+		k.basis += " of " + recordOf(s)
+		k.know("source", recordOf(s))
 	}
-	a.Basis += leftOut(c.Warnings)
-	a.number("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
-	a.number("worst layer", worst.MaxOverMean, MaxMean, Recorded)
-	a.number("floor there", worst.Floor, MaxMean, Recorded)
-	a.number("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
-	switch {
-	case s.Level == router.LevelExpert:
-		a.because("why.experts")
-		a.next("ep", "given", given)
-	case a.Verdict == Uneven:
-		a.next("place", "ranks", worst.Parts, "given", dividing(c, s, worst.Parts)+given)
-	default:
-		a.next("keep", "ranks", worst.Parts)
+	k.basis += leftOut(c.Warnings)
+	line, worst := k.loads(c, s)
+	k.number("mean", "mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
+	k.number("worst", "worst layer", worst.MaxOverMean, MaxMean, Recorded)
+	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
+	k.number("null", "by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
+	if s.Level == router.LevelExpert {
+		k.know("unplaced", given, "experts_alone", "experts")
+	} else {
+		k.know("ranks", worst.Parts, "keep", worst.Parts, "counts", dividing(c, s, worst.Parts)+given)
 	}
-	return a
+	return k.tell(line)
 }
 
 // dividing are the fewest copies with which the experts of a record divide over ranks, as an argument of place: 32
@@ -80,53 +73,46 @@ func leftOut(warnings []router.Warning) (text string) {
 	return text
 }
 
-// loads says how uneven the rows of a record are, and by which row. A layer that is more uneven than
-// the flagged ones may be so by chance.
-func (a *Answer) loads(c *counts.Result, s counts.Summary, rows, flagged []imbalance.Row) (worst imbalance.Row) {
-	source, worst := "", rows[0]
-	if len(c.Records) > 1 {
-		source = recordOf(s)
-	}
-	load := func(r imbalance.Row) string { return quantity.Decimals(r.MaxOverMean, 2) }
-	if len(flagged) == 0 {
-		how, where := "even", ""
+// loads picks the line of a record, and the layer that it names. A layer that is more uneven than the flagged
+// ones may be so by chance.
+func (k *known) loads(c *counts.Result, s counts.Summary) (line string, worst imbalance.Row) {
+	rows := rowsOf(c, s)
+	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
+	worst = append(slices.Clone(flagged), rows...)[0]
+	k.know("level", s.Level, "load", worst.MaxOverMean, "where", LayerName(nil, worst.Layer),
+		"part", fmt.Sprintf("%s %d", worst.Level, worst.Worst))
+	switch n := len(flagged); {
+	case n == 0:
+		k.know("how", "even")
 		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
-			how = "as even as chance allows"
+			k.know("how", "as even as chance allows")
 		}
-		if load(worst) != "1.00" {
-			where = LayerName(nil, worst.Layer)
+		if quantity.Decimals(worst.MaxOverMean, 2) == "1.00" {
+			k.know("where", "")
 		}
-		a.say(Even, "counts.even", "level", s.Level, "how", how, "load", load(worst), "where", where, "source", source)
-		return worst
-	}
-	many := fmt.Sprintf("%d of %s %s", len(flagged), quantity.Count(s.Layers, "layer"), be(len(flagged)))
-	switch {
+		return "counts.even", worst
 	case s.Layers < 2:
-		many = ""
-	case len(flagged) < s.Layers:
-	case s.Layers == 2:
-		many = "both layers are"
+	case n == s.Layers && n == 2:
+		k.know("flagged", "both layers are")
+	case n == s.Layers:
+		k.know("flagged", fmt.Sprintf("all %d layers are", n))
 	default:
-		many = fmt.Sprintf("all %d layers are", s.Layers)
+		k.know("flagged", fmt.Sprintf("%d of %s %s", n, quantity.Count(s.Layers, "layer"),
+			map[bool]string{true: "is", false: "are"}[n == 1]))
 	}
-	worst = flagged[0]
-	a.say(Uneven, "counts.uneven", "part", fmt.Sprintf("%s %d", capital(worst.Level), worst.Worst), "load", load(worst),
-		"where", LayerName(nil, worst.Layer), "source", source, "flagged", many)
-	return worst
+	return "counts.uneven", worst
 }
 
 // MostUneven is the record with the most uneven load, over ranks where that is known.
 func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
-	known := slices.DeleteFunc(slices.Clone(c.Summary), func(s counts.Summary) bool { return !s.WorstMaxOverMean.Defined() || len(rowsOf(c, s)) == 0 })
-	ranks := slices.DeleteFunc(slices.Clone(known), func(s counts.Summary) bool { return s.Level != router.LevelRank })
-	if len(ranks) > 0 {
-		known = ranks
+	for _, o := range c.Summary {
+		ranks, before := o.Level == router.LevelRank, s.Level == router.LevelRank
+		if o.WorstMaxOverMean.Defined() && len(rowsOf(c, o)) > 0 &&
+			(!ok || ranks && !before || ranks == before && o.WorstMaxOverMean > s.WorstMaxOverMean) {
+			s, ok = o, true
+		}
 	}
-	if len(known) == 0 {
-		return s, false
-	}
-	return slices.MaxFunc(known,
-		func(a, b counts.Summary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
+	return s, ok
 }
 
 // rowsOf are the layers of a summary, the most uneven first.
@@ -140,13 +126,14 @@ func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
 	return rows
 }
 
-// reported is the answer of logs that say how balanced the load was, without counts. Kinds of work
+// reported picks the line of logs that say how balanced the load was, without counts. Kinds of work
 // that the log tells apart are no one average: line 1 has the most uneven.
-func (a *Answer) reported(c *counts.Result) {
-	a.say(NoAnswer, "counts.none")
+func (k *known) reported(c *counts.Result) string {
+	line := "counts.none"
 	for _, w := range c.Warnings {
 		if w.Code == counts.OneRank {
-			a.say(NoAnswer, "counts.one_rank", "why", caveat.Text(w))
+			k.know("one_rank", caveat.Text(w))
+			line = "counts.one_rank"
 		}
 	}
 	type kind struct {
@@ -156,24 +143,25 @@ func (a *Answer) reported(c *counts.Result) {
 	var kinds []kind
 	passes, totals := map[kind]router.Number{}, map[kind]router.Number{}
 	for _, r := range c.Reported {
-		k := kind{r.Source, r.Phase}
-		if !slices.Contains(kinds, k) {
-			kinds = append(kinds, k)
+		of := kind{r.Source, r.Phase}
+		if !slices.Contains(kinds, of) {
+			kinds = append(kinds, of)
 		}
-		passes[k] += router.Number(r.Passes)
-		totals[k] += router.Number(r.Passes) * r.MaxOverMean
+		passes[of] += router.Number(r.Passes)
+		totals[of] += router.Number(r.Passes) * r.MaxOverMean
 	}
 	worst := router.Number(0)
-	for _, k := range kinds {
-		mean, of := totals[k]/passes[k], ""
-		if k.phase != "" {
-			of = " of " + string(k.phase)
+	for _, of := range kinds {
+		mean, label := totals[of]/passes[of], "rank load"
+		if of.phase != "" {
+			label += " of " + string(of.phase)
 		}
-		a.number("rank load"+of+" (max/mean)", mean, MaxMean, Claimed)
+		k.number("reported", label+" (max/mean)", mean, MaxMean, Claimed)
 		if mean > worst {
-			worst = mean
-			a.say(NoAnswer, "counts.reported", "of", string(k.phase), "load", quantity.Decimals(mean, 2))
-			a.Basis = "claimed by the engine over " + quantity.Count(int(passes[k]), "pass")
+			worst, line = mean, "counts.reported"
+			k.know("reported", mean, "phase", string(of.phase))
+			k.basis = "claimed by the engine over " + quantity.Count(int(passes[of]), "pass")
 		}
 	}
+	return line
 }

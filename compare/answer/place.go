@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -22,81 +20,97 @@ type Written struct{ Engine, File string }
 // written for engines.
 func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	best := r.Best()
-	a := answering(caveats(byFile(r.Caveats()), caveat.SeverityOf))
-	a.placed(r, best)
-	a.foretold(best)
-	a.beyond(r)
-	given = cmp.Or(given, "COUNTS")
-	args := []any{"ranks", best.Ranks, "copies", best.Redundant, "given", given}
-	decided := best.Judged.Defined() && best.Verdict != place.NoVerdict
-	if !decided { // before anything is put to use
-		a.next("judge", args...)
+	k := knowing(caveats(byFile(r.Caveats()), nil))
+	k.verdict, k.basis = Verdict(best.Verdict), placeBasis(r, best)
+	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", "without copies", "traffic", "unseen traffic",
+		"decided", caveat.Text(best.Reason), "change", -best.Change, "falls", "does not fall")
+	if best.Redundant > 0 {
+		k.know("With", "with "+quantity.Count(best.Redundant, "copy"))
 	}
-	var written []string
-	for _, f := range files {
-		copies := ""
-		if best.Redundant > 0 {
-			copies = fmt.Sprint(best.Redundant)
-		}
-		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
-		written = append(written, a.Next[len(a.Next)-1].Text)
+	if allSeen(r) {
+		k.know("traffic", "traffic already seen")
 	}
-	if len(files) > 0 { // all in one reason, which none is left out of
-		a.Reasons = slices.Insert(a.Reasons, 0, strings.Join(written, " "))
+	if best.Judged.Defined() {
+		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
+		k.number("before", "busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)
+		k.number("after", "with the placement", best.Judged, MaxMean, Predicted)
 	}
-	switch {
-	case !decided:
+	k.predictions(best)
+	k.written(best, files)
+	switch given = cmp.Or(given, "COUNTS"); {
+	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
+		k.steps, files = nil, nil // before anything is put to use
+		k.know("unjudged", given)
+		return k.tell("place.unknown")
 	case best.Verdict == place.Trial && len(files) == 0:
-		a.next("write", args...)
+		k.know("write", given)
 	case best.Verdict == place.Trial:
-		a.next("gain_placed", "arm", "{arm}")
+		k.know("arm_to_fill", "{arm}")
 	case len(files) == 0:
-		a.next("keep", args...)
+		k.know("keep", best.Ranks)
 	}
-	return a.few()
+	if best.Change < 0 {
+		k.know("falls", fmt.Sprintf("falls by %s", quantity.Percent(-best.Change)))
+	}
+	if best.Verdict == place.NotNow {
+		k.because("decided", caveat.Text(best.Reason))
+		return k.tell("place.later")
+	}
+	return k.tell("place.fewer")
 }
 
-// placed says what the placement does to the load, and on what it was judged.
-func (a *Answer) placed(r *place.Result, best place.Placement) {
-	copies, traffic := "Without copies", "unseen traffic"
-	if best.Redundant > 0 {
-		copies = "With " + quantity.Count(best.Redundant, "copy")
-	}
-	if seen(r) {
-		traffic = "traffic already seen"
-	}
-	key := "place.same"
-	if best.Change < 0 {
-		key = "place.fewer"
-	}
-	switch why := caveat.Text(best.Reason); {
-	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
-		a.say(Verdict(best.Verdict), "place.unknown", "why", why)
-	default:
-		a.say(Verdict(best.Verdict), key, "copies", copies, "change", -best.Change, "traffic", traffic)
-		if best.Verdict == place.NotNow {
-			a.reason(why)
+// written says how engines load the files: all in one reason, of which none is left out.
+func (k *known) written(best place.Placement, files []Written) {
+	var texts []string
+	for _, f := range files {
+		values := router.Warn("", "", "file", word(f.File), "copies", "").Args
+		if best.Redundant > 0 {
+			values["copies"] = fmt.Sprint(best.Redundant)
 		}
+		text, command, _ := caveat.Step(f.Engine, values)
+		k.steps, texts = append(k.steps, Step{text, command}), append(texts, text)
 	}
-	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
-	if len(r.Judged) == 0 {
-		judged = "judged on no other window"
+	k.because("written", strings.Join(texts, " "))
+}
+
+// placeBasis says what a placement was learned from and judged on, and what it is set against.
+func placeBasis(r *place.Result, best place.Placement) string {
+	learned, judged := "", "judged on "+quantity.Count(len(r.Judged), "other window")
+	if len(r.Learned) == 1 {
+		learned = "learned from one window · "
 	}
-	if r.LeftOut > 0 {
+	switch alike := seen(r); {
+	case r.LeftOut > 0:
 		judged = fmt.Sprintf("judged on %s of windows left out in turn · written plan learned from all",
 			quantity.Count(r.LeftOut, "kind"))
+	case len(r.Judged) == 0:
+		judged = "judged on no other window"
+	case alike > 0:
+		judged += fmt.Sprintf(", %d of them like a learned one", alike)
 	}
-	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
-	if best.Judged.Defined() {
-		a.number("fall of the busiest rank's load", -best.Change, Fraction, Predicted)
-		a.number("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)
-		a.number("with the placement", best.Judged, MaxMean, Predicted)
+	baseline := "contiguous (assumed)"
+	if best.Before != place.Contiguous && best.Before != "" {
+		baseline = filepath.Base(best.Before)
 	}
+	return fmt.Sprintf("%s%s · %s · baseline: %s", learned, judged, quantity.Count(best.Ranks, "rank"), baseline)
 }
 
-// foretold are the times and gains that are predicted, the first of them behind the fall of load, and why others are
+// seen is how many judged windows are like learned ones.
+func seen(r *place.Result) int {
+	for _, w := range r.Warnings {
+		if alike, ok := w.Args["alike"].(float64); ok && w.Code == "judged_learned" {
+			return int(alike)
+		}
+	}
+	return 0
+}
+
+// allSeen reports that no judged window differs from the learned ones.
+func allSeen(r *place.Result) bool { return len(r.Judged) > 0 && seen(r) == len(r.Judged) }
+
+// predictions are the times and gains that are predicted, the first of them behind the fall of load, and why others are
 // not.
-func (a *Answer) foretold(best place.Placement) {
+func (k *known) predictions(best place.Placement) {
 	var list []Number
 	if t := best.Time; t != nil {
 		list = append(list, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
@@ -108,51 +122,12 @@ func (a *Answer) foretold(best place.Placement) {
 		}
 		if g.Refused == nil {
 			list = append(list, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
-		} else {
-			a.because("why.no_gain", "at", at, "why", caveat.Text(*g.Refused))
+			continue
 		}
+		k.know("at", at, "why", caveat.Text(*g.Refused))
+		k.because("unpredicted", k.say("unpredicted"))
 	}
-	if len(list) > 0 {
-		a.Numbers = append(slices.Insert(a.Numbers, min(1, len(a.Numbers)), list[0]), list[1:]...)
-	}
-}
-
-// seen reports that no judged window differs from the learned ones.
-func seen(r *place.Result) bool {
-	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool {
-		return w.Code == judgedLearned && w.Args["alike"] == w.Args["windows"]
-	})
-}
-
-// judgedLearned is the code of the warning that judged windows are like learned ones.
-const judgedLearned = "judged_learned"
-
-// baseline names the placement that every number is set against.
-func baseline(p place.Placement) string {
-	if p.Before == place.Contiguous || p.Before == "" {
-		return "contiguous (assumed)"
-	}
-	return filepath.Base(p.Before)
-}
-
-// beyond adds what is known of the best placement beyond its own numbers: whether it is learned from too
-// little, or judged on what it has seen, and what EPLB reaches.
-func (a *Answer) beyond(res *place.Result) {
-	best := res.Best()
-	for _, w := range res.Caveats() {
-		again := best.Reason.Args["why"] == "repeats" // says it already
-		if text := Sentence(caveat.Text(w)); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
-			!slices.Contains(a.Reasons, text) { // of several windows one sentence says it
-			a.reason(text)
-		}
-	}
-	for _, p := range res.Placements {
-		if p.Plan == best.Plan && p.Name == place.PlanEPLB && best.Name != place.PlanEPLB && p.Judged.Defined() {
-			args := []any{"own", quantity.Ratio(best.Judged), "eplb", quantity.Ratio(p.Judged)}
-			if len(res.Judged) > 1 {
-				args = append(args, "worst", quantity.Ratio(best.Worst), "eplb_worst", quantity.Ratio(p.Worst))
-			}
-			a.because("why.eplb", args...)
-		}
+	for i, n := range list {
+		k.add([]string{"time", "gains"}[min(i, 1)], n)
 	}
 }

@@ -3,7 +3,6 @@ package answer
 import (
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 )
@@ -33,23 +32,4 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no other counts to judge",
 		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")
-}
-
-// Windows that share a caveat say it once.
-func TestOneReasonForManyWindows(t *testing.T) {
-	r, err := counts.Read("../../testdata/counts/logical-count.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := place.Judge(place.Whole([]*counts.Record{r, r}), place.Whole([]*counts.Record{r}), place.Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, reason := range OfPlacement(res, "").Reasons {
-		if seen[reason] {
-			t.Errorf("said twice: %s", reason)
-		}
-		seen[reason] = true
-	}
 }

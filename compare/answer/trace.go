@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -20,163 +20,264 @@ import (
 // OfTrace answers what uneven experts cost in the run of a trace. given are its captures
 // as arguments of a command.
 func OfTrace(t *trace.Trace, given string) Answer {
-	a := answering(traceCaveats(t))
-	switch why := t.Undecided(); {
-	case t.Hidden.NS > t.Coverage.GPUNS:
-		a.say(NoAnswer, "trace.hidden", "launches", t.Hidden.Launches, "ns", t.Hidden.NS)
-		a.next("graphs")
-	case len(t.Ranks) < 2:
-		a.say(NoAnswer, "trace.one_rank")
-		a.next("ranks")
-	case why.Code != "":
-		a.say(NoAnswer, "trace.unknown", "why", caveat.Brief(why))
-		a.reason(caveat.Text(why))
-		a.undecided(t, why, given)
-	default:
-		a.judged(t)
-		a.look(t, given)
-		if arm := gain.Arm(t.Arm); slices.Contains(gain.Arms[:], arm) {
-			a.Line = caveat.Say("trace.under", "arm", arm.Label(), "line", strings.ToLower(a.Line[:1])+a.Line[1:])
-		}
-	}
-	a.Basis = traceBasis(t, a.Verdict)
-	return a.few()
-}
-
-// undecided says what would let a trace decide.
-func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
-	switch why.Code {
-	case trace.FusedExperts:
-		for _, o := range t.Overall {
-			if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
-				a.number("load imbalance over ranks", o.Imbalance, Fraction, Recorded)
-				a.number(worstOf(t, o), o.WorstMaxOverMean-1, Fraction, Recorded)
-			}
-		}
-		if len(a.Numbers) == 0 {
-			a.next("fused", "given", given)
-		}
-	case trace.CountsContradict:
-		a.next("own_counts")
-	case "no_experts", "unknown_kernels":
-		a.next("names", "given", given)
-		return
-	}
+	doubt := t.Undecided()
+	k := knowing(caveats(byFile(t.AllWarnings()), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
+	k.know("given", given, "ranks", len(t.Ranks))
+	var line string
 	switch {
-	case why.Code == "missing_ranks":
-		a.next("all")
-	case len(a.Next) == 0:
-		a.next("ranks")
+	case t.Hidden.NS > t.Coverage.GPUNS:
+		k.know("launches", t.Hidden.Launches, "hidden", t.Hidden.NS)
+		line = "trace.hidden"
+	case len(t.Ranks) < 2:
+		line = "trace.one_rank"
+	case doubt.Code != "":
+		line = k.doubted(t, doubt, given)
+	default:
+		line = k.judged(t, given)
 	}
+	a := k.tell(line)
+	a.Basis = traceBasis(t, a.Verdict)
+	return a
 }
 
-// judged is the answer of a trace whose expert time over ranks is known.
-func (a *Answer) judged(t *trace.Trace) {
-	rows, w := uneven(t), t.Waiting
-	a.number("gain of even ranks", t.Bound.Gain, Fraction, Inferred)
-	a.number("loss per step", t.Bound.LossNS, NS, basisOf(t))
+// doubted picks the line of a trace that decides nothing: it says what is wrong, and a reason what mends it.
+func (k *known) doubted(t *trace.Trace, doubt router.Warning, given string) string {
+	k.doubt(doubt)
+	for _, o := range t.Overall {
+		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
+			k.number("load", "load imbalance over ranks", o.Imbalance, Fraction, Recorded)
+			k.number("load_worst", worstOf(t, o), o.WorstMaxOverMean-1, Fraction, Recorded)
+		}
+	}
+	if len(k.numbers) == 0 {
+		k.know("uncounted", given)
+	}
+	for _, line := range []string{"trace." + doubt.Key(), "trace." + doubt.Code} {
+		if caveat.Lines[line].Text != "" {
+			return line
+		}
+	}
+	return "trace.unknown"
+}
+
+// doubt splits the words of a doubt: "kernels were lost: record less" is a fault, and how it is mended.
+func (k *known) doubt(w router.Warning) {
+	text := caveat.Text(w)
+	at := strings.IndexAny(text+";", ":;")
+	k.know("doubt", text[:at])
+	k.because("remedy", strings.TrimLeft(text[at:], ":; "))
+}
+
+// judged picks the line of a trace whose expert time over ranks is known.
+func (k *known) judged(t *trace.Trace, given string) string {
+	rows, w := uneven(t), &t.Waiting
+	if arm := gain.Arm(t.Arm); slices.Contains(gain.Arms[:], arm) {
+		k.know("arm", arm.Label())
+	}
+	k.number("gain", "gain of even ranks", t.Bound.Gain, Fraction, Inferred)
+	k.number("loss", "loss per step", t.Bound.LossNS, NS, basisOf(t))
+	if o, ok := t.RankTime(); ok {
+		k.number("worst", worstOf(t, o), o.WorstMaxOverMean-1, Fraction, basisOf(t))
+	}
+	k.costs(t)
+	k.waits(t)
+	k.leadsTo(t, given)
 	rank, by, slower := t.SlowGPU()
 	switch {
 	case slower:
-		a.slowGPU(t, rank, by)
+		k.know("slow_rank", rank, "by", by, "or", map[bool]string{true: "more tokens"}[t.Attention == nil])
+		k.number("dense", fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
+		return "trace.slower_gpu"
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
-		a.late(t)
-		a.reason(checkHost(w))
+		k.late(w)
+		return "trace.late"
 	case t.UnevenAttention():
-		a.attention(t)
+		k.attention(t)
+		return "trace.attention"
 	case len(rows) > 0:
-		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
-		a.loaded(t, rows)
-		if own := t.Attention; own != nil && own.Imbalance > t.Bound.Gain {
-			a.because("why.attention_too", "attention", own.Imbalance)
+		k.uneven(t, rows)
+		return "trace.uneven"
+	case k.loadWithoutTime(t):
+		return "trace.load_without_time"
+	case k.unevenKind(t):
+		return "trace.uneven_kind"
+	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, true):
+		k.know("stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
+		return "trace.even_late"
+	}
+	return "trace.even"
+}
+
+// costs says what even ranks would gain, and in which steps.
+func (k *known) costs(t *trace.Trace) {
+	even, _ := t.WhatIf(trace.EvenRanks)
+	p, much := t.Replay(), "much"
+	switch gain := t.Bound.Gain; {
+	case !gain.Defined():
+	case p != nil && p.Undecided && even.InTime > 0.0005 && t.Warned(trace.LateLaunches):
+		k.know("most_gain", even.InTime)
+		much += ".open"
+	case gain < 0.0005:
+		much += ".little"
+	}
+	k.know("gain", max(t.Bound.Gain, 0), "steps", counted(t))
+	if t.Bound.Gain.Defined() {
+		k.know("much", k.say(much))
+	}
+	k.know("costs", k.say("gain|gain.unknown"), "left", k.say("left|left.unknown"))
+}
+
+// counted names the steps that an answer is about, where others were recorded too: "3 of 13 steps (prefill,
+// 8192 tokens)".
+func counted(t *trace.Trace) string {
+	kind, others := t.OtherKinds()
+	if kind == nil || len(others) == 0 {
+		return ""
+	}
+	times := t.Times(nil)
+	return fmt.Sprintf("%d of %s (%s)", len(times.StepsOf(imbalance.Counts)), quantity.Count(len(times.Steps), "step"),
+		kind.Name)
+}
+
+// waits says how long ranks wait and mostly why, where that matters, which step waits far longer, and what to
+// look at on the host of the rank that arrives last.
+func (k *known) waits(t *trace.Trace) {
+	w := &t.Waiting
+	if w.Matters(t.Bound.StepNS) {
+		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
+	}
+	if len(w.Late) > 0 {
+		l := w.Late[0]
+		k.know("step", l.Step, "late", l.WaitNS, "late_rank", l.Rank, "late_cause", k.cause(l.Cause, l.WaitNS),
+			"late_in", k.values["given"])
+		if more := len(w.Late) - 1; more > 0 {
+			k.know("more_late", more)
 		}
-		a.waits(t)
-	default:
-		a.even(t)
 	}
+	whose, did := "the ranks' CPUs", w.Did
+	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS {
+		whose, did = fmt.Sprintf("rank %d's CPU", w.Ranks[0].Rank), cmp.Or(w.Ranks[0].Did, did)
+	}
+	k.know("whose", whose)
+	k.because("host", k.say("host."+string(did)))
+}
+
+// cause says for what ranks wait: the part that explains most of it, and how much.
+func (k *known) cause(c wait.Cause, whole router.Number) string {
+	if c.Name == "" {
+		return k.say("cause.none")
+	}
+	much := quantity.Duration(c.NS)
+	if c.NS >= whole || much == quantity.Duration(whole) {
+		much = "all" // where it is more, the rank has less of something else
+	}
+	what := strings.Replace(c.Name, wait.OtherCompute, wait.OtherCompute+" of the last rank", 1)
+	k.know("cause", much, "what", what, "did", string(c.Did))
+	return k.say("cause")
+}
+
+// late says whose late launches stall whom, and how long: launches of a rank, or of ranks in turn.
+func (k *known) late(w *wait.Waiting) {
+	k.number("waiting", "waiting per step", w.WaitNS, NS, Measured)
+	k.know("whom", "the ranks in turn", "stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
+	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS && w.Ranks[0].Name == wait.LateHosts {
+		k.know("on", w.Ranks[0].Rank, "whom", "the others", "stall", w.Ranks[0].WaitNS)
+	}
+}
+
+// attention says how unequal the tokens of data-parallel ranks are, and what even tokens would gain.
+func (k *known) attention(t *trace.Trace) {
+	own := t.Attention
+	k.know("attention", own.Imbalance, "costs", k.say("gain.unknown"))
 	if o, ok := t.RankTime(); ok {
-		a.number(worstOf(t, o), o.WorstMaxOverMean-1, Fraction, basisOf(t))
+		k.know("experts", o.Imbalance)
 	}
-}
-
-func worstOf(t *trace.Trace, o imbalance.Summary) string {
-	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
-}
-
-// slowGPU is the answer where one rank takes longer whatever it runs: what balance would gain beside
-// that cannot be told.
-func (a *Answer) slowGPU(t *trace.Trace, rank int, by router.Number) {
-	a.say(SlowerGPU, "trace.slower_gpu", "rank", rank, "by", by, "or", map[bool]string{true: "more tokens"}[t.Attention == nil])
-	a.Numbers = nil
-	a.number(fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
-	a.because("why.slower_gpu", "rank", rank)
-	a.waits(t)
-}
-
-// attention is the answer where ranks hold unequal tokens of their own, and even tokens would gain more than
-// even experts.
-func (a *Answer) attention(t *trace.Trace) {
-	own, experts := t.Attention, router.Undefined()
-	if o, ok := t.RankTime(); ok {
-		experts = o.Imbalance
+	if even, ok := t.WhatIf(trace.EvenTokens); ok && even.Gain.Defined() {
+		k.know("token_gain", max(even.Gain, 0))
+		k.know("costs", k.say("tokens"))
+		k.number("tokens", "gain of even tokens", even.Gain, Fraction, Inferred)
 	}
-	gain, key := router.Undefined(), "gain.unknown"
-	if w, ok := t.WhatIf(trace.EvenTokens); ok && w.Gain.Defined() {
-		gain, key = w.Gain, "tokens"
-	}
-	a.say(AttentionUneven, "trace.attention", "attention", own.Imbalance, "experts", experts, "gain",
-		caveat.Say(key, "gain", max(gain, 0), "steps", counted(t)))
-	even := a.Numbers
-	a.Numbers = nil
-	a.number("gain of even tokens", gain, Fraction, Inferred)
-	a.number("attention over ranks", own.Imbalance, Fraction, Measured)
-	a.Numbers = append(a.Numbers, even...)
-	if own.Tokens == nil {
-		a.because("why.attention_inferred")
-	} else {
+	k.number("attention", "attention over ranks", own.Imbalance, Fraction, Measured)
+	if own.Tokens != nil {
 		most := slices.Index(own.Tokens, slices.Max(own.Tokens))
-		a.because("why.attention", "rank", t.Ranks[most].Rank, "tokens", own.Tokens[most], "mean",
-			stat.Mean(own.Tokens, nil))
+		k.know("most_rank", t.Ranks[most].Rank, "most_tokens", own.Tokens[most], "mean_tokens", stat.Mean(own.Tokens, nil))
 	}
-	a.waits(t)
 }
 
-// loadWithoutTime is the answer where recorded load is uneven and the time of experts is not.
-func (a *Answer) loadWithoutTime(t *trace.Trace) bool {
+// uneven says who is slow where, and which expert is behind it. Load is only spoken of where it is recorded
+// and agrees.
+func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
+	first := rows[0]
+	where, how := LayerName(t, first.Layer), "slowest"
+	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
+		how = "overloaded"
+	}
+	if load, ok := loadOf(t, first.Layer, router.LevelExpert); ok && load.Flagged {
+		k.know("expert", load.Worst, "expert_in", where, "expert_load", quantity.Digits3(load.MaxOverMean), "null", "")
+		if load.NullP95.Defined() {
+			k.know("null", quantity.Digits3(load.NullP95))
+		}
+	}
+	if own := t.Attention; own != nil && own.Imbalance > t.Bound.Gain {
+		k.know("attention_too", own.Imbalance)
+	}
+	k.know("rank", first.Worst, "where", where, "how", how)
+	k.know("slow", k.slow(t, rows))
+}
+
+// slow is the clause of who is slow in the layers of some rows.
+func (k *known) slow(t *trace.Trace, rows []imbalance.Row) string {
+	first, many := rows[0], len(rows) > 1
+	switch changing := first.Steps > 0 && 2*first.WorstSteps <= first.Steps; { // no rank is the slowest in most steps
+	case changing && many:
+		k.know("where", quantity.Count(len(rows), layerNoun(t)))
+		return k.say("slow.changing")
+	case changing:
+		return k.say("slow.changing")
+	case many:
+		k.know("most", ", most")
+	}
+	if slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }) {
+		return k.say("slow.layers")
+	}
+	return k.say("slow.rank")
+}
+
+// uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
+func uneven(t *trace.Trace) []imbalance.Row {
+	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
+		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Flagged
+	})
+	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
+	return rows
+}
+
+func loadOf(t *trace.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
+	i := slices.IndexFunc(t.Imbalance, func(r imbalance.Row) bool {
+		return r.Layer == layer && r.Level == level && r.Quantity == imbalance.Load
+	})
+	if i < 0 {
+		return imbalance.Row{}, false
+	}
+	return t.Imbalance[i], true
+}
+
+// loadWithoutTime reports recorded load that is uneven where the time of experts is not.
+func (k *known) loadWithoutTime(t *trace.Trace) bool {
+	time, ok := t.RankTime()
 	for _, load := range t.Overall {
-		time, ok := t.RankTime()
 		if load.Level == router.LevelRank && load.Quantity == imbalance.Load && ok && t.Warned(trace.LoadWithoutTime) {
-			a.say(LoadWithoutTime, "trace.load_without_time", "load", load.Imbalance, "time", time.Imbalance, "gain",
-				wouldGain(t, "gain"))
-			a.number("load imbalance over ranks", load.Imbalance, Fraction, Recorded)
-			a.number("time imbalance over ranks", time.Imbalance, Fraction, basisOf(t))
-			a.because("why.load_without_time")
+			k.know("load", load.Imbalance, "time", time.Imbalance)
+			k.number("load", "load imbalance over ranks", load.Imbalance, Fraction, Recorded)
+			k.number("time", "time imbalance over ranks", time.Imbalance, Fraction, basisOf(t))
 			return true
 		}
 	}
 	return false
 }
 
-// even is the answer of a trace without an uneven layer in the steps that count: others may be uneven, or
-// late launches stall the ranks more than their experts do.
-func (a *Answer) even(t *trace.Trace) {
-	if a.loadWithoutTime(t) {
-		return
-	}
-	if a.unevenKind(t) {
-		return
-	}
-	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
-	a.waits(t)
-	if w := t.Waiting; w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
-		a.say(Even, "trace.even_late", "ns", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
-		a.reason(checkHost(w))
-	}
-}
-
-// unevenKind is the answer where steps of another kind, with a tenth of the expert time at least, are
-// uneven.
-func (a *Answer) unevenKind(t *trace.Trace) bool {
+// unevenKind reports steps of another kind, with a tenth of the expert time at least, that are uneven.
+func (k *known) unevenKind(t *trace.Trace) bool {
 	own := t.Replay()
 	for i := range t.Replays {
 		p := &t.Replays[i]
@@ -184,60 +285,49 @@ func (a *Answer) unevenKind(t *trace.Trace) bool {
 		if own == nil || p.Kind == own.Kind || len(p.WhatIf) == 0 || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
 			continue
 		}
-		k, w := &t.StepKinds[at], &p.WhatIf[0]
-		a.say(Uneven, "trace.uneven_kind", "steps", quantity.Count(len(k.Steps), "step"), "kind", k.Name, "uneven",
-			k.Time.Imbalance, "gain", w.Gain, "even", counted(t))
-		a.Numbers = nil
-		a.number("gain of even ranks", w.Gain, Fraction, Inferred)
+		other, even := &t.StepKinds[at], &p.WhatIf[0]
+		k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance, "kind_gain", even.Gain)
+		k.number("kind_gain", "gain of even ranks", even.Gain, Fraction, Inferred)
 		return true
 	}
 	return false
 }
 
-// look says where to look next: from uneven time on to the experts behind it, from these to a placement.
-func (a *Answer) look(t *trace.Trace, given string) {
+// leadsTo is what the next steps need: from uneven time on to the experts behind it, from these to a placement;
+// the arms of one capture to their comparison.
+func (k *known) leadsTo(t *trace.Trace, given string) {
+	several := strings.Contains(given, " ") // which compare takes for two sides
 	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
-	if both && !strings.Contains(given, " ") { // compare takes several words for two sides
-		a.next("both", "given", given)
-	}
-	few, _ := t.Waiting.FewLate()
-	counts, recorded := countsOf(given)
 	switch {
-	case a.Verdict == SlowerGPU:
-		a.next("gpu")
-	case a.Verdict == AttentionUneven:
-		a.next("tokens")
-	case a.Verdict == LoadWithoutTime:
-		a.next("backend")
-	case a.Verdict == LateLaunches && few > 0:
-		a.next("late", "given", given)
-	case a.Verdict == LateLaunches:
-		a.next("again")
-	case a.Verdict == Uneven && recorded:
-		a.next("place", "ranks", len(t.Ranks), "given", counts)
-		a.measure(t.Treatment())
-	case a.Verdict == Uneven:
-		a.next("experts", "ranks", len(t.Ranks))
-		a.measure(t.Treatment())
-	case t.Arm == string(gain.Perfect) && !both:
-		perfect := given
-		if strings.Contains(given, " ") { // compare takes several words for two sides
-			perfect = "PERFECT"
-		}
-		a.next("balanced", "perfect", perfect)
-	case !both:
-		a.next("loads", "load", loadToFill)
+	case both && several: // the caveat says it
+	case both:
+		k.know("both", given)
+	case t.Arm == string(gain.Perfect) && several:
+		k.know("perfect", "PERFECT")
+	case t.Arm == string(gain.Perfect):
+		k.know("perfect", given)
+	}
+	if !both {
+		k.know("load_to_fill", loadToFill)
+	}
+	if counts, recorded := countsOf(given); recorded {
+		k.know("counts", counts)
+	}
+	k.hooked(t.Treatment())
+}
+
+// loadToFill is where the command of a benchmark takes the load of a point, which bench fills in.
+const loadToFill = "{concurrency}"
+
+// hooked is how the hook measures, where it is the switch that reaches the engine.
+func (k *known) hooked(treatment string) {
+	if treatment == "hook" {
+		k.know("hooked", anyServer+" --client CLIENT")
 	}
 }
 
-// measure says how to measure what balance gains, by the switch that reaches the engine.
-func (a *Answer) measure(treatment string) {
-	if treatment == "hook" {
-		a.next("measure.hook")
-	} else {
-		a.next("measure")
-	}
-}
+// anyServer is a server that is to be named.
+const anyServer = "--server SERVER --ready URL"
 
 // countsOf are the recorded counts among the arguments of trace, with their model:
 // "--counts c --model m a.sqlite" → "--model m c".
@@ -254,93 +344,8 @@ func countsOf(given string) (counts string, ok bool) {
 	return counts, strings.Contains(given, "--counts ")
 }
 
-// counted names the steps that an answer is of, where others were recorded too: "3 of 13 steps (prefill,
-// 8192 tokens)".
-func counted(t *trace.Trace) string {
-	kind, others := t.OtherKinds()
-	if kind == nil || len(others) == 0 {
-		return ""
-	}
-	times := t.Times(nil)
-	return fmt.Sprintf("%d of %s (%s)", len(times.StepsOf(imbalance.Counts)), quantity.Count(len(times.Steps), "step"),
-		kind.Name)
-}
-
-// wouldGain says what even ranks would gain: "even ranks would gain about 6.0 % in prefill steps". The key
-// "left" says it where experts are even: "about 0.2 % is left to gain".
-func wouldGain(t *trace.Trace, key string) string {
-	p := t.Replay()
-	even, _ := t.WhatIf(trace.EvenRanks)
-	switch gain := t.Bound.Gain; {
-	case !gain.Defined():
-		key += ".unknown"
-	case p != nil && p.Undecided && even.InTime > 0.0005 && t.Warned(trace.LateLaunches):
-		return caveat.Say(key+".late", "gain", max(gain, 0), "most", even.InTime, "steps", counted(t))
-	case gain < 0.0005:
-		key += ".little"
-	}
-	return caveat.Say(key, "gain", t.Bound.Gain, "steps", counted(t))
-}
-
-// uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
-func uneven(t *trace.Trace) []imbalance.Row {
-	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
-		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Flagged
-	})
-	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
-	return rows
-}
-
-// slow is who is slow where. Load is only spoken of where it is recorded and agrees.
-func slow(t *trace.Trace, rows []imbalance.Row) string {
-	first := rows[0]
-	where, how := LayerName(t, first.Layer), "slowest"
-	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
-		how = "overloaded"
-	}
-	other := slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst })
-	say := func(key string) string { return caveat.Say(key, "rank", first.Worst, "where", where, "how", how) }
-	switch {
-	case !first.Layer.Defined():
-		return say("slow.all")
-	case changing(first) && len(rows) > 1:
-		where = quantity.Count(len(rows), layerNoun(t))
-		return say("slow.changing")
-	case changing(first):
-		return say("slow.changing")
-	case len(rows) == 1:
-		return say("slow.one")
-	case !other:
-		return say("slow.many")
-	}
-	return say("slow.layers")
-}
-
-// changing reports a layer of which no rank is the slowest in most steps.
-func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.Steps }
-
-// loaded says which expert is behind the most uneven layer, by recorded counts.
-func (a *Answer) loaded(t *trace.Trace, rows []imbalance.Row) {
-	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
-	if !ok || !load.Flagged {
-		return
-	}
-	null := ""
-	if load.NullP95.Defined() {
-		null = quantity.Digits3(load.NullP95)
-	}
-	a.because("why.expert", "where", LayerName(t, rows[0].Layer), "expert", load.Worst, "load",
-		quantity.Digits3(load.MaxOverMean), "null", null)
-}
-
-func loadOf(t *trace.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
-	i := slices.IndexFunc(t.Imbalance, func(r imbalance.Row) bool {
-		return r.Layer == layer && r.Level == level && r.Quantity == imbalance.Load
-	})
-	if i < 0 {
-		return imbalance.Row{}, false
-	}
-	return t.Imbalance[i], true
+func worstOf(t *trace.Trace, o imbalance.Summary) string {
+	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
 }
 
 func basisOf(t *trace.Trace) Basis {
@@ -351,20 +356,18 @@ func basisOf(t *trace.Trace) Basis {
 }
 
 func traceBasis(t *trace.Trace, v Verdict) string {
-	text := "inferred from one trace"
+	parts := []string{"inferred from one trace"}
 	switch {
 	case v == NoAnswer:
-		text = quantity.Duration(float64(t.Coverage.GPUNS)) + " of kernels seen"
+		parts[0] = quantity.Duration(float64(t.Coverage.GPUNS)) + " of kernels seen"
 	case v == LateLaunches:
-		text = "waits measured, gain inferred"
+		parts[0] = "waits measured, gain inferred"
 	case basisOf(t) == Measured:
-		text = "loss measured in one trace, gain inferred"
+		parts[0] = "loss measured in one trace, gain inferred"
 	}
-	parts := []string{text}
 	if steps := t.Bound.Steps; steps > 0 && t.Bound.StepNS.Defined() {
-		all := len(t.Times(nil).Steps)
 		text := quantity.Count(steps, "step")
-		if all > steps {
+		if all := len(t.Times(nil).Steps); all > steps {
 			text = fmt.Sprintf("%d of %s", steps, quantity.Count(all, "step"))
 		}
 		parts = append(parts, text+" of "+quantity.Duration(t.Bound.StepNS))
@@ -377,27 +380,6 @@ func traceBasis(t *trace.Trace, v Verdict) string {
 		parts = append(parts, "only steps "+t.Steps)
 	}
 	return strings.Join(parts, " · ")
-}
-
-func traceCaveats(t *trace.Trace) []Caveat {
-	undecided := t.Undecided().Key()
-	return caveats(byFile(t.AllWarnings()), func(w router.Warning) Severity {
-		if w.Key() == undecided {
-			return Doubt
-		}
-		return caveat.SeverityOf(w)
-	})
-}
-
-// byFile names the files that warnings are of by the last part of their paths.
-func byFile(warnings []router.Warning) []router.Warning {
-	out := slices.Clone(warnings)
-	for i := range out {
-		if out[i].Subject != "" {
-			out[i].Subject = filepath.Base(out[i].Subject)
-		}
-	}
-	return out
 }
 
 // layerNoun is the thing that numbers of layers count: layers, or blocks where layers are not known.

@@ -108,6 +108,7 @@ type Run struct {
 	Ranks          int    // 0: unknown
 	Treatment      string // by name
 	Server         bool   // launches start one, and measure it by a client
+	Again          string // what is measured, as bench takes it behind the design; empty where that is not known
 }
 
 // Upgrade turns a result of an older version into one of today: its checks by point and arm, its word for a gain

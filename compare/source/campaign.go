@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 // Campaign is the JSON of bench: the judged campaign and its state.
@@ -27,6 +29,7 @@ type CampaignState struct {
 	Folder    string    `json:"folder"`
 	Treatment string    `json:"treatment"`
 	Server    bool      `json:"server,omitempty"` // launches start one, and measure it by a client
+	Again     string    `json:"again,omitempty"`  // what is measured, as bench takes it behind the design
 	Seed      uint64    `json:"seed"`
 	Pairs     int       `json:"pairs"`           // of the design
 	Launches  int       `json:"launches"`        // finished
@@ -67,11 +70,35 @@ func Judge(c *bench.Campaign) Campaign {
 		Result: gain.Judge(recorded),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
-			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
+			Server: len(c.Spec.Command.Server) > 0, Again: again(c.Spec), Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Ranks: recorded.Ranks,
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
+}
+
+// again are the words by which bench was told what to measure and what to read, without secrets:
+// --result r.json -- COMMAND.
+func again(s bench.Spec) string {
+	measured := shown.Mask(s.Command.Normal)
+	words := []string{"--arm", string(s.Builds[0]), "--arm", string(s.Builds[1])}
+	if !s.Builds.Named() {
+		words = nil
+	}
+	for _, flag := range [][2]string{{"--server", launch.Quote(shown.Mask(s.Command.Server))}, {"--ready", s.Command.Ready},
+		{"--result", s.Output}, {"--metric", s.Metric}, {"--counts", s.Counts}} {
+		if flag[1] != "" {
+			words = append(words, flag[:]...)
+		}
+	}
+	switch {
+	case s.Control != "": // a server that ran already
+		words = append([]string{"--server", "SERVER", "--ready", "URL"}, words...)
+		fallthrough
+	case len(s.Command.Server) > 0:
+		return launch.Quote(append(words, "--client", launch.Quote(measured)))
+	}
+	return launch.Quote(slices.Concat(words, []string{"--"}, measured))
 }
 
 // gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some.
@@ -131,6 +158,13 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
 	state := c.Campaign
 	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Ranks: state.Ranks,
-		Treatment: state.Treatment, Server: state.Server}
+		Treatment: state.Treatment, Server: state.Server, Again: state.Again}
+	switch {
+	case run.Again != "": // older results lack it
+	case run.Server || c.Design == gain.WithinLaunch:
+		run.Again = "--server SERVER --ready URL --client CLIENT"
+	case run.Folder != "" && c.Command != "":
+		run.Again = "-- " + c.Command
+	}
 	return c.Result, run
 }

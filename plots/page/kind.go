@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
@@ -111,9 +112,9 @@ func answered(in source.Item) answer.Answer {
 // answer is the lead's, with what traces of both arms add to a campaign.
 func (p *Page) answer(lead Input) answer.Answer {
 	a := lead.answer
-	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
-		result, run := lead.Campaign.Asked()
-		a = answer.OfCampaignWith(result, run, compared[0].Compared)
+	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 &&
+		compared[0].answer.Verdict == answer.Verdict(gain.Significant) {
+		a = compared[0].answer // which has this gain
 	}
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")

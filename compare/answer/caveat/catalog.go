@@ -12,12 +12,12 @@ var catalog = map[string]entry{
 	"loss": {Warn, "the profiler says: {messages}"},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel, or one without a duration: the profiler lost it; record " +
 		"a shorter capture"},
-	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
-	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
+	"no_launch":   {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
+	"missing_ranks": {Note, "only {given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too"},
 
-	"partial_export": {Warn, "the export holds a part of its report ({filter}): export the whole report"},
-	"ignored":        {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
+	"partial_export":    {Warn, "the export holds a part of its report ({filter}): export the whole report"},
+	"ignored":           {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
 
 	// Ranks that do not fit together.
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
@@ -30,7 +30,7 @@ var catalog = map[string]entry{
 	"unclear_blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; NVTX ranges would " +
 		"name them"},
 	"unclear_blocks.microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do"},
-	"rank_groups":                 {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
+	"rank_groups":  {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
 	"rank_groups.unseen": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
 		"rank: a rank that was not given arrives last"},
 	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}"},
@@ -57,11 +57,11 @@ var catalog = map[string]entry{
 		"experts=REGEX"},
 	"no_experts.layers": {Note, "{share:%} of the expert GEMM time is in no layer: record more whole steps, or name layers " +
 		"by NVTX ranges"},
-	"no_experts.steps": {Note, "no step was recorded whole by all ranks; record more steps"},
-	"no_experts.rank":  {Note, "{rank:#rank}: no expert time in the steps that count"},
-	"no_experts.names": {Note, "most of the experts' kernels are not recognized: name them by --phase experts=REGEX"},
+	"no_experts.steps": {Note, "no step was recorded whole by all ranks: record more steps"},
 	"no_experts.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
 		"without collectives; record more whole steps"},
+	"no_experts.rank":  {Note, "{rank:#rank}: no expert time in the steps that count: record more whole steps"},
+	"no_experts.names": {Note, "most of the experts' kernels are not recognized: name them by --phase experts=REGEX"},
 	"no_expert_times": {Note, "one grouped kernel runs all experts of a rank, so no time is measured per expert; " +
 		"recorded counts ('trace --counts DIR') would allocate it by load"},
 	"unknown_kernels": {Warn, "{share:%} of the GPU time is in kernels whose phase neither a range nor their name " +
@@ -96,8 +96,6 @@ var catalog = map[string]entry{
 	"padded_tokens":     {Note, "{choices:choice} of padding excluded: they name no expert"},
 	"no_placement":      {Warn, "the recorded placement is not used: {error}"},
 	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them"},
-
-	// How a campaign was judged.
 
 	// Placements.
 	"one_window": {Note, "it is learned from one window: more windows make a placement that lasts"},
@@ -198,29 +196,65 @@ var catalog = map[string]entry{
 		"tokens"},
 	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced"},
 	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped"},
+
+	// What checks of campaigns found. Most that pass say nothing beyond their status.
+	"treatment_proved.unproved": {"", "balance is not proved: {missing:;}"},
+	"treatment_proved.claimed":  {"", "balance claimed for every rank, not measured: expert counts or traces measure it"},
+	"treatment_proved.chance":   {"", "measured: routing was even in the chance arm and not in the normal arm, on every rank"},
+	"treatment_proved.measured": {"", "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank"},
+	"only_one_difference.other": {"", "the arms also differ in {differences:;}: make them equal, or accept the difference by " +
+		"--accept-difference and its name"},
+	"only_one_difference.within":    {"", "each launch holds all arms: only the switch differs"},
+	"only_one_difference.same":      {"", "the arms run the same command: nothing but their names tells them apart"},
+	"only_one_difference.untreated": {"", "nothing differs between the arms: the treatment was not applied"},
+	"equal_work.unequal": {"", "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
+		"such as by --ignore-eos, because balanced text ends elsewhere]"},
+	"equal_work.half":  {"", "one arm alone reported {names}, so equal work is not shown"},
+	"equal_work.none":  {"", "no launch reported requests or tokens"},
+	"equal_work.equal": {"", "{names} within {tolerance:0%} in every pair"},
+	"explained_gain.more": {"", "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
+		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance"},
+	"fixed_rate.client":     {"", "the client sends {rate} requests per second, which fixes the throughput: judge a latency"},
+
+	// What is far off.
+	"outliers.launches":   {"", "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then"},
+	"outliers.pairs":      {"", "a launch of {pairs:#pair}: {changes:+%} from the median of the arm"},
+	"outliers.gains":      {"", "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then"},
+	"copied_values.same":  {"", "equal values are copies, or have too few digits: they do not show how launches differ"},
+
+	// What only the launches themselves show.
+	"launcher.said":           {"", "{messages:;}"},
+	"first_attempts.warn":     {"", "attempts that failed: {failed}, were interrupted: {interrupted}, left processes behind: {left}"},
+	"first_attempts.selected": {"", "{failed:n} attempts failed over {launches:launch}: what fails may choose the result, so it decides nothing"},
+	"other_processes.warn":    {"", "other processes used the GPUs: {processes}: stop them before the campaign"},
+	"clocks.warn": {"", "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
+		"--lock-gpu-clocks"},
+	"fresh_prompts.same": {"", "every run of the client may send the same requests, which a prefix cache answers faster: write " +
+		"{seed} in --client"},
+	"separate_launches.assumed": {"", "each report is taken as one start of the server; runs of one start are one launch, and " +
+		"belong in one file"},
+
+	"outlying_segments.far": {"", "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
+		"launch"},
+
+	// What results of older versions say.
+	"one_rank.experts": {"", "one rank: balance acts through the experts alone"},
+	"sign_of_gain.slower": {"", "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
+		"than real traffic"},
+	"drift.balanced": {"", "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it"},
 }
 
 const (
 	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
-	active     = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 )
 
-// undecided says in few words why a capture decides nothing, in the line of the answer.
-var undecided = map[string]string{
-	"graph_mode":         "CUDA graphs hide their kernels",
-	"lost_kernels":       "the profiler lost kernels",
-	"missing_ranks":      "only {given} of the run's {world} ranks were given",
-	"ranks_differ":       "the ranks recorded different layers or steps",
-	"unclear_blocks":     "which kernels make a layer is unknown",
-	"rank_groups":        "ranks of several groups were given",
-	"rank_groups.unseen": "a rank seems to be missing",
-	"fused_experts":      "one kernel holds a rank's work and its waiting",
-	"no_experts":         "no expert kernel is recognized",
-	"no_experts.layers":  "most expert time is in no known layer",
-	"counts_contradict":  "the counts contradict the measured expert time",
-	"no_experts.steps":   "too little expert time was recorded",
-	"no_experts.time":    "too little expert time was recorded",
-	"no_experts.rank":    "too little expert time was recorded",
-	"few_ranks":          "the sides share only {common} of the run's {world} ranks",
+// unchecked words why a check had nothing to look at, for checks without words of their own for it.
+var unchecked = map[string]string{
+	"few":        "too few launches to tell",
+	"no_pair":    "no complete pair to look at",
+	"noise":      "the values vary too much to tell",
+	"no_noise":   "the values do not vary",
+	"unrecorded": "was not recorded",
+	"unnamed":    "none were named", // in older results
 }

@@ -46,21 +46,29 @@ func TestEveryWordIsUsed(t *testing.T) {
 		}
 	}
 	for key, e := range catalog {
-		check(key, strings.Split(key, "."), e.text+undecided[key])
+		check(key, strings.Split(key, "."), e.text)
 	}
-	for key, words := range checks {
-		check(key, strings.Split(key, "."), words)
-	}
-	for key, words := range lines {
-		switch kind, _, _ := strings.Cut(key, "."); kind {
-		case "gain", "left", "host", "cause": // whose keys are put together
-			check(key, nil, words)
-		default:
-			check(key, []string{key}, words)
+	for key, l := range Lines {
+		check(key, nil, l.Text)
+		for name := range strings.FieldsFuncSeq(l.Next, func(r rune) bool { return r == ' ' || r == '|' }) {
+			if _, ok := steps[name]; !ok {
+				t.Errorf("%s: no step %q", key, name)
+			}
+		}
+		for name := range strings.FieldsFuncSeq(l.Reasons, func(r rune) bool { return r == ' ' || r == '|' }) {
+			if _, ok := sentences["why."+name]; !ok && !has(name) {
+				t.Errorf("%s: no reason %q", key, name)
+			}
+		}
+		for name := range strings.FieldsSeq(l.Numbers) {
+			check(key, []string{name}, "")
 		}
 	}
+	for key, text := range sentences {
+		check(key, nil, text)
+	}
 	for key, words := range steps {
-		check(key, []string{key}, words[0]+words[1])
+		check(key, nil, words[0]+words[1])
 	}
 }
 
@@ -88,16 +96,19 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestSay(t *testing.T) {
-	for want, have := range map[string]string{
-		"Balanced routing would be about 2.0 % slower.":     Say("compare.gain", "how", "about", "gain", -0.02, "steps", ""),
-		"No decision: 1 pair is too few for an interval":    Say("bench.few", "n", 1, "least", 6),
-		"No decision: 2 pairs are too few for an interval":  Say("bench.few", "n", 2, "least", 6),
-		"even ranks would gain about 5.0 % in decode steps": Say("gain", "gain", 0.05, "steps", "decode steps"),
+// What a text lacks is a default, or left out in brackets, or said to be missing.
+func TestFill(t *testing.T) {
+	values := router.Warn("", "", "gain", -0.02, "n", 2, "steps", "").Args
+	for text, want := range map[string]string{
+		"it is {gain:speed}[ for {steps}].": "it is 2.0 % slower.", "{n:is pair} too few": "2 pairs are too few",
+		"run {what|-- COMMAND}": "run -- COMMAND", "[{n} ]{steps|none}": "2 none",
 	} {
-		if !strings.HasPrefix(have, want) {
-			t.Errorf("have %q, want %q", have, want)
+		if have, whole := Fill(text, values); have != want || !whole {
+			t.Errorf("%s: have %q, %v, want %q", text, have, whole, want)
 		}
+	}
+	if have, whole := Fill("in {steps}", values); whole {
+		t.Errorf("have %q, %v", have, whole)
 	}
 }
 

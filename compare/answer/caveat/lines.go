@@ -1,137 +1,196 @@
 package caveat
 
-// lines words the lines and reasons of answers, by kind of result.
-var lines = map[string]string{
+// Line is a row of the catalog for one thing that an answer can say first. Numbers, Reasons and Next are the
+// names of what follows, in order, each as far as its values are known; of steps with | between them the first.
+type Line struct {
+	Verdict                string // empty: the result's own
+	Text                   string
+	Numbers, Reasons, Next string
+}
+
+// Parts of several rows.
+const (
+	under       = "[under {arm}, ]" // the arm that a trace names
+	judgedTrace = "gain loss worst"
+	unevenNext  = "both place|experts measure.hook|measure"
+	evenNext    = "both|balanced|loads"
+	campaign    = "gain positive smallest"
+	campaignWhy = "dose checks share chance"
+	noAnswer    = "no answer: {doubt}."
+	notCompared = "not comparable: {why}."
+	refused     = "{verdict}: {why}."
+	openNext    = "more|one_server|quiet|longer"
+	buildsNext  = "page builds"
+	compared    = "gain step alone saved"
+	comparedWhy = "campaign loss kinds"
+	measureNext = "measure.hook|measure"
+	countsOf    = "reported mean worst floor null"
+	placed      = "fall time before after gains"
+	placedNext  = "judge write|gain_placed|keep"
+	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
+	inSteps     = "[ in {steps}]"
+)
+
+// Lines are the first sentences of answers, by kind of result.
+var Lines = map[string]Line{
 	// A trace.
-	"trace.under":     "Under {arm}, {line}",
-	"trace.hidden":    "No answer: {launches:CUDA graph launch} hide the kernels inside {ns:ns} of GPU time.",
-	"trace.one_rank":  "No answer: one rank was given; imbalance needs at least two ranks of one run.",
-	"trace.unknown":   "No answer: {why}.",
-	"trace.late":      "Late launches[ on rank {rank}][ in {when}] stall {whom}[ {most}] {ns:ns}[ per {step}][; {gain}].",
-	"trace.uneven":    "{where}; {gain}.",
-	"trace.even":      "Expert time is even; {gain}.",
-	"trace.even_late": "Expert time is even; late launches stall the ranks {ns:ns} per step.",
-	"trace.uneven_kind": "Expert time is {uneven:%} uneven in {steps} ({kind}), where even ranks would gain about {gain:%}; " +
-		"even in {even}.",
-
-	"trace.slower_gpu":        "Rank {rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU[, or {or}].",
-	"trace.attention":         "Attention is {attention:%} uneven over ranks, expert time {experts:%}; {gain}.",
-	"trace.load_without_time": "Load is {load:%} uneven, expert time {time:%}; {gain}.",
-
-	"gain":         "even ranks would gain about {gain:%}[ in {steps}]",
-	"gain.little":  "even ranks would gain under 0.1 %[ in {steps}]",
-	"gain.late":    "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
-	"tokens":       "even tokens would gain about {gain:%}[ in {steps}]",
-	"gain.unknown": "what that costs is unknown",
-	"left.unknown": "what is left to gain is unknown",
-	"left":         "about {gain:%} is left to gain[ in {steps}]",
-	"left.little":  "less than 0.1 % is left to gain[ in {steps}]",
-	"left.late":    "{gain:%} to {most:%} is left to gain[ in {steps}]",
-
-	"slow.all":      "Rank {rank} is slowest over all layers",
-	"slow.changing": "The slowest rank changes in {where}",
-	"slow.one":      "Rank {rank} is {how} in {where}",
-	"slow.many":     "Rank {rank} is {how}, most in {where}",
-	"slow.layers":   "Expert time is uneven, most in {where}",
-
-	"why.slower_gpu": "No load of experts does that; what balance would gain is unknown until rank {rank} is as fast.",
-	"why.attention": "Rank {rank} holds {tokens:.0} tokens of its own per step, the mean rank {mean:.0}: data-parallel ranks serve " +
-		"unequal requests.",
-	"why.attention_inferred": "Ranks take unequal time for dense GEMMs and equal time for experts: data-parallel ranks hold " +
-		"unequal tokens.",
-	"why.attention_too": "Attention is {attention:%} uneven as well: data-parallel ranks hold unequal tokens.",
-	"why.load_without_time": "These kernels take as long for few tokens as for many, or the counts are of another run: " +
-		"a placement would gain little.",
-	"why.expert": "In {where} expert {expert} has {load} × the mean load[ (95th percentile under random routing: {null})].",
-	"why.wait":   "Ranks wait {ns:ns} per step, {cause}; rank {rank} is last in {last} of {steps:step}.",
-	"why.late":   "In step {step} ranks wait {ns:ns} for rank {rank}, {cause}[; {more:is more step} late].",
-
-	"cause":      "{much} of it for {what}[ ({did})]",
-	"cause.none": "and no single cause explains most of it",
-
-	"host.garbage":  "Keep Python from collecting garbage there: gc.freeze() after loading, gc.disable() while serving.",
-	"host.lock":     "Find the Python threads that hold the lock meanwhile, and move their work to other processes.",
-	"host.launches": "The launch calls take too long: use CUDA graphs, or check {whose} for other processes.",
-	"host":          "The launch queue ran dry. Check {whose}: pinning, other processes, Python garbage collection.",
+	"trace.hidden": {"no answer", "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time.",
+		"", "", "graphs"},
+	"trace.one_rank": {"no answer", "no answer: one rank was given; imbalance needs at least two ranks of one run.",
+		"", "", "ranks"},
+	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
+	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
+	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
+	"trace.missing_ranks":     {"no answer", noAnswer, "", "remedy", "all"},
+	"trace.no_experts":        {"no answer", noAnswer, "", "remedy", "names"},
+	"trace.unknown_kernels":   {"no answer", noAnswer, "", "remedy", "names"},
+	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
+	"trace.no_experts.time":   {"no answer", noAnswer, "", "remedy", "more_steps"},
+	"trace.no_experts.rank":   {"no answer", noAnswer, "", "remedy", "more_steps"},
+	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: " +
+		"a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
+	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
+		"{costs}.", "waiting " + judgedTrace, "late host", "both late|again"},
+	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
+		"{experts:%}; {costs}.", "tokens attention " + judgedTrace, "attention|attention_inferred late", "both tokens"},
+	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert attention_too wait late", unevenNext},
+	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks " +
+		"would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
+	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
+		"gain loss load time worst", "load_without_time", "both backend"},
+	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
+	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
+		judgedTrace, "late host", evenNext},
 
 	// A comparison.
-	"compare.refused": "Not comparable: {why}.",
-	"compare.unknown": "No answer: {why}.",
-	"compare.none":    "these traces allow no prediction of the gain",
-	"compare.builds":  "Steps of {other} take {change:%} {how} GPU time than steps of {one}.",
-	"compare.gain": "Balanced routing would be {how} {gain:speed}[ for {steps}][, mostly from {part}]" +
+	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
+	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
+	"compare.ranks":     {"not comparable", notCompared, "", "rest", "whole"},
+	"compare.unknown":   {"no answer", noAnswer, "", "", measureNext},
+	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
+	"compare.builds": {"no verdict", "steps of {other} take {change:%} {how} GPU time than steps of {one}.",
+		"normal perfect change", "phase", "builds"},
+	"compare.gain": {"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
 		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
-	"compare.unshown": "No gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" + slowerToo,
-	"compare.unlike": "The perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the " +
-		"normal side's {here:.3}.",
-
-	"why.work":   "Equal work is unknown: too little compute lies outside the MoE blocks to show it.",
-	"why.phase":  "Most of it is {phase}: {ns} per step.",
-	"why.loss":   "Layer {layer} holds {share:%} of the loss that balance removes.",
-	"why.kind":   "For {steps} it would be about {gain:speed}.",
-	"why.side":   "the {arm} side is uncertain: {text}",
-	"part.ranks": "even ranks", "part.experts": "even expert sizes",
+		compared, comparedWhy, measureNext},
+	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
+		"[ for {steps}]" + slowerToo, compared, comparedWhy, measureNext},
+	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the " +
+		"normal side's {here:.3}.", compared, comparedWhy, measureNext},
+	"compare.measured":    {"", "{said}.", compared, comparedWhy, measureNext},
+	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
 	// A campaign.
-	"bench.unfinished": "Unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]{place}.",
-	"bench.refused":    "{Verdict}: {why}.",
-	"bench.failed":     "a check failed, so the gain decides nothing",
-	"bench.no_unit":    "No decision: no {unit} is complete.",
-	"bench.few":        "No decision: {n:is pair} too few for an interval (at least {least}).",
-	"bench.one_block":  "No decision: 1 block is too few for an interval (at least 2).",
-	"bench.one_launch": "{n:launch} cannot decide: {what} is {gain:speed}{place}.",
-	"bench.one_open":   "{n:launch} cannot decide: speed changes by {low:+%} to {high:+%}{place}.",
-	"bench.equal":      "{one} and {other} are equally fast, within 1 %.",
-	"bench.builds":     "{other} is {gain:speed} than {one}{place}.",
-	"bench.gain":       "{What} is {gain:speed}{place}[, below the {below:0%} threshold]{caution}.",
-	"bench.unshown":    "No gain shown: speed changes by {low:+%} to {high:+%}{place}[, below the {below:0%} threshold]{caution}.",
-	"bench.undecided":  "Undecided: {what} is {low:%} to {high:%} faster{place}.",
-	"bench.open":       "No decision: the gain is between {low:+%} and {high:+%}{place}.",
-	"bench.copies":     "No decision: each arm reports one value in all launches.",
-	"bench.outliers":   "No decision: {n:is launch} far off; the gain is between {low:+%} and {high:+%}{place}.",
-
-	"caution.explained": ", more than the rank load explains",
-	"caution.rate":      ", at a request rate that fixes throughput",
-
-	"why.chance":   "Random routing is even only on average, so this is not the gain of balance.",
-	"why.enough":   "About {n} in all should decide.",
-	"why.hopeless": "[About {n} in all would decide; ]longer runs vary less, so fewer {units} decide.",
-	"why.points":   "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
-	"why.share":    "Arm {arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
-	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
-		"traces.",
-
-	"dose":         "each 10 % of load imbalance costs {cost:%} of time[ ({low:%} to {high:%})]{place}",
-	"dose.open":    "each 10 % of load imbalance costs between {low:+%} and {high:+%} of time{place}",
-	"dose.nothing": "load imbalance costs nothing{place}",
-	"dose.bent":    "load imbalance of max/mean {load:.2} costs {cost:%} of time{place}",
+	"bench.refused":      {"", refused, "", "rest", "checks|measure"},
+	"bench.unproved":     {"", refused, "", "rest", "prove"},
+	"bench.unproved_trt": {"", refused, "", "rest", "trust prove_trt both_arms"},
+	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}][{place}].",
+		campaign, campaignWhy, "resume"},
+	"bench.no_unit":   {"", "no decision: no {group} is complete.", "", campaignWhy, "page loads"},
+	"bench.copies":    {"", "no decision: each arm reports one value in all launches.", campaign, campaignWhy, "checks"},
+	"bench.one_block": {"", "no decision: 1 block is too few for an interval (at least 2).", campaign, campaignWhy, "page loads"},
+	"bench.few": {"", "no decision: {n:is pair} too few for an interval (at least {least}).",
+		campaign, campaignWhy, "more"},
+	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", campaign, campaignWhy, "five"},
+	"bench.undecided":   {"", "{said}.", campaign, "dose needed checks share chance", openNext},
+	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", campaign, campaignWhy, openNext},
+	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", campaign, campaignWhy, buildsNext},
+	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", campaign, campaignWhy, buildsNext},
+	"bench.significant": {"", "{said}[{caution}].", campaign, campaignWhy, "page trace plan"},
+	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", campaign, campaignWhy, "page loads"},
 
 	// A placement.
-	"place.fewer":   "{copies} the busiest rank's load falls by {change:%} on {traffic}.",
-	"place.same":    "{copies} the busiest rank's load does not fall on {traffic}.",
-	"place.unknown": "Not enough evidence: {why}.",
-	"why.eplb":      "It reaches max/mean {own}, EPLB {eplb}[; in the worst window {worst} and {eplb_worst}].",
-	"why.no_gain":   "No gain is predicted {at}: {why}.",
+	"place.fewer": {"", "{With} the busiest rank's load falls by {change:%} on {traffic}.", placed, "written unpredicted",
+		placedNext},
+	"place.later": {"", "{With} the busiest rank's load {falls} on {traffic}.", placed, "written decided unpredicted",
+		placedNext},
+	"place.unknown": {"", "not enough evidence: {decided}.", placed, "written unpredicted", placedNext},
 
 	// Expert counts.
-	"counts.none":     "No answer: no load is recorded.",
-	"counts.one_rank": "No answer: {why}.",
-	"counts.reported": "The engine reports a rank load of {load} × the mean[ ({of})]; it recorded no counts.",
-	"counts.even":     "The {level} load is {how}: at most {load} × the mean[ in {where}][ of {source}].",
-	"counts.uneven":   "{part} gets {load} × the mean load in {where}[ of {source}][; {flagged} uneven].",
-	"why.experts":     "No load over two or more ranks is known, so this is the load of experts.",
+	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
+	"counts.one_rank": {"no answer", "no answer: {one_rank}.", "", "", "counts"},
+	"counts.reported": {"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})]; it recorded no " +
+		"counts.", countsOf, "", "counts"},
+	"counts.even": {"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].",
+		countsOf, "experts", "ep|keep"},
+	"counts.uneven": {"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].",
+		countsOf, "experts", "ep|place"},
 
 	// A cache of logits.
-	"cache.failed":   "{bad} of {files:file} in the cache failed.",
-	"cache.one":      "The file is exact and as balanced as can be.",
-	"cache.all":      "All {files:file} are exact and as balanced as can be.",
-	"cache.mixed":    "All {files:file} are exact; {drawn} are uneven on purpose, the others as balanced as can be.",
-	"cache.drawn":    "All {files:file} are exact; they hold experts drawn by {plan}, uneven on purpose.",
-	"cache.some":     "All {files:file} are exact; {best} of {sizes} {is} as balanced as can be[; {drawn} are uneven on purpose].",
-	"cache.written":  "Wrote {files:file} for {model} on {ranks:rank}[; they serve {any}].",
-	"cache.there":    "Nothing to write: all {files:file} for {model} are there[; they serve {any}].",
-	"cache.moved":    "{tokens:token} cannot get the planned experts, which are in more groups than the gate allows; the files hold what the router picks.",
-	"cache.replaced": "Replaced {path}: {damage}.",
+	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
+	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as balanced as can be]" +
+		"[; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
+	"cache.written": {"complete", "wrote {files:file} for {model} on {ranks:rank}[; they serve {any}].", "", "moved fault",
+		"verify"},
+	"cache.there": {"complete", "nothing to write: all {files:file} for {model} are there[; they serve {any}].", "",
+		"moved fault", "verify"},
+}
+
+// sentences are the reasons of answers, behind "why", and clauses of lines.
+var sentences = map[string]string{
+	"gain":         "even ranks would gain {much}" + inSteps,
+	"gain.unknown": "what that costs is unknown",
+	"tokens":       "even tokens would gain about {token_gain:%}" + inSteps,
+	"left":         "{much} is left to gain" + inSteps,
+	"left.unknown": "what is left to gain is unknown",
+
+	"much":        "about {gain:%}",
+	"much.little": "under 0.1 %",
+	"much.open":   "{gain:%} to {most_gain:%}",
+
+	"slow.changing": "the slowest rank changes in {where}",
+	"slow.rank":     "rank {rank} is {how}[{most}] in {where}",
+	"slow.layers":   "expert time is uneven[{most}] in {where}",
+
+	"why.slower_gpu": "no load of experts does that; what balance would gain is unknown until rank {slow_rank} is as fast",
+	"why.attention": "rank {most_rank} holds {most_tokens:.0} tokens of its own per step, the mean rank {mean_tokens:.0}: " +
+		"data-parallel ranks serve unequal requests",
+	"why.attention_inferred": "ranks take unequal time for dense GEMMs and equal time for experts: data-parallel ranks hold " +
+		"unequal tokens",
+	"why.attention_too": "attention is {attention_too:%} uneven as well: data-parallel ranks hold unequal tokens",
+	"why.load_without_time": "these kernels take as long for few tokens as for many, or the counts are of another run: " +
+		"a placement would gain little",
+	"why.expert": "in {expert_in} expert {expert} has {expert_load} × the mean load[ (95th percentile under random routing: {null})]",
+	"why.wait":   "ranks wait {wait:ns} per step, {wait_cause}",
+	"why.late":   "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}[; {more_late:is more step} late]",
+	"cause":      "{cause} of it for {what}[ ({did})]",
+	"cause.none": "and no single cause explains most of it",
+
+	"host.Python garbage collection": "keep Python from collecting garbage there: gc.freeze() after loading, gc.disable() " +
+		"while serving",
+	"host.waiting for Python's lock": "find the Python threads that hold the lock meanwhile, and move their work to other " +
+		"processes",
+	"host.launch calls": "the launch calls take too long: use CUDA graphs, or check {whose} for other processes",
+	"host.":             "the launch queue ran dry. Check {whose}: pinning, other processes, Python garbage collection",
+
+	"why.phase":       "most of it is {phase}: {phase_ns:+ns} per step",
+	"why.loss":        "layer {loss_layer} holds {loss_share:%} of the loss that balance removes",
+	"kind":            "for {kind} it would be about {kind_gain:speed}",
+	"side":            "the {arm} side is uncertain: {text}",
+	"part.even_ranks": "even ranks", "part.even_experts": "even expert sizes",
+
+	"said.gain":      "{what} is {gain:speed}[{place}]",
+	"said.unshown":   "no gain shown: speed changes by {low:+%} to {high:+%}[{place}]",
+	"said.change":    "speed changes by {low:+%} to {high:+%}[{place}]",
+	"said.undecided": "undecided: {what} is {low:%} to {high:%} faster[{place}]",
+	"said.open":      "no decision: the gain is between {low:+%} and {high:+%}[{place}]",
+	"said.between":   "the gain is between {low:+%} and {high:+%}[{place}]",
+
+	"caution.explained_gain": ", more than the rank load explains",
+	"caution.fixed_rate":     ", at a request rate that fixes throughput",
+
+	"why.chance": "{chance} is even only on average, so this is not the gain of balance",
+	"why.needed": "about {needed} in all would decide",
+	"why.share":  "arm {share_arm} reaches {share:%} of the gain of balanced routing[ ({share_low:%} to {share_high:%})]",
+	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
+		"traces",
+	"dose":      "each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
+	"dose.bent": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
+
+	"unpredicted": "no gain is predicted {at}: {why}",
+	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
+	"why.moved":   "{moved:token} cannot get the planned experts, which are in more groups than the gate allows; the files hold what the router picks",
+	"replaced":    "replaced {path}: {damage}",
 }
 
 // steps words what to do next, and the command, as it is typed but for words in capitals.
@@ -139,8 +198,9 @@ var steps = map[string][2]string{
 	"graphs": {"Record the kernels inside CUDA graphs.", "moebalance profile -- YOUR_COMMAND"},
 	"ranks": {"Give the files of all ranks, or record all ranks, one report each.",
 		"moebalance profile -- YOUR_COMMAND"},
+	"more_steps": {"Record more whole steps.", "moebalance profile -- YOUR_COMMAND"},
 	"all":        {"Give the files of all ranks.", "moebalance trace FILES_OF_ALL_RANKS"},
-	"fused":      {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {given}"},
+	"fused":      {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {uncounted}"},
 	"own_counts": {"Give the counts of the same launch, or none.", "moebalance trace --counts COUNTS FILES"},
 	"names":      {"See which kernels are not recognized.", "moebalance trace --table kernels {given}"},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
@@ -148,53 +208,52 @@ var steps = map[string][2]string{
 		"moebalance profile -- YOUR_COMMAND"},
 	"backend": {"Try another expert backend, and measure both.", "moebalance bench -- YOUR_BENCHMARK"},
 	"again":   {"Mend that, and record again.", "moebalance profile -- YOUR_COMMAND"},
-	"late":    {"See the steps, and what the ranks waited for.", "moebalance trace --table late {given}"},
+	"late":    {"See the steps, and what the ranks waited for.", "moebalance trace --table late {late_in}"},
 	"experts": {"Record the engine's expert counts: they show which experts to move.",
 		"moebalance counts --ep {ranks} COUNTS"},
-	"both":     {"Both arms are in this capture: compare them.", "moebalance compare {given}"},
+	"both":     {"Both arms are in this capture: compare them.", "moebalance compare {both}"},
 	"balanced": {"Record the learned router, and compare both.", "moebalance compare NORMAL {perfect}"},
 	"loads": {"Nothing to mend here: measure at the loads that you serve.",
-		"moebalance bench --points concurrency=8,64,256 -- YOUR_BENCHMARK {load}"},
+		"moebalance bench --points concurrency=8,64,256 -- YOUR_BENCHMARK {load_to_fill}"},
 	"measure": {"Measure what balance gains.", "moebalance bench -- YOUR_BENCHMARK"},
 	"measure.hook": {"Measure what balance gains.",
-		"moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
-	"swapped": {"Give the learned side first.", "moebalance compare {given}"},
-	"one_arm": {"If both are ranks of one arm, trace them.", "moebalance trace {given}"},
+		"moebalance bench --treatment hook {hooked}"},
+	"swapped": {"Give the learned side first.", "moebalance compare {swapped}"},
 	"whole": {"Give all ranks of each arm, or one folder that holds both.",
 		"moebalance compare NORMAL_DIR PERFECT_DIR"},
-	"both_arms": {"Record both arms of one command.", "moebalance profile --perfect -- YOUR_COMMAND"},
+	"both_arms": {"Record both arms of one command.", "moebalance profile --perfect -- {benchmark|YOUR_COMMAND}"},
 	"trust": {"If your engine has a switch of its own, accept the arms as labeled.",
-		"moebalance compare --trust-arms {given}"},
-	"resume":   {"Run the rest.", "moebalance bench --resume {folder}"},
-	"launches": {"Run more {units}.", "moebalance bench {flag} {n}[ --treatment {treatment}] {what}"},
-	"quiet":    {"Repeat it on a quiet machine.", "moebalance bench {flag} {n}[ --treatment {treatment}] {what}"},
+		"moebalance compare --trust-arms {trusted}"},
+	"resume": {"Run the rest.", "moebalance bench --resume {folder}"},
+	"more":   {"Run more {units}.", "moebalance bench {flag} {more:.0}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
+	"quiet":  {"Repeat it on a quiet machine.", "moebalance bench {flag} {quiet}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
 	"longer": {"Repeat it with longer runs, which vary less.",
-		"moebalance bench {flag} {n}[ --treatment {treatment}] {what}"},
+		"moebalance bench {flag} {n}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
 	"one_server": {"Hold both arms in each launch, so that launches may differ.",
-		"moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
+		"moebalance bench --treatment hook {one_server}"},
 	"five": {"Start the server anew for each of five launches.",
-		"moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
+		"moebalance bench --treatment hook {again|--server SERVER --ready URL --client CLIENT}"},
 	"prove": {"Let the hook balance: its counts prove it.",
-		"moebalance bench {flag} {n}[ --treatment {treatment}] {what}"},
+		"moebalance bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"moebalance bench --pairs {n} -- mpirun -n {ranks} trtllm-llmapi-launch {what}"},
+		"moebalance bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
 	"checks": {"See all checks.", "moebalance compare --table checks {folder}"},
 	"page":   {"See it as a page.", "moebalance report -o report.html {folder}"},
-	"trace":  {"Record where the time goes.", "moebalance profile -- YOUR_COMMAND"},
+	"trace":  {"Record where the time goes.", "moebalance profile -- {benchmark|YOUR_COMMAND}"},
 	"builds": {"Compare the builds at the loads that you serve.",
-		"moebalance bench {arms} --points concurrency=8,64,256 -- YOUR_BENCHMARK {load} {arm}"},
+		"moebalance bench {arms} --points concurrency=8,64,256 -- YOUR_BENCHMARK {load_to_fill} {arm_to_fill}"},
 	"place": {"Find a placement, judged on other counts.",
-		"moebalance place --ep {ranks} --judge OTHER_COUNTS {given}"},
+		"moebalance place --ep {ranks} --judge OTHER_COUNTS {counts}"},
 	"plan": {"Plan a placement on recorded expert counts, and judge it on others.",
 		"moebalance place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
-	"ep":     {"Say how many ranks share the experts.", "moebalance counts --ep RANKS {given}"},
+	"ep":     {"Say how many ranks share the experts.", "moebalance counts --ep RANKS {unplaced}"},
 	"counts": {"Let the engine record expert counts.", "moebalance help formats"},
 	"write": {"Write it for an engine (--write-vllm and --write-trtllm for the others).",
-		"moebalance place --ep {ranks} --redundant {copies} --write-sglang NEW.json {given}"},
+		"moebalance place --ep {ranks} --redundant {copies} --write-sglang NEW.json {write}"},
 	"judge": {"Judge it on other counts.",
-		"moebalance place --ep {ranks} --redundant {copies} --judge OTHER_COUNTS {given}"},
+		"moebalance place --ep {ranks} --redundant {copies} --judge OTHER_COUNTS {unjudged}"},
 	"keep": {"Keep the running placement, and look again when the traffic changes.",
-		"moebalance counts --ep {ranks} LATER_COUNTS"},
+		"moebalance counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {copies}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
@@ -203,11 +262,8 @@ var steps = map[string][2]string{
 		"VLLM_SERVER --additional-config '{\"expert_map_path\": \"{file}\"}'"},
 	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
-	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK {arm}"},
-	"rewrite":     {"Write the cache again.", "moebalance logits generate {model} --ep {ranks} --mode {mode} --dtype {dtype} --cache {folder}"},
+	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK {arm_to_fill}"},
+	"rewrite":     {"Write the cache again.", "moebalance logits generate {model|--model MODEL} --ep {ranks|RANKS} --mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
 	"verify":      {"Check it.", "moebalance logits verify {folder}"},
 	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
 }
-
-// slowerToo ends the line of a comparison where a GPU is slower than the others.
-const slowerToo = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
