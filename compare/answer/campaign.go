@@ -79,6 +79,13 @@ func (k *known) gains(c *campaign) {
 		k.number("smallest", "smallest gain of a "+unit, slices.Min(gains), Fraction, Measured)
 	}
 	k.dose(c)
+	at := pointOf(c.Result)
+	for i, p := range c.Points {
+		if g := p.Gain; &c.Points[i] != at && g.Estimate.Defined() {
+			k.know("at", named(p.Name, fmt.Sprintf("%g", p.Value)), "at_gain", g.Estimate, "at_low", g.Low, "at_high", g.High)
+			k.because("points", k.say("point"))
+		}
+	}
 	for _, check := range c.Leading() {
 		k.because("checks", said(check))
 	}
@@ -163,8 +170,8 @@ func (k *known) repeats(c *campaign) {
 	if c.builds() || treatment == "trtllm" { // which is the default
 		treatment = ""
 	}
-	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again, "units", many(c.unit()), "n", c.Gain.N,
-		"least", max(gain.MinPairs, c.Gain.N), "load_to_fill", loadToFill)
+	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again,
+		"units", many(c.unit()), "n", c.Gain.N, "least", max(gain.MinPairs, c.Gain.N), "load_to_fill", loadToFill)
 	if c.builds() {
 		k.builds(c.Arms[0].Name, c.Arms[1].Name)
 		k.know("again", cmp.Or(run.Again, fmt.Sprint(k.values["arms"], " -- YOUR_BENCHMARK {arm}")))

@@ -91,11 +91,7 @@ func again(s bench.Spec) string {
 			words = append(words, flag[:]...)
 		}
 	}
-	switch {
-	case s.Control != "": // a server that ran already
-		words = append([]string{"--server", "SERVER", "--ready", "URL"}, words...)
-		fallthrough
-	case len(s.Command.Server) > 0:
+	if len(s.Command.Server) > 0 {
 		return launch.Quote(append(words, "--client", launch.Quote(measured)))
 	}
 	return launch.Quote(slices.Concat(words, []string{"--"}, measured))

@@ -12,12 +12,12 @@ var catalog = map[string]entry{
 	"loss": {Warn, "the profiler says: {messages}"},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel, or one without a duration: the profiler lost it; record " +
 		"a shorter capture"},
-	"no_launch":   {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
+	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
 	"missing_ranks": {Note, "only {given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too"},
 
-	"partial_export":    {Warn, "the export holds a part of its report ({filter}): export the whole report"},
-	"ignored":           {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
+	"partial_export": {Warn, "the export holds a part of its report ({filter}): export the whole report"},
+	"ignored":        {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
 
 	// Ranks that do not fit together.
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
@@ -30,7 +30,7 @@ var catalog = map[string]entry{
 	"unclear_blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; NVTX ranges would " +
 		"name them"},
 	"unclear_blocks.microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do"},
-	"rank_groups":  {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
+	"rank_groups":                 {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
 	"rank_groups.unseen": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
 		"rank: a rank that was not given arrives last"},
 	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}"},
@@ -214,13 +214,13 @@ var catalog = map[string]entry{
 	"equal_work.equal": {"", "{names} within {tolerance:0%} in every pair"},
 	"explained_gain.more": {"", "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance"},
-	"fixed_rate.client":     {"", "the client sends {rate} requests per second, which fixes the throughput: judge a latency"},
+	"fixed_rate.client": {"", "the client sends {rate} requests per second, which fixes the throughput: judge a latency"},
 
 	// What is far off.
-	"outliers.launches":   {"", "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then"},
-	"outliers.pairs":      {"", "a launch of {pairs:#pair}: {changes:+%} from the median of the arm"},
-	"outliers.gains":      {"", "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then"},
-	"copied_values.same":  {"", "equal values are copies, or have too few digits: they do not show how launches differ"},
+	"outliers.launches":  {"", "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then"},
+	"outliers.pairs":     {"", "a launch of {pairs:#pair}: {changes:+%} from the median of the arm"},
+	"outliers.gains":     {"", "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then"},
+	"copied_values.same": {"", "equal values are copies, or have too few digits: they do not show how launches differ"},
 
 	// What only the launches themselves show.
 	"launcher.said":           {"", "{messages:;}"},
@@ -229,8 +229,6 @@ var catalog = map[string]entry{
 	"other_processes.warn":    {"", "other processes used the GPUs: {processes}: stop them before the campaign"},
 	"clocks.warn": {"", "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
 		"--lock-gpu-clocks"},
-	"fresh_prompts.same": {"", "every run of the client may send the same requests, which a prefix cache answers faster: write " +
-		"{seed} in --client"},
 	"separate_launches.assumed": {"", "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong in one file"},
 

@@ -46,7 +46,9 @@ func TestEveryWordIsUsed(t *testing.T) {
 		}
 	}
 	for key, e := range catalog {
-		check(key, strings.Split(key, "."), e.text)
+		if key != "sign_of_gain.slower" { // which results of older versions have
+			check(key, strings.Split(key, "."), e.text)
+		}
 	}
 	for key, l := range Lines {
 		check(key, nil, l.Text)

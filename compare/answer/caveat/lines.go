@@ -15,7 +15,7 @@ const (
 	unevenNext  = "both place|experts measure.hook|measure"
 	evenNext    = "both|balanced|loads"
 	campaign    = "gain positive smallest"
-	campaignWhy = "dose checks share chance"
+	campaignWhy = "dose checks points share chance"
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
 	refused     = "{verdict}: {why}."
@@ -187,6 +187,7 @@ var sentences = map[string]string{
 	"dose":      "each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
 	"dose.bent": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
 
+	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"unpredicted": "no gain is predicted {at}: {why}",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
 	"why.moved":   "{moved:token} cannot get the planned experts, which are in more groups than the gate allows; the files hold what the router picks",
