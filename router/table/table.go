@@ -19,38 +19,32 @@ import (
 )
 
 // Kind is how people read a column; CSV writes its raw value whatever the kind.
-type Kind int
+type Kind string
 
 // The kinds of columns, with the raw unit of their cells.
 const (
-	Label    Kind = iota // text, left-aligned
-	Count                // integers
-	Ratio                // dimensionless, three decimals: 1.234
-	Percent              // a fraction, shown as 12.3 %
-	Duration             // nanoseconds, shown in the unit that fits the column
-	Bytes                // bytes, shown as KiB, MiB or GiB
-	Real                 // a number of no fixed unit: four significant digits, more only before the point
+	Label    Kind = "label"    // text, left-aligned
+	Short    Kind = "short"    // text, of which people are shown the beginning
+	Count    Kind = "count"    // integers
+	Ratio    Kind = "ratio"    // dimensionless, three decimals: 1.234
+	Percent  Kind = "percent"  // a fraction, shown as 12.3 %
+	Duration Kind = "duration" // nanoseconds, shown in the unit that fits the column
+	Bytes    Kind = "bytes"    // bytes, shown as KiB, MiB or GiB
+	Real     Kind = "real"     // a number of no fixed unit: four significant digits, more only before the point
 )
-
-// kinds are the words for the kinds in a description of columns.
-var kinds = map[string]Kind{"label": Label, "short": Label, "count": Count, "ratio": Ratio, "percent": Percent,
-	"duration": Duration, "bytes": Bytes, "real": Real}
 
 // Column is a heading. Name is for people; Key is the CSV header and carries
 // the unit ("total_ns"). An empty Key means Name.
 type Column struct {
 	Name string
 	Key  string
-	Kind Kind
+	Kind Kind // "" is Label
 	// Group tells columns of a kind apart that are not read against each other, such
 	// as totals and the statistics of one instance. Within a group, and so by default
 	// within a table, all columns of a kind share a unit.
 	Group string
-	// Width is how much of a longer text people are shown, 0 for all of it.
-	Width int
 
-	path  string // of JSON keys to the field of an item
-	given bool   // the kind, whatever the type of the field
+	path string // of JSON keys to the field of an item
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -78,24 +72,12 @@ func (t Table) LeadBy(keys ...string) Table {
 func New(name, title, columns string) Table {
 	t := Table{Name: name, Title: title}
 	for text := range strings.SplitSeq(columns, ", ") {
-		text, shown, named := strings.Cut(text, "=")
+		text, name, _ := strings.Cut(text, "=")
 		text, group, _ := strings.Cut(text, "@")
-		text, kind, given := strings.Cut(text, ":")
-		key, path, deeper := strings.Cut(text, "<")
-		if !deeper {
-			path = key
-		}
-		c := Column{Key: key, Name: nameOf(key), Group: group, Kind: kindOf(key), path: path, given: given}
-		if named {
-			c.Name = shown
-		}
-		if given {
-			c.Kind = kinds[kind]
-		}
-		if kind == "short" {
-			c.Width = 70
-		}
-		t.Columns = append(t.Columns, c)
+		text, kind, _ := strings.Cut(text, ":")
+		key, path, _ := strings.Cut(text, "<")
+		t.Columns = append(t.Columns, Column{Key: key, Name: cmp.Or(name, nameOf(key)), Group: group, path: cmp.Or(path, key),
+			Kind: cmp.Or(Kind(kind), kindOf(key))})
 	}
 	return t
 }
@@ -105,7 +87,7 @@ func nameOf(key string) string {
 	return strings.NewReplacer("_over_", "/", "_", " ").Replace(strings.TrimSuffix(key, "_ns"))
 }
 
-// kindOf is the kind that a key tells, Label where it tells none.
+// kindOf is the kind that a key tells, "" where it tells none.
 func kindOf(key string) Kind {
 	switch {
 	case strings.HasSuffix(key, "_ns"):
@@ -116,7 +98,7 @@ func kindOf(key string) Kind {
 		key == "balancedness":
 		return Ratio
 	}
-	return Label
+	return ""
 }
 
 // Cell computes the cells of a column that is no field of its items.
@@ -136,7 +118,8 @@ func Computed[T any](key string, of func(T) any) Cell {
 func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
 	t := New(name, title, columns)
 	t.Rows = make([][]any, len(items))
-	for i, c := range t.Columns {
+	for i := range t.Columns {
+		c := &t.Columns[i]
 		var cell func(item any) any
 		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == c.Key }); at >= 0 {
 			cell = computed[at].of
@@ -145,8 +128,12 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 			if of == nil {
 				panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.path))
 			}
-			if !c.given && c.Kind == Label {
-				t.Columns[i].Kind = kindOfType(of)
+			switch zero := reflect.Zero(of); {
+			case c.Kind != "":
+			case zero.CanInt(), zero.CanUint():
+				c.Kind = Count
+			case zero.CanFloat():
+				c.Kind = Real
 			}
 			cell = func(item any) any { return along(reflect.ValueOf(item), steps) }
 		}
@@ -189,38 +176,18 @@ func along(v reflect.Value, steps [][]int) any {
 	return v.Interface()
 }
 
-// kindOfType is the kind of cells of a Go type.
-func kindOfType(t reflect.Type) Kind {
-	switch zero := reflect.Zero(t); {
-	case zero.CanInt(), zero.CanUint():
-		return Count
-	case zero.CanFloat():
-		return Real
-	}
-	return Label
-}
+// id is the column's key.
+func (c Column) id() string { return cmp.Or(c.Key, c.Name) }
 
-// ID is the column's key.
-func (c Column) ID() string { return cmp.Or(c.Key, c.Name) }
+// Numeric reports a column that is set to the right.
+func (c Column) Numeric() bool { return c.Kind != "" && c.Kind != Label && c.Kind != Short }
 
-// Only is the table with the columns of these keys alone.
-func (t Table) Only(keys ...string) *Table {
-	var others []string
-	for _, c := range t.Columns {
-		if !slices.Contains(keys, c.ID()) {
-			others = append(others, c.ID())
-		}
-	}
-	t.Title = ""
-	return t.Without(others...)
-}
-
-// Without is the table without the columns of these keys.
-func (t Table) Without(keys ...string) *Table {
+// keep is the table with the wanted columns alone.
+func (t Table) keep(wanted func(i int) bool) *Table {
 	out := t
 	out.Columns, out.Rows = nil, make([][]any, len(t.Rows))
 	for i, c := range t.Columns {
-		if slices.Contains(keys, c.ID()) {
+		if !wanted(i) {
 			continue
 		}
 		out.Columns = append(out.Columns, c)
@@ -231,43 +198,42 @@ func (t Table) Without(keys ...string) *Table {
 	return &out
 }
 
+// Only is the table with the columns of these keys alone.
+func (t Table) Only(keys ...string) *Table {
+	t.Title = ""
+	return t.keep(func(i int) bool { return slices.Contains(keys, t.Columns[i].id()) })
+}
+
+// Without is the table without the columns of these keys.
+func (t Table) Without(keys ...string) *Table {
+	return t.keep(func(i int) bool { return !slices.Contains(keys, t.Columns[i].id()) })
+}
+
 // Filled is the table without the columns that no row has a value of.
 func (t Table) Filled() Table {
-	var empty []string
-	for _, c := range t.Shown() {
-		if len(t.Rows) > 0 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != "" && cell != quantity.Unknown }) {
-			empty = append(empty, c.ID())
-		}
-	}
-	return *t.Without(empty...)
+	return *t.keep(func(i int) bool {
+		return len(t.Rows) == 0 || slices.ContainsFunc(t.Rows, func(row []any) bool { return raw(row[i]) != "" })
+	})
 }
 
 // Cut is the table with the first n rows in the order of the leading columns, each of them
-// from the largest down: texts by letter, ratios by their distance from 1, other numbers from 0.
+// from the largest down: texts by letter, numbers by their distance from 0.
 // Rows in which a number is undefined come last.
 func (t Table) Cut(n int) Table {
 	n = min(n, len(t.Rows))
 	rows := slices.Clone(t.Rows)
 	for _, key := range slices.Backward(t.Leading) {
-		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID() == key })
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.id() == key })
 		if i < 0 {
 			continue
 		}
-		size := func(row []any) float64 {
-			x, ok := number(row[i])
-			if t.Columns[i].Kind == Ratio {
-				x--
-			}
-			if !ok {
-				return -1
-			}
-			return math.Abs(x)
-		}
 		slices.SortStableFunc(rows, func(a, b []any) int {
-			if t.Columns[i].Kind == Label {
-				return strings.Compare(fmt.Sprint(b[i]), fmt.Sprint(a[i]))
+			x, okX := number(a[i])
+			y, okY := number(b[i])
+			if !okX || !okY { // an undefined number is no text, and written as none
+				return strings.Compare(raw(b[i]), raw(a[i]))
 			}
-			return cmp.Compare(size(b), size(a))
+			return cmp.Compare(math.Abs(y), math.Abs(x))
 		})
 	}
 	t.Rows, t.Left = rows[:n], len(rows)-n
@@ -282,9 +248,6 @@ type Shown struct {
 	Cells []string
 }
 
-// Numeric reports a column that is set to the right.
-func (c Column) Numeric() bool { return c.Kind != Label }
-
 // Shown are the columns with their cells, each in its unit.
 func (t Table) Shown() []Shown {
 	columns := make([]Shown, len(t.Columns))
@@ -294,21 +257,12 @@ func (t Table) Shown() []Shown {
 		if unit.Name != "" {
 			column.Head += " (" + unit.Name + ")"
 		}
-		for _, cells := range t.Rows {
-			column.Cells = append(column.Cells, shortened(c.cell(cells[i], unit.Per), c.Width))
+		for _, row := range t.Rows {
+			column.Cells = append(column.Cells, c.cell(row[i], unit.Per))
 		}
 		columns[i] = column
 	}
 	return columns
-}
-
-// shortened cuts a text to a width, with a sign that there is more.
-func shortened(text string, width int) string {
-	runes := []rune(text)
-	if width == 0 || len(runes) <= width {
-		return text
-	}
-	return string(runes[:width-1]) + "…"
 }
 
 // unit is what a column is shown in. The largest cell of the column and of the columns it
@@ -349,16 +303,23 @@ func number(v any) (float64, bool) {
 	case x.CanUint():
 		return float64(x.Uint()), true
 	case x.CanFloat():
-		return x.Float(), !math.IsNaN(x.Float()) && !math.IsInf(x.Float(), 0)
+		return x.Float(), quantity.Known(x.Float())
 	}
 	return 0, false
 }
+
+// mostShort is how many characters of a Short text people are shown.
+const mostShort = 70
 
 // cell writes a value for people, in multiples of per.
 func (c Column) cell(v any, per float64) string {
 	switch x := reflect.ValueOf(v); x.Kind() {
 	case reflect.String:
-		return shown.Text(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
+		text := shown.Text(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
+		if runes := []rune(text); c.Kind == Short && len(runes) > mostShort {
+			text = string(runes[:mostShort-1]) + "…"
+		}
+		return text
 	case reflect.Bool:
 		if x.Bool() {
 			return "yes"
@@ -369,76 +330,68 @@ func (c Column) cell(v any, per float64) string {
 	if !ok {
 		return quantity.Unknown
 	}
-	switch x /= per; {
-	case c.Kind == Count || c.Kind == Label:
-		return quantity.Plain(x)
-	case c.Kind == Ratio:
+	x /= per
+	switch c.Kind {
+	case Ratio:
 		return quantity.Ratio(x)
-	case c.Kind == Percent:
+	case Percent:
 		return quantity.Percent(x)
-	case c.Kind == Real:
+	case Real:
 		return quantity.Digits4(x)
-	case per == 1:
-		return quantity.Decimals(x, 0)
-	case x > 0 && x < 0.005: // and no zero
-		return "<0.01"
-	case x < 0 && x > -0.005:
-		return ">−0.01"
+	case Duration, Bytes:
+		switch {
+		case per == 1:
+			return quantity.Decimals(x, 0)
+		case x > 0 && x < 0.005: // and no zero
+			return "<0.01"
+		case x < 0 && x > -0.005:
+			return ">−0.01"
+		}
+		return quantity.Decimals(x, 2)
 	}
-	return quantity.Decimals(x, 2)
+	return quantity.Plain(x)
 }
 
 // CSV writes the raw values.
 func (t Table) CSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	head := make([]string, len(t.Columns))
-	for i, col := range t.Columns {
-		head[i] = col.ID()
+	var head []string
+	for _, c := range t.Columns {
+		head = append(head, c.id())
 	}
-	if err := c.Write(head); err != nil {
-		return err
-	}
+	lines := [][]string{head}
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
 		for i, v := range row {
 			cells[i] = raw(v)
 		}
-		if err := c.Write(cells); err != nil {
-			return err
-		}
+		lines = append(lines, cells)
 	}
-	c.Flush()
-	return c.Error()
-}
-
-// cellText is a text that no spreadsheet takes for a formula.
-func cellText(text string) string {
-	text = shown.Text(text)
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " "))
-	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsRune("=+-@＝＋－＠", first) {
-		return "'" + text
-	}
-	return text
+	return csv.NewWriter(w).WriteAll(lines)
 }
 
 // raw writes a value for programs: integers digit for digit, for times exceed
-// 2^53, and floats so that reading gives the same bits.
+// 2^53, and floats so that reading gives the same bits. No spreadsheet takes a text for a formula.
 func raw(v any) string {
+	x := reflect.ValueOf(v)
 	n, ok := number(v)
-	switch x := reflect.ValueOf(v); {
+	switch {
 	case x.Kind() == reflect.String:
-		return cellText(x.String())
+		text := shown.Text(x.String())
+		first, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " "))
+		if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsRune("=+-@＝＋－＠", first) {
+			return "'" + text
+		}
+		return text
 	case x.Kind() == reflect.Bool:
 		return strconv.FormatBool(x.Bool())
 	case !ok:
 		return ""
+	case x.CanFloat() && n == math.Trunc(n) && math.Abs(n) < 1e15: // times in whole nanoseconds
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	case x.CanFloat():
+		return strconv.FormatFloat(n, 'g', -1, 64)
 	case x.CanInt():
 		return strconv.FormatInt(x.Int(), 10)
-	case x.CanUint():
-		return strconv.FormatUint(x.Uint(), 10)
 	}
-	if n == math.Trunc(n) && math.Abs(n) < 1e15 { // times in whole nanoseconds
-		return strconv.FormatFloat(n, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(n, 'g', -1, 64)
+	return strconv.FormatUint(x.Uint(), 10)
 }
