@@ -45,7 +45,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 
 // gates turns the result into the exit code that was asked for.
 func (o *benchOptions) gates(r source.Campaign) error {
-	switch why := answer.Why(r.Asked()); {
+	switch why := answer.Why(r.Result, r.Run); {
 	case r.Verdict.Refused():
 		return o.judged(exitNotComparable, fmt.Sprintf("bench: %s", r.Verdict), why)
 	case o.FailAbove.Given && r.Verdict == gain.NoVerdict:

@@ -61,7 +61,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	}
 	switch arms.Kind {
 	case source.Campaigns:
-		return o.campaign(c, arms.Paths[0])
+		return o.campaign(c, arms.Sides[0].Paths[0])
 	case source.Reports:
 		return o.reports(c, arms.Sides)
 	}

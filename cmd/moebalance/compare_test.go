@@ -207,7 +207,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"reports of unknown arm", []string{"--metric", `speed=speed ([\d.]+)`, silent, faster}, exitNotComparable,
 			"--trust-arms"},
 		{"the same report", []string{"--trust-arms", normal, perfect + "," + filepath.Dir(normal) + "/./normal.jsonl"},
-			exitNotComparable, "is on both sides"},
+			exitNotComparable, ", on both sides"},
 		{"on trust", []string{"--trust-arms", "--metric", `speed=speed ([\d.]+)`, silent, faster}, exitDone, ""},
 		{"no such metric", []string{"--metric", "ttft_p99", normal, perfect}, exitFailed, `no metric "ttft_p99"`},
 		{"reports of half the batch",

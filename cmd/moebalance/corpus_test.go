@@ -148,7 +148,7 @@ func toldOfCampaign(t *testing.T, path string) string {
 	var told struct {
 		Answer answer.Answer `json:"answer"`
 	}
-	told.Answer = answer.OfCampaign(item.Campaign.Asked())
+	told.Answer = answer.OfCampaign(item.Campaign.Result, item.Campaign.Run)
 	raw, err := json.Marshal(told)
 	if err != nil {
 		t.Error(err)

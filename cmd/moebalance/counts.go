@@ -29,11 +29,13 @@ type countsOptions struct {
 
 // axesFlags say what the dimensions of an array are.
 type axesFlags struct {
-	Axes string `flag:"axes"`
+	Axes flags.Value[counts.Axes] `flag:"axes"`
 }
 
+func newAxes() axesFlags { return axesFlags{flags.Read(counts.ParseAxes, "")} }
+
 func countsCmd() *cobra.Command {
-	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), resultFlags: newResult()}
+	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), axesFlags: newAxes(), resultFlags: newResult()}
 	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
 	return tabled(c, render.CountsTables...)
@@ -43,8 +45,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0 {
 		return usagef("--ep: want at least 1 rank, have %d", o.Ranks)
 	}
-	result, err := source.Interruptible(c.Context(),
-		func() (*counts.Result, error) { return o.judge(paths) })
+	result, err := o.judge(paths)
 	if err != nil {
 		return err
 	}
@@ -83,16 +84,12 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 		return nil, err
 	}
 	result := counts.NewResult(o.Threshold.Is)
-	axes, err := counts.ParseAxes(o.Axes)
-	if err != nil {
-		return nil, usagef("--axes: %v", err)
-	}
 	all, err := source.Expanded(paths)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range all {
-		r, err := source.ReadCounts(path, axes)
+		r, err := source.ReadCounts(path, o.Axes.Is)
 		if err != nil {
 			return nil, err
 		}

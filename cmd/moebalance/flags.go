@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -134,6 +135,42 @@ func (m *modelFlags) shape() (*router.Shape, error) {
 	}
 	found, err := m.find()
 	return &found.Shape, err
+}
+
+// gateFlags name a router, and the ranks that hold its experts.
+type gateFlags struct {
+	modelFlags
+	Method    flags.Value[router.Method] `flag:"method"`
+	Placement string                     `flag:"placement"`
+}
+
+func newGate() gateFlags {
+	return gateFlags{Method: flags.Read(router.ParseMethod, "", methodNames()...)}
+}
+
+// gate is the router, with its model.
+func (g *gateFlags) gate() (m router.Model, gate router.Gate, err error) {
+	if !g.named() {
+		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
+	}
+	if m, err = source.FindModel(g.Model, g.Method.Is); err != nil {
+		return m, gate, err
+	}
+	gate = router.Gate{Method: cmp.Or(g.Method.Is, m.Method), Shape: m.Shape, Scale: m.Scale}
+	return m, gate, withCode(exitUsage, gate.Validate())
+}
+
+// layout places the experts of the gate: as the file says, or contiguously on so many ranks.
+func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
+	if g.Placement == "" {
+		l, err := router.Contiguous(experts, ranks)
+		return l, withCode(exitUsage, err)
+	}
+	l, err := source.ReadLayout(g.Placement, experts)
+	if err != nil {
+		return l, fmt.Errorf("--placement: %w", err)
+	}
+	return l, nil
 }
 
 // newSteps is --steps, the steps of exports that count.

@@ -33,7 +33,7 @@ func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.C
 		flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) })
 	}
 	target.Guard(c, wrote)
-	for name, values := range map[string][]string{"model": router.ModelNames(), "method": methodNames(),
+	for name, values := range map[string][]string{"model": router.ModelNames(),
 		"metric": metrics.Names()} {
 		if c.Flags().Lookup(name) != nil {
 			flags.Complete(c, name, values...)

@@ -13,14 +13,13 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type generateOptions struct {
-	source.Gate
+	gateFlags
 	Ranks  int                       `flag:"ep"`
 	Cache  target.Folder             `flag:"cache"`
 	Tokens flags.Value[[]int]        `flag:"tokens"`
@@ -31,7 +30,7 @@ type generateOptions struct {
 }
 
 func logitsGenerateCmd() *cobra.Command {
-	o := generateOptions{Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, "", logits.DTypes...),
+	o := generateOptions{gateFlags: newGate(), Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, "", logits.DTypes...),
 		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: newResult()}
 	c := verb("logits-generate", argCount(0, 0, "flags only"), &o, o.run)
 	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
@@ -119,11 +118,11 @@ const mostCounts = 1 << 24
 
 // spec is the cache that the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	m, gate, err := o.Gate.Read()
+	m, gate, err := o.gate()
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.Layout(gate.Shape.Experts, o.Ranks)
+	layout, err := o.layout(gate.Shape.Experts, o.Ranks)
 	dtype := logits.Float32
 	if m.LogitsDType == "bf16" {
 		dtype = logits.BFloat16

@@ -10,13 +10,12 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type plansOptions struct {
-	source.Gate
+	gateFlags
 	Ranks  flags.Value[[]int]    `flag:"ep"`
 	Tokens flags.Value[[]int]    `flag:"tokens"`
 	Plans  flags.Value[[]string] `flag:"plans"`
@@ -32,7 +31,7 @@ func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func logitsPlansCmd() *cobra.Command {
 	split := func(text string) ([]string, error) { return strings.Split(text, ","), nil }
-	o := plansOptions{Ranks: flags.Numbers("8"), Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
+	o := plansOptions{gateFlags: newGate(), Ranks: flags.Numbers("8"), Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
 		Plans: flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal", allPlans()...), planning: newPlanning(),
 		resultFlags: newResult()}
 	c := verb("logits-plans", argCount(0, 0, "flags only"), &o, o.run)
@@ -44,7 +43,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	if o.Placement != "" && c.Flags().Changed("ep") {
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	m, gate, err := o.Gate.Read()
+	m, gate, err := o.gate()
 	if err := cmp.Or(err, checkTokens(o.Tokens.Is, mostSlots),
 		o.planning.check(c, "--plans", allPlans(), o.Plans.Is...)); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err er
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
-		layout, err := o.Layout(shape.Experts, n)
+		layout, err := o.layout(shape.Experts, n)
 		if err != nil {
 			return nil, err
 		}

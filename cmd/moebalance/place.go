@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -25,7 +25,7 @@ type placeOptions struct {
 	Judge     []string             `flag:"judge"`
 	From      string               `flag:"from"`
 	MaxMoves  flags.Value[float64] `flag:"max-moves"`
-	Plan      string               `flag:"plan"`
+	Plan      flags.Value[string]  `flag:"plan"`
 	Nodes     int                  `flag:"nodes"`
 	modelFlags
 	axesFlags
@@ -39,13 +39,26 @@ type placeOptions struct {
 }
 
 func placeCmd() *cobra.Command {
-	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: place.PlanRobust, Nodes: 1,
+	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: newPlan(), axesFlags: newAxes(), Nodes: 1,
 		Threshold: flags.Share(defaultThreshold), MaxMoves: flags.Share(""), resultFlags: newResult()}
 	return tabled(verb("place", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run),
 		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()...)
 }
 
-func (o *placeOptions) check(paths []string) error {
+// newPlan is the flag of a policy. The robust plan is chosen where the counts allow it, which "" stands for.
+func newPlan() flags.Value[string] {
+	return flags.Read(func(text string) (string, error) {
+		switch text {
+		case place.PlanEPLB:
+			return text, nil
+		case place.PlanRobust:
+			return "", nil
+		}
+		return "", fmt.Errorf("want robust or eplb")
+	}, place.PlanRobust, place.PlanRobust, place.PlanEPLB)
+}
+
+func (o *placeOptions) check() error {
 	switch {
 	case len(o.Ranks.Is) > 0 && slices.Min(o.Ranks.Is) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks.Is)
@@ -63,13 +76,6 @@ func (o *placeOptions) check(paths []string) error {
 		slices.Sort(*values)
 		*values = slices.Compact(*values)
 	}
-	for i, path := range slices.Concat(paths, o.Judge) {
-		if slices.ContainsFunc(slices.Concat(paths, o.Judge)[:i],
-			func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
-			return usagef("want each of the counts once, have %s twice: a plan is not tested by the counts it was learned from",
-				path)
-		}
-	}
 	return nil
 }
 
@@ -78,21 +84,13 @@ func (o *placeOptions) writes() bool {
 }
 
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
-	all, err := source.Expanded(paths)
-	if err == nil {
-		o.Judge, err = source.Expanded(o.Judge)
-	}
-	if err == nil {
-		err = o.check(all)
-	}
-	if err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if !c.Flags().Changed("redundant") {
 		o.Redundant.Is = nil // as recorded
 	}
-	result, err := source.Interruptible(c.Context(),
-		func() (*place.Result, error) { return o.judged(c.Context(), all) })
+	result, err := o.judged(c.Context(), paths)
 	if errors.Is(err, router.ErrShape) {
 		err = withCode(exitUsage, err)
 	}
@@ -114,8 +112,8 @@ func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	o.Converter = reportConverter()
-	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Plan: o.Plan,
-		Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes,
+	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes.Is, From: o.From, Timing: o.Timing,
+		Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes, Policy: o.Plan.Is,
 			Threshold: o.Threshold.Is}}
 	if o.MaxMoves.Given {
 		p.Options.MaxMoves = &o.MaxMoves.Is
@@ -127,19 +125,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		}
 		p.Model = &found
 	}
-	if err := p.Read(ctx); err != nil {
-		return nil, err
-	}
-	learn, judge := p.Windows()
-	options := p.Options
-	if err := o.Predict(ctx, p.Records[0], p.Model, &options); err != nil {
-		return nil, err
-	}
-	if c := options.Cost; c != nil && !slices.Contains(options.Ranks, c.Ranks) {
-		options.Cost, options.NoTime = nil, router.Warn("no_time", "", "why", "ranks", "ranks", c.Ranks, "asked",
-			options.Ranks[0])
-	}
-	return place.Judge(learn, judge, options)
+	return p.Judged(ctx)
 }
 
 // writePlacements writes the placement for the engines that are asked for.

@@ -3,6 +3,7 @@ package gain
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -101,14 +102,20 @@ func (r Result) Called(a Arm) Arm {
 	return a
 }
 
-// Run is how a campaign stands that has a result.
+// Run is the design of a campaign and its progress.
 type Run struct {
-	Folder         string
-	Launches, Left int    // finished, and still to be launched
-	Ranks          int    // 0: unknown
-	Treatment      string // by name
-	Server         bool   // launches start one, and measure it by a client
-	Again          string // what is measured, as bench takes it behind the design; empty where that is not known
+	Folder    string `json:"folder"`
+	Treatment string `json:"treatment"`        // by name
+	Server    bool   `json:"server,omitempty"` // launches start one, and measure it by a client
+	// Again is what is measured, as bench takes it behind the design; empty where that is not known.
+	Again    string    `json:"again,omitempty"`
+	Seed     uint64    `json:"seed"`
+	Pairs    int       `json:"pairs"`           // of the design
+	Launches int       `json:"launches"`        // finished
+	Left     int       `json:"left"`            // still to be launched
+	Ranks    int       `json:"ranks,omitempty"` // 0: unknown
+	Created  time.Time `json:"created,omitzero"`
+	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
 // Upgrade turns a result of an older version into one of today: its checks by point and arm, its word for a gain

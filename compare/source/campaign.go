@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -20,23 +19,8 @@ import (
 // Campaign is the JSON of bench: the judged campaign and its state.
 type Campaign struct {
 	gain.Result
-	Version  string        `json:"version"` // of the program that judged it
-	Campaign CampaignState `json:"campaign"`
-}
-
-// CampaignState is the design of a campaign and its progress.
-type CampaignState struct {
-	Folder    string    `json:"folder"`
-	Treatment string    `json:"treatment"`
-	Server    bool      `json:"server,omitempty"` // launches start one, and measure it by a client
-	Again     string    `json:"again,omitempty"`  // what is measured, as bench takes it behind the design
-	Seed      uint64    `json:"seed"`
-	Pairs     int       `json:"pairs"`           // of the design
-	Launches  int       `json:"launches"`        // finished
-	Left      int       `json:"left"`            // still to be launched
-	Ranks     int       `json:"ranks,omitempty"` // 0: unknown
-	Created   time.Time `json:"created,omitzero"`
-	GPUs      string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
+	Version string   `json:"version"` // of the program that judged it
+	Run     gain.Run `json:"campaign"`
 }
 
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
@@ -56,8 +40,8 @@ func ReadCampaign(path string) (Campaign, error) {
 			Found: "a result of another verb"}
 	default:
 		c := *item.Campaign
-		if c.Campaign.Left == 0 { // the recorded folder is another machine's
-			c.Campaign.Folder = path
+		if c.Run.Left == 0 { // the recorded folder is another machine's
+			c.Run.Folder = path
 		}
 		return c, nil
 	}
@@ -68,7 +52,7 @@ func Judge(c *bench.Campaign) Campaign {
 	recorded := bench.Recorded(c)
 	return Campaign{
 		Result: gain.Judge(recorded),
-		Campaign: CampaignState{
+		Run: gain.Run{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Again: again(c.Spec), Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Ranks: recorded.Ranks,
@@ -150,17 +134,13 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	return c, nil
 }
 
-// Asked is the campaign as its answer needs it.
-func (c *Campaign) Asked() (gain.Result, gain.Run) {
-	state := c.Campaign
-	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Ranks: state.Ranks,
-		Treatment: state.Treatment, Server: state.Server, Again: state.Again}
+// askAgain completes results of versions that did not write what was measured.
+func (c *Campaign) askAgain() {
 	switch {
-	case run.Again != "": // older results lack it
-	case run.Server || c.Design == gain.WithinLaunch:
-		run.Again = "--server SERVER --ready URL --client CLIENT"
-	case run.Folder != "" && c.Command != "":
-		run.Again = "-- " + c.Command
+	case c.Run.Again != "":
+	case c.Run.Server || c.Design == gain.WithinLaunch:
+		c.Run.Again = "--server SERVER --ready URL --client CLIENT"
+	case c.Run.Folder != "" && c.Command != "":
+		c.Run.Again = "-- " + c.Command
 	}
-	return c.Result, run
 }

@@ -13,18 +13,6 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Expanded puts what quoted patterns match in their place, as next steps print many files.
-func Expanded(paths []string) (all []string, err error) {
-	for _, path := range paths {
-		found, err := expand(path)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
 // ReadCounts reads a record; of arrays with the axes, nil for those they tell.
 func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	record, err := counts.ReadAs(path, axes)
@@ -52,8 +40,7 @@ type Statistics struct {
 func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics) (*trace.Trace, error) {
 	if s.Path != "" {
 		var err error
-		if o.Recorded, err = Interruptible(ctx,
-			func() (trace.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
+		if o.Recorded, err = s.load(o.Threshold, 0); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,6 @@
 package source
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -31,24 +30,10 @@ func usagef(format string, args ...any) error {
 	return marked{fmt.Errorf(format, args...), ErrUsage}
 }
 
-// Interruptible runs read, and returns early when ctx is done. Opening a named pipe
-// that nobody writes to blocks forever and takes no context; such a read is
-// abandoned. It must have no effect but its result.
-func Interruptible[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type outcome struct {
-		result T
-		err    error
+// asUsage marks an error as one about flags.
+func asUsage(err error) error {
+	if err == nil || errors.Is(err, ErrUsage) {
+		return err
 	}
-	done := make(chan outcome, 1)
-	go func() {
-		result, err := read()
-		done <- outcome{result, err}
-	}()
-	select {
-	case o := <-done:
-		return o.result, o.err
-	case <-ctx.Done():
-		var none T
-		return none, errors.New("interrupted")
-	}
+	return marked{err, ErrUsage}
 }

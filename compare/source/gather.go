@@ -29,26 +29,27 @@ type GatherOptions struct {
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
 // are compared, where no comparison is given.
 func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
-	inputs, err := classifyAll(paths, o.Skipped)
+	inputs, err := Classify(paths, o.Skipped)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	if twice, again := repeated(paths); again {
-		return nil, usagef("%s is named twice", twice)
+	if err := once(paths); err != nil {
+		return nil, err
 	}
 	g := gatherer{GatherOptions: o}
 	for _, in := range inputs {
-		if err := g.add(ctx, in); err != nil {
+		if err := g.add(in); err != nil {
 			return nil, err
 		}
 	}
-	for _, step := range []func(context.Context) error{g.launches, g.traces, g.oneProgram} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
+	if err := g.launches(); err != nil {
+		return nil, err
 	}
-	g.compare()
-	return g.items, nil
+	if err := g.traces(ctx); err != nil {
+		return nil, err
+	}
+	err = g.compare()
+	return g.items, err
 }
 
 type gatherer struct {
@@ -60,7 +61,7 @@ type gatherer struct {
 
 // add reads an input, and keeps captures and reports for later. A file without a mark is expert
 // statistics if they can be read, else a report.
-func (g *gatherer) add(ctx context.Context, in Input) (err error) {
+func (g *gatherer) add(in Input) (err error) {
 	path := in.Paths[0]
 	item := Item{Name: filepath.Base(path)}
 	switch in.Kind {
@@ -75,7 +76,7 @@ func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 		item, err = ReadResult(path)
 	default:
 		item.Given = []string{path}
-		item.Counts, err = g.statistics(ctx, path)
+		item.Counts, err = g.statistics(path)
 		if _, no := readLaunches(path, nil); in.Kind == Reports && err != nil && no == nil {
 			g.reports = append(g.reports, path)
 			return nil
@@ -89,19 +90,17 @@ func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 }
 
 // statistics are the judged expert statistics at a path.
-func (g *gatherer) statistics(ctx context.Context, path string) (*counts.Result, error) {
-	return Interruptible(ctx, func() (*counts.Result, error) {
-		record, err := ReadCounts(path, nil)
-		if err != nil {
-			return nil, err
-		}
-		judged := counts.NewResult(g.Threshold)
-		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold})
-	})
+func (g *gatherer) statistics(path string) (*counts.Result, error) {
+	record, err := ReadCounts(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	judged := counts.NewResult(g.Threshold)
+	return judged, judged.Add(record, counts.Options{Threshold: g.Threshold})
 }
 
 // launches judges benchmark reports as compare does.
-func (g *gatherer) launches(context.Context) error {
+func (g *gatherer) launches() error {
 	if len(g.reports) == 0 {
 		return nil
 	}
@@ -127,11 +126,11 @@ func (g *gatherer) traces(ctx context.Context) error {
 	read, done := g.Progress(all)
 	defer done()
 	options := trace.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
-	arms := Arms{Kind: Captures}
-	if len(all) == 0 || arms.sort(g.captures) != nil {
+	var sides [2]Side
+	if len(all) == 0 || byNames(g.captures, &sides) != nil {
 		return g.run(ctx, all, options)
 	}
-	for i, side := range arms.Sides {
+	for i, side := range sides {
 		t, err := Trace(ctx, side.Paths, options, Statistics{})
 		if err != nil {
 			return err
@@ -165,47 +164,38 @@ func (g *gatherer) keep(t *trace.Trace, paths []string) {
 	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
 }
 
-// oneProgram refuses campaigns of different commands: no advice joins what two programs did.
-func (g *gatherer) oneProgram(context.Context) error {
-	var first *Campaign
-	for _, in := range g.items {
-		switch {
-		case in.Campaign == nil:
-		case first == nil:
-			first = in.Campaign
-		case first.Command != in.Campaign.Command:
-			return usagef("report: want the results of one program, have campaigns of %q and %q: give each a page of its own",
-				first.Command, in.Campaign.Command)
-		}
-	}
-	return nil
-}
-
-// compare adds the comparison of the traces.
-func (g *gatherer) compare() {
-	var arms [2][]*trace.Trace
+// compare adds the comparison of the traces, one of each arm, beside the campaign. Campaigns of different commands
+// are refused: no advice joins what two programs did.
+func (g *gatherer) compare() error {
+	var traces [2][]*trace.Trace
 	var campaigns []*Campaign
+	compared := false
 	for _, in := range g.items {
 		if in.Campaign != nil {
 			campaigns = append(campaigns, in.Campaign)
 		}
-		if in.Compared != nil {
-			return
-		}
+		compared = compared || in.Compared != nil
 		for i, arm := range gain.Arms {
 			if in.Trace != nil && in.Trace.Arm == string(arm) {
-				arms[i] = append(arms[i], in.Trace)
+				traces[i] = append(traces[i], in.Trace)
 			}
 		}
 	}
-	if len(arms[0]) != 1 || len(arms[1]) != 1 {
-		return
+	for _, other := range campaigns {
+		if first := campaigns[0].Command; other.Command != first {
+			return usagef("report: want the results of one program, have campaigns of %q and %q: give each a page of its own",
+				first, other.Command)
+		}
 	}
-	compared := diff.Compare(arms[0][0], arms[1][0])
+	if compared || len(traces[0]) != 1 || len(traces[1]) != 1 {
+		return nil
+	}
+	result := diff.Compare(traces[0][0], traces[1][0])
 	if len(campaigns) == 1 {
-		compared.WithCampaign(campaigns[0].Result, 0)
+		result.WithCampaign(campaigns[0].Result, 0)
 	}
-	g.items = append(g.items, Item{Name: "comparison", Compared: &compared})
+	g.items = append(g.items, Item{Name: "comparison", Compared: &result})
+	return nil
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one

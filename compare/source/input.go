@@ -43,36 +43,39 @@ type Input struct {
 // Skipped is told which files of a folder are not read. Nil tells nobody.
 type Skipped func(folder string, names []string)
 
-// Classify says what an argument of a verb names: a file, a folder, a pattern, or several of these
-// with commas between them. "runs" with run-normal/ and run-perfect/ in it → an
-// input for each folder.
-func Classify(arg string, skipped Skipped) (inputs []Input, err error) {
-	for _, part := range splitList(arg) {
-		paths, err := expand(part)
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range paths {
-			found, err := classify(path, skipped)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, found...)
-		}
+// Classify says what arguments name: "runs" with run-normal/ and run-perfect/ in it → an input for each folder.
+func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
+	paths, err := Expanded(args)
+	if err != nil {
+		return nil, err
 	}
-	return inputs, nil
-}
-
-// classifyAll says what all arguments name, in their order.
-func classifyAll(args []string, skipped Skipped) (inputs []Input, err error) {
-	for _, arg := range args {
-		found, err := Classify(arg, skipped)
+	for _, path := range paths {
+		found, err := classify(path, skipped)
 		if err != nil {
 			return nil, err
 		}
 		inputs = append(inputs, found...)
 	}
 	return inputs, nil
+}
+
+// Expanded are the files and folders that arguments name: themselves, what patterns match, or several of these
+// with commas between them.
+func Expanded(args []string) (paths []string, err error) {
+	for _, arg := range args {
+		parts := strings.Split(arg, ",")
+		if _, err := os.Stat(arg); err == nil { // a file with a comma in its name
+			parts = []string{arg}
+		}
+		for _, part := range parts {
+			found, err := expand(part)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, found...)
+		}
+	}
+	return paths, nil
 }
 
 // expand is the path, or what a pattern matches.
@@ -102,14 +105,6 @@ func expand(path string) ([]string, error) {
 		return nil, fmt.Errorf("no file matches %q", path)
 	}
 	return found, nil
-}
-
-// splitList splits at commas, unless the whole is the name of a file.
-func splitList(arg string) []string {
-	if _, err := os.Stat(arg); err == nil {
-		return []string{arg}
-	}
-	return strings.Split(arg, ",")
 }
 
 // classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
@@ -143,34 +138,24 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(inputs) == 0 && len(files) == 0 {
-		return nil, noFiles(path)
-	}
-	if len(inputs) == 0 {
-		for _, file := range files {
-			kind, err := kindOf(file)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, Input{kind, armOf(file), []string{file}})
+	switch {
+	case len(inputs) > 0:
+		return inputs, nil
+	case len(files) == 0:
+		if folders, _ := filepath.Glob(filepath.Join(path, "*")); len(folders) > 0 {
+			return nil, fmt.Errorf("folder %s contains no file, only folders: give %s", path,
+				launch.Quote(folders[:min(len(folders), 3)]))
 		}
+		return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
+	}
+	for _, file := range files {
+		kind, err := kindOf(file)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, Input{kind, armOf(file), []string{file}})
 	}
 	return inputs, nil
-}
-
-// noFiles is the error about a folder without files. It names folders in it, which may be meant.
-func noFiles(path string) error {
-	var folders []string
-	entries, _ := os.ReadDir(path)
-	for _, e := range entries {
-		if e.IsDir() && len(folders) < 3 {
-			folders = append(folders, filepath.Join(path, e.Name()))
-		}
-	}
-	if len(folders) > 0 {
-		return fmt.Errorf("folder %s contains no file, only folders: give %s", path, launch.Quote(folders))
-	}
-	return fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
 }
 
 // armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.
@@ -265,73 +250,8 @@ func headOf(path string) ([]byte, error) {
 	return head, nil
 }
 
-// folderFiles lists the files of a folder, sorted by name: its captures, or all files where there
-// are none. Of one recording in two forms (a report and its export, a trace packed and not) or
-// under two names, one is listed; exports and reports of nsys take precedence over other captures.
-// Hidden files are not listed.
-func folderFiles(folder string, skipped Skipped) ([]string, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
-	var files, captures, profiles []string
-	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
-		info, err := os.Stat(path) // follows links, which cluster jobs like to leave
-		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		files = append(files, path)
-		if !trace.Takes(path) || otherForm(path) || e.Type()&fs.ModeSymlink != 0 && linksWithin(path) {
-			continue
-		}
-		captures = append(captures, path)
-		if ext := filepath.Ext(path); ext == ".sqlite" || ext == ".nsys-rep" {
-			profiles = append(profiles, path)
-		}
-	}
-	taken := files
-	for _, better := range [][]string{captures, profiles} {
-		if len(better) > 0 {
-			taken = better
-		}
-	}
-	var left []string
-	for _, path := range files {
-		if !slices.Contains(taken, path) {
-			left = append(left, filepath.Base(path))
-		}
-	}
-	if skipped != nil && len(left) > 0 {
-		skipped(folder, left)
-	}
-	return taken, nil
-}
-
-// linksWithin reports a link to a file of the same folder.
-func linksWithin(path string) bool {
-	to, err := os.Readlink(path)
-	if err == nil && !filepath.IsAbs(to) {
-		to = filepath.Join(filepath.Dir(path), to)
-	}
-	return err == nil && filepath.Dir(filepath.Clean(to)) == filepath.Dir(path)
-}
-
-// otherForm reports a capture beside which the same lies in the form that is read
-// first: the export of a report, or the trace that is not packed.
-func otherForm(path string) bool {
-	for from, to := range map[string]string{".nsys-rep": ".sqlite", ".json.gz": ".json"} {
-		if stem, ok := strings.CutSuffix(path, from); ok {
-			if _, err := os.Stat(stem + to); err == nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// repeated is the first path that is the same file as one before it, by whatever name.
-func repeated(paths []string) (path string, ok bool) {
+// once refuses a file that is named twice, by whatever names.
+func once(paths []string) error {
 	var seen []os.FileInfo
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -339,29 +259,23 @@ func repeated(paths []string) (path string, ok bool) {
 			continue // left to whoever reads it
 		}
 		if slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
-			return path, true
+			return usagef("%s is named twice", path)
 		}
 		seen = append(seen, info)
 	}
-	return "", false
+	return nil
 }
 
 // RunCaptures are the captures that arguments name, of one run.
 func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
-	inputs, err := classifyAll(args, skipped)
+	inputs, err := Classify(args, skipped)
 	if err != nil {
 		return nil, err
 	}
 	arms := map[gain.Arm]bool{}
 	for _, in := range inputs {
-		switch path := in.Paths[0]; {
-		case in.Kind == Results:
-			return nil, judgedAlready(path)
-		case in.Kind == Counts:
-			return nil, &input.Error{File: path, Expected: "exports or traces", Found: "expert counts",
-				Try: "'moebalance counts' reads them"}
-		case in.Kind == Campaigns:
-			return nil, usagef("%s is a campaign, which holds both arms: %s", path, campaignAlone(path))
+		if err := in.judged(); err != nil {
+			return nil, err
 		}
 		arms[in.Arm] = true
 		paths = append(paths, in.Paths...)
@@ -370,19 +284,21 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 		return nil, marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them with: "+
 			"moebalance compare %s; for one arm, give its captures alone", launch.Quote(args)), ErrNotComparable}
 	}
-	if twice, again := repeated(paths); again {
-		return nil, usagef("%s is named twice", twice)
+	return paths, once(paths)
+}
+
+// judged says of what is neither a capture nor a report which verb takes it; nil for these two.
+func (in Input) judged() error {
+	switch path := in.Paths[0]; in.Kind {
+	case Results:
+		return usagef("%s is a JSON result, which is judged already: 'moebalance report' shows it; give captures, or "+
+			"summaries of them (trace --summary)", path)
+	case Counts:
+		return usagef("%s holds expert counts: 'moebalance counts' reads them, 'moebalance place' learns a placement from "+
+			"them, and trace --counts sets them beside a trace", path)
+	case Campaigns:
+		return usagef("%s is a campaign, which holds both arms: moebalance compare %s shows its gain and its tables; to set "+
+			"it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
 	}
-	return paths, nil
-}
-
-func judgedAlready(path string) error {
-	return usagef("%s is a JSON result, which is judged already: 'moebalance report' shows it; give captures, or "+
-		"summaries of them (trace --summary)", path)
-}
-
-// campaignAlone says what shows a campaign.
-func campaignAlone(path string) string {
-	return fmt.Sprintf("moebalance compare %s shows its gain and its tables; to set it beside traces: moebalance compare "+
-		"--campaign %[1]s NORMAL PERFECT", launch.Quote([]string{path}))
+	return nil
 }

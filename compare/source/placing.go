@@ -3,72 +3,109 @@ package source
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
 // Placing is what a placement is asked for with, as flags give it.
 type Placing struct {
 	Learn, Judge []string // paths of statistics; without any to judge on, the first are divided
-	Axes         string
-	From         string // a placement
-	Plan         string
+	Axes         counts.Axes
+	From         string        // a placement
 	Model        *router.Model // nil where it is not named
+	Timing
 	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
 	// the other fields.
-	Options place.Options
-
-	Records []*counts.Record // once read
+	place.Options
 }
 
-// Read reads what the paths name, and completes the options. Errors about the flags wrap
-// ErrUsage.
-func (p *Placing) Read(ctx context.Context) (err error) {
-	if err := p.choose(); err != nil {
-		return err
-	}
-	axes, err := counts.ParseAxes(p.Axes)
-	if err != nil {
-		return usagef("--axes: %v", err)
-	}
-	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
-	for _, path := range slices.Concat(p.Learn, p.Judge) {
-		r, err := ReadCounts(path, axes)
-		if err != nil && isFrom(path) && len(p.Learn) > 1 { // *.json names it too, and it has no counts
-			p.Learn = slices.DeleteFunc(slices.Clone(p.Learn), isFrom)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		p.Records = append(p.Records, r)
-	}
-	return p.size()
+// Timing is what is known of the time of expert work, as flags give it.
+type Timing struct {
+	Trace      []string `flag:"trace"`
+	Counts     string   `flag:"counts"`
+	Campaign   string   `flag:"campaign"`
+	StepTokens int      `flag:"step-tokens"`
+	Converter  capture.Converter
 }
 
-// choose reads the flags that name a choice.
-func (p *Placing) choose() error {
-	o := &p.Options
-	switch p.Plan {
-	case place.PlanEPLB:
-		o.Policy = place.PlanEPLB
-	case place.PlanRobust:
-	default:
-		return usagef("--plan: want robust or eplb, have %q", p.Plan)
-	}
-	if m := p.Model; m != nil {
-		o.Shape, o.MoELayers = &m.Shape, m.Routed()
+// Check finds flags that do not go together.
+func (o *Timing) Check() error {
+	switch {
+	case len(o.Trace) > 0 && o.Campaign != "":
+		return usagef("--trace and --campaign both tell time: want one of them")
+	case o.Counts != "" && len(o.Trace) == 0:
+		return usagef("--counts is of a trace: add --trace")
+	case o.StepTokens != 0 && o.Campaign == "":
+		return usagef("--step-tokens is of a campaign: add --campaign")
+	case o.StepTokens < 0:
+		return usagef("--step-tokens: want 0 or more, have %d", o.StepTokens)
 	}
 	return nil
 }
 
+// Judged learns placements from the statistics and judges them. Errors about the flags wrap ErrUsage.
+func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
+	learn, judge, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	records := slices.Concat(learn, judge)
+	if err := p.size(records); err != nil {
+		return nil, err
+	}
+	if err := p.predict(ctx, records[0]); err != nil {
+		return nil, err
+	}
+	learned, judged := place.Halves(learn)
+	if len(judge) > 0 {
+		learned, judged = place.Whole(learn), place.Whole(judge)
+	}
+	return place.Judge(learned, judged, p.Options)
+}
+
+// read reads the statistics. A pattern such as *.json may name the placement as well, which has none.
+func (p *Placing) read() (learn, judge []*counts.Record, err error) {
+	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
+	learned, err := Expanded(p.Learn)
+	if err != nil {
+		return nil, nil, err
+	}
+	judged, err := Expanded(p.Judge)
+	if err != nil {
+		return nil, nil, err
+	}
+	paths := slices.Concat(learned, judged)
+	if err := once(paths); err != nil {
+		return nil, nil, fmt.Errorf("%w: a plan is not tested by the counts it was learned from", err)
+	}
+	for i, path := range paths {
+		r, err := ReadCounts(path, p.Axes)
+		switch {
+		case err != nil && isFrom(path) && len(learned) > 1:
+		case err != nil:
+			return nil, nil, err
+		case i < len(learned):
+			learn = append(learn, r)
+		default:
+			judge = append(judge, r)
+		}
+	}
+	return learn, judge, nil
+}
+
 // size finds how many ranks and redundant experts there are.
-func (p *Placing) size() (err error) {
-	o, first := &p.Options, p.Records[0]
+func (p *Placing) size(records []*counts.Record) (err error) {
+	o, first := &p.Options, records[0]
+	if m := p.Model; m != nil {
+		o.Shape, o.MoELayers = &m.Shape, m.Routed()
+	}
 	if p.From != "" {
 		if len(o.Ranks) > 1 {
 			return usagef("--from: want one --ep with it, have %v", o.Ranks)
@@ -86,7 +123,7 @@ func (p *Placing) size() (err error) {
 		o.Ranks = []int{first.Ranks}
 	}
 	if o.Redundant == nil {
-		o.Redundant = []int{o.Running(p.Records)}
+		o.Redundant = []int{o.Running(records)}
 	}
 	experts, err := first.ExpertsOf(o.Shape)
 	if err != nil {
@@ -98,10 +135,53 @@ func (p *Placing) size() (err error) {
 	return nil
 }
 
-// Windows are those to learn from and to judge on.
-func (p *Placing) Windows() (learn, judge []place.Window) {
-	if len(p.Judge) == 0 {
-		return place.Halves(p.Records)
+// predict finds what time is predicted from: a trace, of the run that the record is of unless Counts names others,
+// or a campaign that measured time over load; else it says why there is no prediction.
+func (p *Placing) predict(ctx context.Context, record *counts.Record) error {
+	switch {
+	case len(p.Trace) > 0:
+		return p.traced(ctx, record)
+	case p.Campaign == "":
+		p.NoTime = router.Warn("no_time", "", "why", "no_evidence")
+		return nil
 	}
-	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):])
+	read, err := ReadCampaign(p.Campaign)
+	if err != nil {
+		return fmt.Errorf("--campaign: %w", err)
+	}
+	if !read.Curved() {
+		return usagef("--campaign has the gain of one arm: give a campaign of several routers, or --trace")
+	}
+	topK, tokens := record.TopK, float64(p.StepTokens)
+	if p.Model != nil {
+		topK = p.Model.TopK
+	}
+	if tokens == 0 && !record.Window && topK > 0 {
+		tokens = place.SlotsPerStep(record) / float64(topK)
+	}
+	p.Dose = &place.Dose{Source: p.Campaign, Tokens: tokens, Result: read.Result}
+	return nil
+}
+
+// traced fits time to a trace and the counts of its run.
+func (p *Placing) traced(ctx context.Context, record *counts.Record) error {
+	paths, err := RunCaptures(p.Trace, nil)
+	if err != nil {
+		return err
+	}
+	statistics := Statistics{Path: cmp.Or(p.Counts, record.Source), Shape: p.Shape}
+	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold, Converter: p.Converter}, statistics)
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	if p.Counts != "" {
+		if record, err = ReadCounts(p.Counts, nil); err != nil {
+			return err
+		}
+	}
+	p.Cost, p.NoTime, err = place.FromTrace(t, record)
+	if c := p.Cost; c != nil && !slices.Contains(p.Ranks, c.Ranks) {
+		p.Cost, p.NoTime = nil, router.Warn("no_time", "", "why", "ranks", "ranks", c.Ranks, "asked", p.Ranks[0])
+	}
+	return err
 }

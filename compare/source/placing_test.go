@@ -34,18 +34,17 @@ func TestPlacementAmongItsCounts(t *testing.T) {
 		if from == "both.json" {
 			learn = paths[:3]
 		}
-		p := Placing{Learn: learn, From: filepath.Join(dir, from), Plan: place.PlanRobust,
-			Options: place.Options{Ranks: []int{2}}}
-		if err := p.Read(context.Background()); err != nil || len(p.Records) != learned || len(p.Learn) != learned {
-			t.Errorf("%s: %d records of %v, %v", from, len(p.Records), p.Learn, err)
+		p := Placing{Learn: learn, From: filepath.Join(dir, from), Options: place.Options{Ranks: []int{2}}}
+		if records, _, err := p.read(); err != nil || len(records) != learned {
+			t.Errorf("%s: %d records, %v", from, len(records), err)
 		}
 	}
-	p := Placing{Learn: paths, Plan: place.PlanRobust, Options: place.Options{Ranks: []int{2}}}
-	if err := p.Read(context.Background()); err == nil || !strings.Contains(err.Error(), "is a placement") {
+	p := Placing{Learn: paths, Options: place.Options{Ranks: []int{2}}}
+	if _, err := p.Judged(context.Background()); err == nil || !strings.Contains(err.Error(), "is a placement") {
 		t.Error(err)
 	}
-	p = Placing{Learn: paths, Plan: "best"}
-	if err := p.Read(context.Background()); !errors.Is(err, ErrUsage) {
+	p = Placing{Learn: paths, Judge: paths[:1]}
+	if _, err := p.Judged(context.Background()); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
 }

@@ -121,8 +121,8 @@ func readModel(path string, method router.Method) (router.Model, error) {
 	return m, nil
 }
 
-// readLayout places experts as the JSON list of the experts of each rank in a file says.
-func readLayout(path string, experts int) (router.Layout, error) {
+// ReadLayout places experts as the JSON list of the experts of each rank in a file says.
+func ReadLayout(path string, experts int) (router.Layout, error) {
 	text, err := input.ReadFile(path, maxSettings)
 	if err != nil {
 		return router.Layout{}, err

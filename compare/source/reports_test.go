@@ -27,7 +27,7 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Side{Input: Input{Paths: []string{path}}}
+		return Side{Paths: []string{path}}
 	}
 	for _, client := range []string{"vllm", "sglang"} {
 		content, err := os.ReadFile("../../testdata/outputs/serving-" + client + ".jsonl")
@@ -99,7 +99,7 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text.String()+"\n"+string(content)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Side{Input: Input{Paths: []string{path}}}
+		return Side{Paths: []string{path}}
 	}
 	for _, c := range []struct {
 		normal, perfect Side

@@ -95,6 +95,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		in.Next = head.Answer.Next
 		if in.Campaign != nil {
 			in.Campaign.Upgrade()
+			in.Campaign.askAgain()
 		}
 		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
 			return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +

@@ -24,11 +24,11 @@ func TestSidesOfOneFolder(t *testing.T) {
 	}
 	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
 		arms, err := ReadArms([]string{folder}, nil)
-		if err != nil {
+		if err != nil || arms.Kind != Captures {
 			t.Fatalf("%s: %v", folder, err)
 		}
 		for i, side := range arms.Sides {
-			if side.Kind != Captures || len(side.Paths) != want {
+			if len(side.Paths) != want {
 				t.Errorf("%s, side %d: %+v", folder, i, side)
 			}
 		}
@@ -55,7 +55,7 @@ func TestResultOfBenchIsNoSide(t *testing.T) {
 	for _, args := range [][]string{both} {
 		_, err := ReadArms(args, nil)
 		if err == nil || !strings.Contains(err.Error(),
-			"campaign-qwen3-ep4.json is a result of bench, which holds both arms") {
+			"campaign-qwen3-ep4.json is a campaign, which holds both arms") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -38,8 +38,8 @@ func about(items []Input) (facts []Fact) {
 		}
 	}
 	for _, in := range items {
-		if c := in.Campaign; c != nil && !c.Campaign.Created.IsZero() {
-			add("Campaign", "begun "+c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC"), c.Campaign.GPUs)
+		if c := in.Campaign; c != nil && !c.Run.Created.IsZero() {
+			add("Campaign", "begun "+c.Run.Created.UTC().Format("2006-01-02 15:04 UTC"), c.Run.GPUs)
 		}
 		if in.Trace == nil || len(in.Trace.Exports) == 0 {
 			continue

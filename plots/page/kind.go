@@ -92,7 +92,7 @@ func answered(in source.Item) answer.Answer {
 	given := cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {
 	case in.Campaign != nil:
-		return answer.OfCampaign(in.Campaign.Asked())
+		return answer.OfCampaign(in.Campaign.Result, in.Campaign.Run)
 	case in.Trace != nil:
 		return answer.OfTrace(in.Trace, given)
 	case in.Compared != nil:
@@ -130,7 +130,7 @@ func (p *Page) gains(inputs []Input) (out []drawing) {
 		if c.Verdict.Refused() {
 			continue
 		}
-		out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Campaign.Left) })
+		out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Run.Left) })
 	}
 	return out
 }

@@ -343,7 +343,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 	for _, verdict := range []gain.Verdict{gain.Significant, gain.NotSignificant, gain.Inconclusive} {
 		c := campaign(0.2)
 		c.Verdict = verdict
-		c.Campaign = source.CampaignState{Folder: "a/campaign", Pairs: 8, Left: 4}
+		c.Run = gain.Run{Folder: "a/campaign", Pairs: 8, Left: 4}
 		p, doc := page(t, source.Item{Name: "bench.json", Campaign: c})
 		for _, want := range []string{"Unfinished, 4 of", "<title>Unfinished, 4 of", "moebalance bench --resume a/campaign", "no verdict"} {
 			if !strings.Contains(doc, want) {

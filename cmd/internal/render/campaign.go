@@ -22,7 +22,7 @@ var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "
 // Campaign renders a judged campaign: the verdict first, then what it rests on.
 func Campaign(r source.Campaign) output.Document {
 	r.Result = answer.Worded(r.Result)
-	a := answer.OfCampaign(r.Asked())
+	a := answer.OfCampaign(r.Result, r.Run)
 	d := document(a, benchNotes(r), struct {
 		source.Campaign
 		Answer answer.Answer `json:"answer"`
@@ -178,8 +178,8 @@ func doseTable(r gain.Result, point string) table.Table {
 
 func benchNotes(r source.Campaign) []string {
 	var notes []string
-	if r.Campaign.Folder != "" {
-		notes = append(notes, "campaign folder: "+r.Campaign.Folder)
+	if r.Run.Folder != "" {
+		notes = append(notes, "campaign folder: "+r.Run.Folder)
 	}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))

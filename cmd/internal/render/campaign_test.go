@@ -25,7 +25,7 @@ func withinLaunches(logs ...float64) source.Campaign {
 		}
 	}
 	c.Measurements[5].Status = "failed"
-	return source.Campaign{Result: gain.Judge(c), Campaign: source.CampaignState{Folder: "camp", Launches: len(logs)}}
+	return source.Campaign{Result: gain.Judge(c), Run: gain.Run{Folder: "camp", Launches: len(logs)}}
 }
 
 // An open campaign leads with its launches; blocks are a table; JSON has the keys that

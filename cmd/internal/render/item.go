@@ -33,7 +33,7 @@ func NotComparable(items []source.Item) (name, why string) {
 	for _, in := range items {
 		switch {
 		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			return in.Name, answer.Why(in.Campaign.Asked())
+			return in.Name, answer.Why(in.Campaign.Result, in.Campaign.Run)
 		case in.Compared != nil && !in.Compared.Comparable && !judged:
 			return in.Name, strings.Join(answer.Refusals(in.Compared), "; ")
 		}
