@@ -20,6 +20,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Class is the kind of a kernel's work, by what it follows.
@@ -87,23 +89,26 @@ type path struct {
 	rest work    // from this kernel on
 }
 
-// meeting is one collective.
-type meeting struct {
-	name     int32 // of the collective
-	ranks    int   // that meet
-	transfer float64
-}
-
 // replayed is a step as segments, in one clock for all ranks that meet.
 type replayed struct {
-	number   int  // of steps given
-	split    bool // see Run.Split
+	number   int // of steps given
+	meetings meetings
 	ranks    [][]segment
 	free     []float64
-	meetings []meeting
-	stays    []Stay  // by rank
-	recorded float64 // how long the step took
-	unseen   float64 // by how much its kernels start later than anything recorded explains, mean over ranks
+	of       [classes]byLayer // the work of experts, and of tokens in layer None
+	recorded float64          // how long the step took
+	unseen   float64          // by how much its kernels start later than anything recorded explains, mean over ranks
+}
+
+// byLayer is nanoseconds by layer and rank.
+type byLayer map[int32][]float64
+
+// total is the mean over ranks, added over layers.
+func (b byLayer) total() (ns float64) {
+	for _, ranks := range b {
+		ns += floats.Sum(ranks) / float64(len(ranks))
+	}
+	return ns
 }
 
 // hosts is when the hosts of a replay launch.
@@ -120,27 +125,25 @@ const (
 
 // change is what a replay has otherwise. The zero value changes nothing.
 type change struct {
-	hosts hosts
-	scale func(rank int, layer int32, class Class) float64 // how much longer work takes, nil for 1
-	more  func(rank int, layer int32) float64              // experts' time of a rank that has none in its layer
-	// transfer is by how much longer collectives take from the last arrival on, 0 for 1.
-	transfer float64
+	hosts    hosts
+	class    Class   // whose work takes to instead of from, layer by layer and rank by rank
+	from, to byLayer // layers without any stay
+	transfer float64 // by how much longer collectives take from the last arrival on, 0 for 1
 }
 
-// length gives how long a rank's work in a layer takes: with experts at 1.2 of their time, 100 ns
+// length gives how long a rank's work in a layer takes: with experts at 120 ns instead of 100, 100 ns
 // of experts and 10 ns between kernels take 130.
 func (c *change) length(w *work, rank int, layer int32) float64 {
-	if c.scale == nil {
-		return w.gap + w.of[Experts] + w.of[Tokens] + w.of[Fixed]
+	ns := w.gap + w.of[Experts] + w.of[Tokens] + w.of[Fixed]
+	if c.class != Experts {
+		layer = None
 	}
-	ns := w.gap
-	for class, of := range w.of {
-		if of != 0 {
-			ns += of * c.scale(rank, layer, Class(class))
-		}
-	}
-	if layer != None && w.of[Experts] == 0 && c.more != nil {
-		ns += c.more(rank, layer)
+	switch from, to := c.from[layer], c.to[layer]; {
+	case from == nil || rank >= len(to):
+	case from[rank] > 0:
+		ns += w.of[c.class] * (to[rank]/from[rank] - 1)
+	case c.class == Experts: // of a rank that had none in its layer
+		ns += to[rank]
 	}
 	return ns
 }
@@ -188,7 +191,7 @@ func (s *replayed) replay(c change, done func(int, *segment, float64), met func(
 	now, at := slices.Clone(s.free), make([]int, len(s.ranks))
 	later := make([]float64, len(s.ranks)) // by rank: how much later its host is
 	var end arrivals
-	here, ready := make([]arrivals, len(s.meetings)), make([]int, len(s.ranks))
+	here, ready := make([]arrivals, len(s.meetings.list)), make([]int, len(s.ranks))
 	for r := range s.ranks {
 		ready[r] = r
 	}
@@ -211,11 +214,12 @@ func (s *replayed) replay(c change, done func(int, *segment, float64), met func(
 			ready = append(ready, r)
 			continue
 		}
-		m, transfer := &here[seg.meeting], s.meetings[seg.meeting].transfer
+		m, of := &here[seg.meeting], &s.meetings.list[seg.meeting]
+		transfer := of.transfer
 		if c.transfer > 0 {
 			transfer *= c.transfer
 		}
-		if m.add(r, arrival, late); len(m.ranks) == s.meetings[seg.meeting].ranks {
+		if m.add(r, arrival, late); len(m.ranks) == of.ranks {
 			met(m)
 			for _, other := range m.ranks {
 				now[other] = m.last - m.late + transfer

@@ -180,7 +180,7 @@ func TestGroups(t *testing.T) {
 	}
 	step := simulate(made(ns, 0), []int{0, 0, 2, 2}, 10)
 	run := replayOf(t, step, step)
-	if have := run.steps[0].groups(); !slices.EqualFunc(have, [][]int{{0, 1}, {2, 3}}, slices.Equal) {
+	if have := run.steps[0].meetings.group; !slices.Equal(have, []int{0, 0, 2, 2}) {
 		t.Errorf("groups %v", have)
 	}
 	near(t, "gain of groups that are even", run.EvenRanks().Estimate, 0, 1e-9)
@@ -370,7 +370,8 @@ func TestWaitsByHand(t *testing.T) {
 	ranks[1][8].hold = 1000e3 // beyond what hosts are ahead
 	run := replayOf(t, simulate(ranks, oneGroup, 10))
 	for _, w := range run.Waits() {
-		for rank, want := range map[int]Wait{0: {NS: 100e3, Experts: 100e3, Layer: 0}, 3: {NS: 100e3, Experts: 100e3, Layer: 1}} {
+		for rank, want := range map[int]Wait{0: {NS: 100e3, Experts: 100e3, Layer: 0},
+			3: {NS: 100e3, Experts: 100e3, Layer: 1}} {
 			have := w.For[rank]
 			near(t, "wait", have.NS, want.NS, 5e3)
 			near(t, "experts", have.Experts, want.Experts, 1)

@@ -1,10 +1,6 @@
 package replay
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "slices"
 
 // latency is what lies before a kernel whatever it does, in nanoseconds.
 type latency struct {
@@ -137,138 +133,44 @@ func (c *cutter) close(meeting int) {
 	c.seg, c.begun, c.most = segment{meeting: None, layer: None}, nil, c.now(c.free)
 }
 
-// Ranks that meet in a collective leave it together: at most this many nanoseconds apart, by
-// what clocks and kernels' ends vary, or much closer than they come (0.002 to 0.55 of it in real
-// captures). Ranks that do not meet are as far apart behind it as before.
-const (
-	apartAtMost = 20e3
-	closer      = 0.7
-)
-
-// meet finds the meetings of a step. It gives each kernel the number of its meeting, and each
-// rank what to add to its clock, and whether ranks do not meet in the most frequent one.
-func (s *Step) meet() (of [][]int, list []meeting, add []int64, split bool, err error) {
-	byName := map[int32][][]int{} // by rank: positions of kernels
-	of = make([][]int, len(s.Ranks))
-	for r, kernels := range s.Ranks {
-		of[r] = slices.Repeat([]int{None}, len(kernels))
-		for i, k := range kernels {
-			if k.Collective == None {
-				continue
-			}
-			if byName[k.Collective] == nil {
-				byName[k.Collective] = make([][]int, len(s.Ranks))
-			}
-			byName[k.Collective][r] = append(byName[k.Collective][r], i)
-		}
-	}
-	var names []int32
-	for name, at := range byName {
-		if slices.ContainsFunc(at, func(l []int) bool { return len(l) != len(at[0]) }) {
-			return nil, nil, nil, false, ErrUnlike
-		}
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b int32) int { // the most frequent first, which tells clocks best
-		return cmp.Or(cmp.Compare(len(byName[b][0]), len(byName[a][0])), cmp.Compare(a, b))
-	})
-	add = make([]int64, len(s.Ranks))
-	var leader []int
-	for i, name := range names {
-		at := byName[name]
-		if i == 0 || len(at[0]) >= leastMeetings {
-			leader = s.leaders(at)
-		}
-		split = split || i == 0 && s.split(at)
-		for r, l := range leader {
-			if i == 0 && l != r {
-				add[r] = int64(middle(s.apart(at, r, l, end)))
-			}
-		}
-		for n := range at[0] {
-			number := map[int]int{} // of meetings, by leader
-			for r, l := range leader {
-				if l == r {
-					number[l] = len(list)
-					list = append(list, meeting{name: name, transfer: math.Inf(1)})
-				}
-				k, m := &s.Ranks[r][at[r][n]], &list[number[l]]
-				m.ranks++
-				m.transfer = min(m.transfer, float64(k.End-k.Start))
-				of[r][at[r][n]] = number[l]
-			}
-		}
-	}
-	return of, list, add, split, nil
-}
-
-func start(k *Kernel) int64 { return k.Start }
-func end(k *Kernel) int64   { return k.End }
-
-// apart is how much later one rank is than another at each collective of a name.
-func (s *Step) apart(at [][]int, rank, other int, when func(*Kernel) int64) []float64 {
-	by := make([]float64, len(at[rank]))
-	for n := range by {
-		by[n] = float64(when(&s.Ranks[other][at[other][n]]) - when(&s.Ranks[rank][at[rank][n]]))
-	}
-	return by
-}
-
-// leastMeetings is how many collectives of a name tell which ranks meet in them; those of rarer ones
-// meet as in the name before.
-const leastMeetings = 4
-
-// leaders gives each rank the lowest one with which it leaves the collectives of a name.
-func (s *Step) leaders(at [][]int) []int {
-	leader := make([]int, len(at))
-	for r := range at {
-		leader[r] = r
-		for l := range r {
-			if ends := spread(s.apart(at, r, l, end)); leader[l] == l &&
-				(ends <= apartAtMost || ends <= closer*spread(s.apart(at, r, l, start))) {
-				leader[r] = l
-				break
-			}
-		}
-	}
-	return leader
-}
-
-// spread is the 90th percentile of the distance from the median, by which clocks differ.
-func spread(by []float64) float64 {
-	center := middle(by)
-	for i := range by {
-		by[i] = math.Abs(by[i] - center)
-	}
-	slices.Sort(by)
-	return by[(9*len(by)-1)/10]
-}
-
-// share gives a rank that ran no experts in a layer a place for them: its first segment up to a
-// meeting before which another rank did.
-func (s *replayed) share() {
-	layers := map[int]int32{} // by meeting
+// place gives a rank that ran no experts in a layer a place for them, its first segment up to a
+// meeting before which another rank did, and sums the work of each class.
+func (s *replayed) place() {
 	type place struct {
 		rank  int
 		layer int32
 	}
-	taken := map[place]bool{}
-	for r, segments := range s.ranks {
-		for i := range segments {
-			if seg := &segments[i]; seg.layer != None {
-				taken[place{r, seg.layer}] = true
-				if seg.meeting >= 0 {
-					layers[seg.meeting] = seg.layer
-				}
+	taken, list := map[place]bool{}, s.meetings.list
+	each := func(visit func(rank int, seg *segment)) {
+		for r, segments := range s.ranks {
+			for i := range segments {
+				visit(r, &segments[i])
 			}
 		}
 	}
-	for r, segments := range s.ranks {
-		for i := range segments {
-			seg := &segments[i]
-			if layer, known := layers[seg.meeting]; known && seg.layer == None && !taken[place{r, layer}] {
-				seg.layer, taken[place{r, layer}] = layer, true
+	each(func(r int, seg *segment) {
+		if seg.layer == None {
+			return
+		}
+		if taken[place{r, seg.layer}] = true; seg.meeting >= 0 {
+			list[seg.meeting].layer = seg.layer
+		}
+	})
+	s.of = [classes]byLayer{Experts: {}, Tokens: {}}
+	add := func(class Class, layer int32, rank int, ns float64) {
+		if s.of[class][layer] == nil {
+			s.of[class][layer] = make([]float64, len(s.ranks))
+		}
+		s.of[class][layer][rank] += ns
+	}
+	each(func(r int, seg *segment) {
+		if seg.layer == None && seg.meeting >= 0 {
+			if at := (place{r, list[seg.meeting].layer}); at.layer != None && !taken[at] {
+				seg.layer, taken[at] = at.layer, true
 			}
 		}
-	}
+		if add(Tokens, None, r, seg.all.of[Tokens]); seg.layer != None {
+			add(Experts, seg.layer, r, seg.all.of[Experts])
+		}
+	})
 }

@@ -1,44 +1,19 @@
 package replay
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // Stay is how long a rank stays in its collectives in a step, in nanoseconds: until the last rank has
-// arrived, and from then on.
+// arrived, and from then on. Ranks that arrive at 0 and 30 and leave at 40 wait 30 and 0, and transfer 10 and 10.
 type Stay struct{ WaitNS, TransferNS float64 }
-
-// stays splits each rank's time in the meetings, as it was recorded. add brings the ranks' clocks together. Ranks that
-// arrive at 0 and 30 and leave at 40 wait 30 and 0, and transfer 10 and 10.
-func (s *Step) stays(of [][]int, add []int64, meetings int) []Stay {
-	last, stays := slices.Repeat([]int64{math.MinInt64}, meetings), make([]Stay, len(s.Ranks))
-	each := func(visit func(rank, meeting int, arrival, ns int64)) {
-		for r, kernels := range s.Ranks {
-			for i, m := range of[r] {
-				if k := &kernels[i]; m != None {
-					visit(r, m, k.Start+add[r], k.End-k.Start)
-				}
-			}
-		}
-	}
-	each(func(_, m int, arrival, _ int64) { last[m] = max(last[m], arrival) })
-	each(func(r, m int, arrival, ns int64) {
-		wait := min(last[m]-arrival, ns)
-		stays[r].WaitNS += float64(wait)
-		stays[r].TransferNS += float64(ns - wait)
-	})
-	return stays
-}
 
 // Stays gives the stays of each rank, mean over steps, nothing where the law does not hold.
 func (r *Run) Stays() []Stay {
 	if !r.Holds() {
 		return nil
 	}
-	mean, n := make([]Stay, len(r.steps[0].stays)), float64(len(r.steps))
+	mean, n := make([]Stay, len(r.steps[0].ranks)), float64(len(r.steps))
 	for _, s := range r.steps {
-		for rank, stay := range s.stays {
+		for rank, stay := range s.meetings.stays {
 			mean[rank].WaitNS += stay.WaitNS / n
 			mean[rank].TransferNS += stay.TransferNS / n
 		}

@@ -38,21 +38,21 @@ func New(steps []Step) (*Run, error) {
 	run, l := &Run{}, measure(steps)
 	for i := range steps {
 		s := &steps[i]
-		of, list, add, split, err := s.meet()
+		m, err := s.meet()
 		if err != nil {
 			return nil, err
 		}
-		p := &replayed{number: i, split: split, meetings: list, stays: s.stays(of, add, len(list))}
+		p := &replayed{number: i, meetings: m}
 		last := math.Inf(-1)
 		for r, kernels := range s.Ranks {
 			c := cutter{latencies: l, free: s.Free[r],
-				now: func(ns int64) float64 { return float64(ns + add[r] - s.Free[0]) }}
+				now: func(ns int64) float64 { return float64(ns + m.add[r] - s.Free[0]) }}
 			p.free = append(p.free, c.now(c.free))
-			c.cut(kernels, of[r])
+			c.cut(kernels, m.of[r])
 			p.ranks, p.unseen = append(p.ranks, c.list), p.unseen+c.unseen/float64(len(s.Ranks))
 			last = max(last, c.now(c.free))
 		}
-		p.share()
+		p.place()
 		p.recorded = last - slices.Max(p.free)
 		run.steps = append(run.steps, p)
 	}
@@ -184,57 +184,56 @@ func (r *Run) changed(of func(*replayed) change) (changed [3][]float64) {
 	return changed
 }
 
-// Loads give by how much more the experts of a rank have to do in a step, over the mean of its layer, by layer and
-// rank. Steps count from 0; layers without any stay.
+// EvenRanks has every rank's experts take the mean of the ranks that meet, layer by layer.
+func (r *Run) EvenRanks() Gain { return r.even(Experts) }
+
+// EvenTokens has the work that follows a rank's own tokens take the mean of the ranks that meet.
+// Attention follows the context as well, which it does not know.
+func (r *Run) EvenTokens() Gain { return r.even(Tokens) }
+
+func (r *Run) even(class Class) Gain {
+	return r.whatIf(func(s *replayed) change {
+		mean := byLayer{}
+		for layer, ranks := range s.of[class] {
+			mean[layer] = make([]float64, len(ranks))
+			for r := range ranks {
+				var group []float64
+				for other, ns := range ranks {
+					if s.meetings.group[other] == s.meetings.group[r] {
+						group = append(group, ns)
+					}
+				}
+				mean[layer][r] = stat.Mean(group, nil)
+			}
+		}
+		return change{class: class, from: s.of[class], to: mean}
+	})
+}
+
+// Loads give by how much more the experts of a rank have to do in a step, over the mean of its layer, by layer
+// and rank. Steps count from 0; layers without any stay.
 type Loads func(step int) map[int32][]float64
 
-// Shift is what it gains that experts have the second loads and not the first. Experts of 100 and 300 ns on two ranks
-// take 200 and 200 with loads of 0.5 and −0.5.
+// Shift is what it gains that experts have the second loads and not the first. Experts of 100 and 300 ns on two
+// ranks take 200 and 200 with loads of 0.5 and −0.5.
 func (r *Run) Shift(from, to Loads) Gain {
 	by := func(loads Loads) [3][]float64 {
 		return r.changed(func(s *replayed) change {
-			recorded, other := s.work(Experts), map[int32][]float64{}
+			c := change{from: s.of[Experts], to: byLayer{}}
 			for layer, more := range loads(s.number) {
-				ranks := recorded[layer]
-				if ranks == nil || len(more) != len(ranks) {
-					continue
-				}
-				mean := stat.Mean(ranks, nil)
-				for i, ns := range ranks {
-					other[layer] = append(other[layer], max(0, ns+more[i]*mean))
+				if ranks := c.from[layer]; len(ranks) == len(more) {
+					mean := stat.Mean(ranks, nil)
+					for i, ns := range ranks {
+						c.to[layer] = append(c.to[layer], max(0, ns+more[i]*mean))
+					}
 				}
 			}
-			return as(Experts, recorded, other)
+			return c
 		})
 	}
 	before := *r
 	before.times = by(from)
 	return before.gain(by(to))
-}
-
-// Experts is the mean time that the experts of each rank take in a step, by layer.
-func (r *Run) Experts() map[int32][]float64 {
-	mean := map[int32][]float64{}
-	for _, s := range r.steps {
-		for layer, ranks := range s.work(Experts) {
-			if mean[layer] == nil {
-				mean[layer] = make([]float64, len(ranks))
-			}
-			floats.AddScaled(mean[layer], 1/float64(len(r.steps)), ranks)
-		}
-	}
-	return mean
-}
-
-// EvenRanks has every rank's experts take the mean of the ranks that meet, layer by layer.
-func (r *Run) EvenRanks() Gain {
-	return r.whatIf(func(s *replayed) change { return s.even(Experts) })
-}
-
-// EvenTokens has the work that follows a rank's own tokens take the mean of the ranks that meet.
-// Attention follows the context as well, which it does not know.
-func (r *Run) EvenTokens() Gain {
-	return r.whatIf(func(s *replayed) change { return s.even(Tokens) })
 }
 
 // LateNS is how much shorter a step would be if no host were later than the earliest, and
@@ -246,6 +245,42 @@ func (r *Run) CommonNS() float64 {
 	return stat.Mean(r.times[asRecorded], nil) - stat.Mean(r.times[together], nil)
 }
 
+// mean is the work of a class in a step, mean over steps.
+func (r *Run) mean(class Class) byLayer {
+	mean := byLayer{}
+	for _, s := range r.steps {
+		for layer, ranks := range s.of[class] {
+			if mean[layer] == nil {
+				mean[layer] = make([]float64, len(ranks))
+			}
+			floats.AddScaled(mean[layer], 1/float64(len(r.steps)), ranks)
+		}
+	}
+	return mean
+}
+
+// Experts is the mean time that the experts of each rank take in a step, by layer.
+func (r *Run) Experts() map[int32][]float64 { return r.mean(Experts) }
+
+// ExpertsNS is the time that experts take in all steps, mean over ranks.
+func (r *Run) ExpertsNS() float64 { return r.mean(Experts).total() * float64(len(r.steps)) }
+
+// slower is by how much longer the work that follows tokens takes than in another run: by more tokens, or
+// slower GPUs; 1 and not known where either has none.
+func (r *Run) slower(other *Run) (by float64, known bool) {
+	if own, tokens := r.mean(Tokens).total(), other.mean(Tokens).total(); own > 0 && tokens > 0 {
+		return own / tokens, true
+	}
+	return 1, false
+}
+
+// ExpertRatio is the mean time of another run's experts over this run's, scaled by the work that
+// follows tokens.
+func (r *Run) ExpertRatio(other *Run) float64 {
+	slower, _ := r.slower(other)
+	return other.mean(Experts).total() / r.mean(Experts).total() * slower
+}
+
 // alike is by how much the work of two runs may differ in what follows tokens, and be of equal
 // tokens on GPUs that are not equally fast.
 const alike = 0.02
@@ -254,37 +289,45 @@ const alike = 0.02
 // Steps of other sizes have them scaled by the work that follows tokens and not the experts. Of
 // equal sizes that work is longer by how much slower the GPUs are, at which experts may be as much
 // slower, or not: they are scaled by half of it, and the interval holds both. Layers that the other
-// run does not know stay. Collectives of equal sizes take from the last arrival on as long as in the other run, where
-// ranks that arrive together get in each other's way: 3.6 % longer over even experts of GPT-OSS.
+// run does not know stay. Collectives of equal sizes take from the last arrival on as long as in the other run,
+// where ranks that arrive together get in each other's way: 3.6 % longer over even experts of GPT-OSS.
 func (r *Run) WithExperts(other *Run) Gain {
-	to, tokens := other.Experts(), other.work(Tokens)
-	replay := func(factor func(*replayed) float64) Gain {
+	to, own, transfer := other.mean(Experts), r.mean(Tokens).total(), 0.0
+	slower, known := r.slower(other)
+	equal := math.Abs(slower-1) <= alike
+	if before := r.transfer(); before > 0 && known && equal {
+		transfer = other.transfer() / before
+	}
+	by := func(exponent float64) Gain { // of the ratio of the GPUs
 		return r.whatIf(func(s *replayed) change {
-			scaled, by := map[int32][]float64{}, factor(s)
+			size := 1.0
+			if known {
+				size = s.of[Tokens].total() / own
+			}
+			scaled := byLayer{}
 			for layer, ranks := range to {
-				scaled[layer] = slices.Clone(ranks)
-				floats.Scale(by, scaled[layer])
+				scaled[layer] = floats.ScaleTo(make([]float64, len(ranks)), size*math.Pow(slower, exponent), ranks)
 			}
-			c := as(Experts, s.work(Experts), scaled)
-			if own := r.transfer(); own > 0 && tokens > 0 && math.Abs(r.work(Tokens)/tokens-1) <= alike {
-				c.transfer = other.transfer() / own
-			}
-			return c
+			return change{from: s.of[Experts], to: scaled, transfer: transfer}
 		})
 	}
-	if !(tokens > 0) {
-		return replay(func(*replayed) float64 { return 1 })
-	}
-	own := r.work(Tokens)
-	by := func(exponent float64) Gain { // of the ratio of the GPUs
-		return replay(func(s *replayed) float64 { return s.sum(Tokens) / own * math.Pow(own/tokens, exponent) })
-	}
-	if math.Abs(own/tokens-1) > alike {
+	if !equal {
 		return by(1)
 	}
 	g, same, scaled := by(0.5), by(0), by(1)
 	g.Low, g.High = min(g.Low, same.Estimate, scaled.Estimate), max(g.High, same.Estimate, scaled.Estimate)
 	return g
+}
+
+// transfer is how long a rank stays in collectives of a step from the last arrival on, mean over ranks
+// and steps.
+func (r *Run) transfer() (ns float64) {
+	for _, s := range r.steps {
+		for _, stay := range s.meetings.stays {
+			ns += stay.TransferNS / float64(len(s.ranks)*len(r.steps))
+		}
+	}
+	return ns
 }
 
 // Load that one rank has more of, others have less of: in 14 real pairs what the other ranks' experts
@@ -297,154 +340,16 @@ const (
 // OneSlower is the rank whose experts take longer than in another run while every other rank's take
 // as long, and by how much: 0.3 if 1.3 times as long.
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
-	scale := 1.0
-	if own, tokens := r.work(Tokens), other.work(Tokens); own > 0 && tokens > 0 {
-		scale = own / tokens
-	}
-	var longer, apart, whole []float64 // by rank, over layers
-	to := other.Experts()
-	for layer, ranks := range r.Experts() {
-		for i, ns := range ranks {
-			if i == len(whole) {
-				longer, apart, whole = append(longer, 0), append(apart, 0), append(whole, 0)
-			}
-			if i < len(to[layer]) {
-				more := ns - scale*to[layer][i]
-				longer[i], apart[i], whole[i] = longer[i]+more, apart[i]+math.Abs(more), whole[i]+scale*to[layer][i]
-			}
+	n, to := len(r.steps[0].ranks), other.mean(Experts)
+	scale, _ := r.slower(other)
+	longer, apart, whole := make([]float64, n), make([]float64, n), make([]float64, n) // over layers
+	for layer, ranks := range r.mean(Experts) {
+		for i, ns := range ranks[:min(n, len(to[layer]))] {
+			before := scale * to[layer][i]
+			longer[i], apart[i], whole[i] = longer[i]+ns-before, apart[i]+math.Abs(ns-before), whole[i]+before
 		}
 	}
 	rank = floats.MaxIdx(longer)
 	others := floats.Sum(apart) - apart[rank]
 	return rank, longer[rank] / whole[rank], longer[rank] > leastSlower*whole[rank] && others < standStill*longer[rank]
-}
-
-// transfer is how long a rank stays in collectives of a step from the last arrival on, mean over ranks
-// and steps.
-func (r *Run) transfer() (ns float64) {
-	for _, s := range r.steps {
-		for _, stay := range s.stays {
-			ns += stay.TransferNS / float64(len(s.stays)*len(r.steps))
-		}
-	}
-	return ns
-}
-
-// ExpertRatio is the mean time of another run's experts over this run's, scaled by the work that
-// follows tokens.
-func (r *Run) ExpertRatio(other *Run) float64 {
-	ratio := other.work(Experts) / r.work(Experts)
-	if own, tokens := r.work(Tokens), other.work(Tokens); own > 0 && tokens > 0 {
-		ratio *= own / tokens
-	}
-	return ratio
-}
-
-// ExpertsNS is the time that experts take in all steps, mean over ranks.
-func (r *Run) ExpertsNS() float64 { return r.work(Experts) * float64(len(r.steps)) }
-
-// work is the work of a class in a step, mean over ranks and steps.
-func (r *Run) work(class Class) (ns float64) {
-	for _, s := range r.steps {
-		ns += s.sum(class) / float64(len(r.steps))
-	}
-	return ns
-}
-
-// sum is the work of a class, mean over ranks.
-func (s *replayed) sum(class Class) (ns float64) {
-	for _, ranks := range s.work(class) {
-		ns += floats.Sum(ranks) / float64(len(ranks))
-	}
-	return ns
-}
-
-// work sums the work of a class by layer and rank; work that follows tokens, over the whole step.
-func (s *replayed) work(class Class) map[int32][]float64 {
-	by := map[int32][]float64{}
-	for r, segments := range s.ranks {
-		for i := range segments {
-			seg, layer := &segments[i], int32(None)
-			if class == Experts {
-				if layer = seg.layer; layer == None {
-					continue
-				}
-			}
-			if by[layer] == nil {
-				by[layer] = make([]float64, len(s.ranks))
-			}
-			by[layer][r] += seg.all.of[class]
-		}
-	}
-	return by
-}
-
-// as has work of a class take other times.
-func as(class Class, from, to map[int32][]float64) change {
-	c := change{scale: func(rank int, layer int32, of Class) float64 {
-		if class != Experts {
-			layer = None
-		}
-		if of != class || from[layer] == nil || rank >= len(to[layer]) {
-			return 1
-		}
-		return to[layer][rank] / from[layer][rank]
-	}}
-	if class == Experts {
-		c.more = func(rank int, layer int32) float64 {
-			if from[layer] == nil || rank >= len(to[layer]) || from[layer][rank] > 0 {
-				return 0
-			}
-			return to[layer][rank]
-		}
-	}
-	return c
-}
-
-// even gives the ranks that meet the mean of their work.
-func (s *replayed) even(class Class) change {
-	by, mean := s.work(class), map[int32][]float64{}
-	for layer, ranks := range by {
-		mean[layer] = make([]float64, len(ranks))
-		for _, group := range s.groups() {
-			for _, r := range group {
-				for _, other := range group {
-					mean[layer][r] += ranks[other] / float64(len(group))
-				}
-			}
-		}
-	}
-	return as(class, by, mean)
-}
-
-// groups are the ranks that meet, directly or through others.
-func (s *replayed) groups() (list [][]int) {
-	of, met := make([]int, len(s.ranks)), make([]int, len(s.meetings)) // lowest rank; rank plus 1
-	for r, segments := range s.ranks {
-		of[r] = r
-		for i := range segments {
-			m := segments[i].meeting
-			if m < 0 {
-				continue
-			}
-			if met[m] == 0 {
-				met[m] = r + 1
-			}
-			from, to := of[r], of[met[m]-1]
-			for o := range of[:r+1] {
-				if of[o] == from || of[o] == to {
-					of[o] = min(from, to)
-				}
-			}
-		}
-	}
-	at := map[int]int{}
-	for r, lowest := range of {
-		if _, known := at[lowest]; !known {
-			at[lowest] = len(list)
-			list = append(list, nil)
-		}
-		list[at[lowest]] = append(list[at[lowest]], r)
-	}
-	return list
 }
