@@ -31,7 +31,7 @@ type ReportSet struct {
 // ReadReports reads benchmark reports as a campaign. The n-th launches of both
 // sides make a pair.
 func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
-	r := reportReader{ReportOptions: o, count: map[gain.Arm]int{}}
+	r := reportReader{ReportOptions: o, said: map[gain.Arm][]gain.Proof{}, count: map[gain.Arm]int{}}
 	r.set.Campaign = gain.Campaign{
 		Command:   fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
 		Threshold: o.Threshold, Builds: o.Builds,
@@ -41,8 +41,13 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		return err != nil || len(lines) == 0
 	})
 	for i, side := range sides {
-		if err := r.read(gain.Arms[i], side.Paths); err != nil {
-			return ReportSet{}, err
+		for _, path := range side.Paths {
+			if err := r.read(gain.Arms[i], path); err != nil {
+				return ReportSet{}, fmt.Errorf("%s side: %w", gain.Arms[i], err)
+			}
+		}
+		if !o.Builds.Named() {
+			r.set.Campaign.Proof = append(r.set.Campaign.Proof, r.proof(gain.Arms[i]))
 		}
 	}
 	if n, p := r.count[gain.Normal], r.count[gain.Perfect]; n != p {
@@ -60,55 +65,57 @@ type reportReader struct {
 	set      ReportSet
 	compared *metrics.Metric // of the first report, which all others must match
 	count    map[gain.Arm]int
-	printed  bool // every report of the perfect side holds lines in which ranks say that the switch took effect
+	said     map[gain.Arm][]gain.Proof // of each launch
+	printed  bool                      // every report of the perfect side holds lines in which ranks say that the switch took effect
 }
 
-// read adds the launches of one arm, file by file.
-func (r *reportReader) read(arm gain.Arm, paths []string) error {
-	proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "every report says so"}
-	if r.Trust {
-		proof.Grade, proof.Evidence = gain.Claimed, "taken on trust"
+// read adds the launches of one file.
+func (r *reportReader) read(arm gain.Arm, path string) error {
+	runs, err := readLaunches(path, r.Custom)
+	if err != nil {
+		return err
 	}
-	for _, path := range paths {
-		runs, err := readLaunches(path, r.Custom)
-		if err != nil {
-			return fmt.Errorf("%s side: %w", arm, err)
-		}
-		one, ok, err := metrics.Repeated(runs)
-		if err != nil {
-			return fmt.Errorf("%s side: %s: %w", arm, path, err)
-		}
-		if ok && len(runs) > 1 {
-			r.set.Notes = append(r.set.Notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
-				"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
-			runs = []metrics.Result{one}
-		}
-		for i, run := range runs {
-			name := path
-			if len(runs) > 1 {
-				name = fmt.Sprintf("%s, launch %d", path, i+1)
-			}
-			if err := r.add(arm, run); err != nil {
-				return fmt.Errorf("%s side: %s: %w", arm, name, err)
-			}
-			for _, w := range run.Warnings {
-				r.set.Notes = append(r.set.Notes, name+": "+w)
-			}
-			said, err := r.evidence(run, arm, path, name)
-			if err != nil {
-				return fmt.Errorf("%s side: %w", arm, err)
-			}
-			for _, p := range said {
-				if gain.Weaker(p.Grade, proof.Grade) != proof.Grade {
-					proof.Grade, proof.Evidence = p.Grade, p.Evidence
-				}
-			}
-		}
+	one, ok, err := metrics.Repeated(runs)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if !r.Builds.Named() {
-		r.set.Campaign.Proof = append(r.set.Campaign.Proof, proof)
+	if ok && len(runs) > 1 {
+		r.set.Notes = append(r.set.Notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
+			"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
+		runs = []metrics.Result{one}
+	}
+	for i, run := range runs {
+		name := path
+		if len(runs) > 1 {
+			name = fmt.Sprintf("%s, launch %d", path, i+1)
+		}
+		if err := r.add(arm, run); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, w := range run.Warnings {
+			r.set.Notes = append(r.set.Notes, name+": "+w)
+		}
+		said, err := r.evidence(run, arm, path, name)
+		if err != nil {
+			return err
+		}
+		r.said[arm] = append(r.said[arm], said...)
 	}
 	return nil
+}
+
+// proof is the weakest of what the launches of an arm show.
+func (r *reportReader) proof(arm gain.Arm) gain.Proof {
+	weakest := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "every report says so"}
+	if r.Trust {
+		weakest.Grade, weakest.Evidence = gain.Claimed, "taken on trust"
+	}
+	for _, p := range r.said[arm] {
+		if gain.Weaker(p.Grade, weakest.Grade) != weakest.Grade {
+			weakest.Grade, weakest.Evidence = p.Grade, p.Evidence
+		}
+	}
+	return weakest
 }
 
 // readLaunches reads the launches of a file: one report, or one per line.
