@@ -15,13 +15,13 @@ import (
 // over the union of their ranks, layers and experts. A rank or step without kernels
 // in an arm is unknown there.
 type Arm struct {
-	Name    string
-	Trace   *trace.Trace
-	PerStep *trace.PerStep
+	Name  string
+	Trace *trace.Trace
+	Times *imbalance.Times
 }
 
-// NewArm averages the trace over its steps.
-func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.PerStep()} }
+// NewArm is an arm with the times of its steps.
+func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.Times(nil)} }
 
 // panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {
@@ -33,7 +33,7 @@ func panelTitle(name string, arms int) string {
 
 // per is the basis of times: a step, or the capture where no step is marked.
 func per(arms []Arm) string {
-	if slices.ContainsFunc(arms, func(a Arm) bool { return a.PerStep.Marked() }) {
+	if slices.ContainsFunc(arms, func(a Arm) bool { return !a.Times.Unmarked && len(a.Times.Steps) > 0 }) {
 		return "per step"
 	}
 	return "in the capture"
@@ -43,7 +43,10 @@ func per(arms []Arm) string {
 func ranks(arms []Arm) []int {
 	var all []int
 	for _, a := range arms {
-		all = append(all, a.PerStep.Ranks...)
+		all = append(all, a.Times.Ranks...)
+		for _, r := range a.Trace.Ranks {
+			all = append(all, r.Rank)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -110,9 +113,15 @@ func namesOf(arms []Arm) (names []string) {
 func RankLayerTimes(arms ...Arm) HeatSpec {
 	var cells []cell
 	for i, a := range arms {
-		for layer, times := range a.PerStep.ExpertsByLayer() {
-			for r, rank := range a.PerStep.Ranks {
-				cells = append(cells, cell{i, layer, rank, times[r]})
+		for _, l := range a.Times.Judged() {
+			means := l.Means()
+			for r, ns := range means {
+				if ns == 0 {
+					ns = nan // a rank without a kernel is unknown, not idle
+				}
+				if l.Number.Defined() && slices.Max(means) > 0 {
+					cells = append(cells, cell{i, int(l.Number), l.Ranks[r], ns})
+				}
 			}
 		}
 	}
@@ -127,9 +136,9 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 	var cells []cell
 	basis := "Times are observed: kernels launched inside the expert's own range."
 	for i, a := range arms {
-		for _, e := range a.PerStep.Experts() {
-			c := cell{i, int(e.Layer), e.Expert, e.TimeNS}
-			if !drawable(e.TimeNS) {
+		for _, e := range a.Trace.Experts {
+			c := cell{i, int(e.Layer), e.Expert, float64(e.TotalNS) / float64(max(1, len(a.Times.Steps)))}
+			if !drawable(c.value) {
 				c.value = nan
 			}
 			cells = append(cells, c)
@@ -180,16 +189,13 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
 		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
 	groups := ranks(arms)
-	byRank := make([]map[int]trace.RankPhases, len(arms))
+	byRank := make([]map[int]*trace.RankPhases, len(arms))
 	for i, a := range arms {
-		byRank[i] = map[int]trace.RankPhases{}
-		for r, p := range a.PerStep.Phases() {
-			byRank[i][a.PerStep.Ranks[r]] = p
-		}
+		byRank[i] = a.Trace.RankPhases()
 	}
 	for _, phase := range trace.Phases() {
-		has := func(arm map[int]trace.RankPhases) bool {
-			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank].Work[phase] > 0 })
+		has := func(arm map[int]*trace.RankPhases) bool {
+			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank] != nil && arm[rank].Work[phase] > 0 })
 		}
 		if slices.ContainsFunc(byRank, has) {
 			s.Phases = append(s.Phases, string(phase))
@@ -200,7 +206,7 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		for r, rank := range groups {
 			k.Bars = append(k.Bars, fmt.Sprintf("rank %d", rank))
 			work := unknowns(len(s.Phases))
-			if p := byRank[i][rank]; p.Work != nil {
+			if p := byRank[i][rank]; p != nil {
 				for j, phase := range s.Phases {
 					work[j] = p.Work[trace.Phase(phase)]
 				}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -244,6 +245,15 @@ func (l *Layer) Loss() []float64 {
 		}
 	}
 	return loss
+}
+
+// Means is the expert time of each rank, mean over the steps that count.
+func (l *Layer) Means() []float64 {
+	means := make([]float64, len(l.Ranks))
+	for _, step := range l.Experts {
+		floats.AddScaled(means, 1/float64(len(l.Experts)), step)
+	}
+	return means
 }
 
 // ExpertsByRank is the expert time of each rank that has a judged layer, in the steps

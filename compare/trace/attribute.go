@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -21,17 +20,15 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 // their names.
 type attribution struct {
 	rec       *capture.Recording
-	options   Options
-	labels    []ranges.Label           // by range name
 	locations *capture.Index[location] // of launches and graph nodes
 	launches  []int32                  // location of each launch
 	created   []int32                  // location of each graph node at its creation
 	origins   []int32                  // of each graph node, see origins
 	replays   map[[2]int32]int32
-	waited    map[int32]capture.Wait   // by launch, see waits
+	waits     map[int32]capture.Wait   // by launch, see waits
+	several   []uint8                  // kernels of each launch, at most 2
 	classes   []kernel.Class           // by kernel name
 	final     *capture.Index[location] // of kernels
-	direct    []int32                  // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation         // by kernel name
 	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
@@ -41,48 +38,32 @@ type attribution struct {
 
 // attribute finds the location of every launch and of every graph node's creation.
 func attribute(rec *capture.Recording, options Options) *attribution {
-	a := &attribution{
-		rec: rec, options: options, labels: make([]ranges.Label, len(rec.RangeNames)),
-		python: rec.Python(), counts: exportCounts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)},
-	}
-	lines := make([]ranges.Timeline, len(rec.Threads))
+	a := &attribution{rec: rec, python: rec.Python(), classes: kernel.Classes(rec.KernelNames, options.Phases),
+		counts: exportCounts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)}}
 	sortNodes(rec.GraphNodes)
-	a.classes = kernel.Classes(rec.KernelNames, options.Phases)
-	a.addRanges(lines, options.Patterns)
+	lines := timelines(rec, options.Patterns)
 	a.dropPolls(lines)
 	capture.Collect(len(rec.Kernels))
-	a.addQueries(lines)
-	var wait sync.WaitGroup
-	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
-	found := make([]*capture.Index[location], len(lines))
+	for i, c := range rec.Launches {
+		t := &lines[c.Thread]
+		t.Queries = append(t.Queries, int32(i))
+	}
+	for i, n := range rec.GraphNodes {
+		t := &lines[n.Thread]
+		t.Queries = append(t.Queries, int32(len(rec.Launches)+i))
+	}
 	hooked := map[int32]bool{} // processes
 	for i := range lines {
 		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
 	}
-	for i := range lines {
-		wait.Go(func() {
-			lines[i].Sort()
-			lines[i].Number(hooked[rec.Threads[i].Process])
-			found[i] = capture.NewIndex[location]()
-			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
-		})
-	}
-	wait.Wait()
-	capture.Collect(len(rec.Kernels))
 	a.locations = capture.NewIndex[location]()
 	a.locations.Number(ranges.Unattributed)
-	for i := range lines { // from each thread's own numbers of locations to common ones
-		number := make([]int32, len(found[i].Values))
-		for n, l := range found[i].Values {
-			number[n] = a.locations.Number(l)
-		}
-		wait.Go(func() {
-			for _, q := range lines[i].Queries {
-				at[q] = number[at[q]]
-			}
-		})
+	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
+	for i := range lines {
+		lines[i].Sort()
+		lines[i].Number(hooked[rec.Threads[i].Process])
+		lines[i].Locate(a.moment, func(query int32, l location) { at[query] = a.locations.Number(l) })
 	}
-	wait.Wait()
 	a.launches, a.created = at[:len(rec.Launches)], at[len(rec.Launches):]
 	a.nameSteps(lines)
 	return a
@@ -100,99 +81,63 @@ func (a *attribution) nameSteps(lines []ranges.Timeline) {
 	}
 }
 
-// addRanges labels the ranges and gives those whose name says something to their
-// threads.
-func (a *attribution) addRanges(lines []ranges.Timeline, patterns *Patterns) {
-	rec := a.rec
-	named := make([]bool, len(rec.RangeNames))
-	user := make([]bool, len(rec.Domains))
+// timelines are the ranges whose names say something, by thread.
+func timelines(rec *capture.Recording, patterns *Patterns) []ranges.Timeline {
+	lines := make([]ranges.Timeline, len(rec.Threads))
+	labels, labeled := make([]ranges.Label, len(rec.RangeNames)), make([]bool, len(rec.RangeNames))
+	library, some := make([]bool, len(rec.Domains)), false
 	for i, d := range rec.Domains {
-		user[i] = !slices.Contains(libraryDomains, strings.ToLower(d))
-	}
-	count := make([]int, len(lines))
-	for _, r := range rec.Ranges {
-		if user[r.Domain] && !named[r.Name] {
-			a.labels[r.Name], named[r.Name] = patterns.Label(rec.RangeNames[r.Name]), true
-		}
-		if user[r.Domain] && !a.labels[r.Name].Empty() {
-			count[r.Thread]++
-		}
-	}
-	for i, n := range count {
-		lines[i].Ranges = make([]ranges.Range, 0, n)
+		library[i] = slices.Contains(libraryDomains, strings.ToLower(d))
 	}
 	for _, r := range rec.Ranges {
-		if l := &a.labels[r.Name]; user[r.Domain] && !l.Empty() {
+		if library[r.Domain] {
+			continue
+		}
+		l := &labels[r.Name]
+		if !labeled[r.Name] {
+			*l, labeled[r.Name] = patterns.Label(rec.RangeNames[r.Name]), true
+		}
+		if !l.Empty() {
 			t := &lines[r.Thread]
-			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
+			t.Ranges, some = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l}), true
 		}
 	}
-	if slices.ContainsFunc(lines, func(t ranges.Timeline) bool { return len(t.Ranges) > 0 }) {
-		rec.Ranges = nil
+	if some {
+		rec.Ranges = nil // they make room
 	}
+	return lines
 }
 
 // dropPolls takes ranges of batches without a request in which no experts ran: the engine asked for work, and had
 // none. Those in which they ran are steps of a data-parallel rank, for the tokens of others.
 func (a *attribution) dropPolls(lines []ranges.Timeline) {
-	dummies := make([][]*ranges.Range, len(lines))
-	some := false
+	var dummies []*ranges.Range
+	threads := map[*ranges.Range]int{}
 	for i := range lines {
 		for at := range lines[i].Ranges {
 			if m := &lines[i].Ranges[at]; m.Step != NoID && ranges.BatchOf(m.Name).Dummy {
-				dummies[i], some = append(dummies[i], m), true
+				dummies, threads[m] = append(dummies, m), i
 			}
 		}
 	}
-	if !some {
+	if len(dummies) == 0 {
 		return
 	}
-	for _, own := range dummies {
-		slices.SortFunc(own, func(x, y *ranges.Range) int { return cmp.Compare(x.Start, y.Start) })
-	}
-	ran := map[*ranges.Range]bool{}
+	gemms := make([][]int64, len(lines)) // when they were launched, by thread
 	for i := range a.rec.Kernels {
-		k := &a.rec.Kernels[i]
-		if k.Launch < 0 || !a.classes[k.Name].GEMM {
-			continue
-		}
-		l := &a.rec.Launches[k.Launch]
-		own := dummies[l.Thread]
-		at, _ := slices.BinarySearchFunc(own, l.Start+1,
-			func(m *ranges.Range, t int64) int { return cmp.Compare(m.Start, t) })
-		if at > 0 && l.Start < own[at-1].End {
-			ran[own[at-1]] = true
+		if k := &a.rec.Kernels[i]; k.Launch >= 0 && a.classes[k.Name].GEMM {
+			l := &a.rec.Launches[k.Launch]
+			gemms[l.Thread] = append(gemms[l.Thread], l.Start)
 		}
 	}
-	for i := range lines {
-		for _, m := range dummies[i] {
-			if !ran[m] {
-				m.Step = NoID
-			}
+	for _, own := range gemms {
+		slices.Sort(own)
+	}
+	for _, m := range dummies {
+		own := gemms[threads[m]]
+		if at, _ := slices.BinarySearch(own, m.Start); at == len(own) || own[at] >= m.End {
+			m.Step = NoID
 		}
-	}
-}
-
-// addQueries asks for the location of every launch and every graph node's creation, in
-// one pass to count and one to fill.
-func (a *attribution) addQueries(lines []ranges.Timeline) {
-	count := make([]int, len(lines))
-	for _, c := range a.rec.Launches {
-		count[c.Thread]++
-	}
-	for _, n := range a.rec.GraphNodes {
-		count[n.Thread]++
-	}
-	for i, n := range count {
-		lines[i].Queries = make([]int32, 0, n)
-	}
-	for i, c := range a.rec.Launches {
-		t := &lines[c.Thread]
-		t.Queries = append(t.Queries, int32(i))
-	}
-	for i, n := range a.rec.GraphNodes {
-		t := &lines[n.Thread]
-		t.Queries = append(t.Queries, int32(len(a.rec.Launches)+i))
 	}
 }
 
@@ -205,7 +150,7 @@ func (a *attribution) moment(query int32) int64 {
 }
 
 // rankEvents splits what ran by the process and device it ran on, in their order,
-// and gives each kernel its location.
+// and makes an event with its location of each kernel.
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = capture.NewIndex[location]()
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
@@ -215,25 +160,29 @@ func (a *attribution) rankEvents() []*rankEvents {
 	}
 	a.origins = origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
-	ranks := make([]*rankEvents, len(a.rec.Devices))
+	a.waits = waits(a.rec)
+	a.several = make([]uint8, len(a.rec.Launches))
 	count := make([]int, len(a.rec.Devices))
 	for i := range a.rec.Kernels {
-		count[a.rec.Kernels[i].Device]++
+		k := &a.rec.Kernels[i]
+		if count[k.Device]++; a.rec.Launched(k) {
+			a.several[k.Launch] = min(a.several[k.Launch]+1, 2)
+		}
 	}
+	ranks := make([]*rankEvents, len(a.rec.Devices))
 	for i, d := range a.rec.Devices {
-		ranks[i] = &rankEvents{device: d, kernels: make([]int32, 0, count[i])}
-	}
-	for _, s := range a.rec.Streams {
-		ranks[s.Device].Rank.Streams++
+		ranks[i] = &rankEvents{device: d, events: make([]event, 0, count[i])}
 	}
 	for i := range a.rec.Kernels {
-		a.addKernel(int32(i), ranks)
+		a.addKernel(&a.rec.Kernels[i], ranks)
 	}
 	for _, g := range a.rec.Graphs {
 		h := &ranks[g.Device].Hidden
 		h.Launches, h.NS = h.Launches+1, h.NS+g.End-g.Start
 	}
-	a.addEvents(ranks)
+	a.lateness(ranks)
+	a.launches, a.rec.Launches = nil, nil // they make room
+	capture.Collect(len(a.rec.Kernels))
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && r.Hidden.Launches == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
@@ -243,28 +192,8 @@ func (a *attribution) rankEvents() []*rankEvents {
 	return ranks
 }
 
-// addEvents makes the events of the ranks from their kernels.
-func (a *attribution) addEvents(ranks []*rankEvents) {
-	for _, r := range ranks {
-		r.Late = a.lateness(r)
-		r.events = a.hosts(r)
-	}
-	a.launches, a.rec.Launches = nil, nil // they make room
-	capture.Collect(len(a.rec.Kernels))
-	for _, r := range ranks {
-		for j, at := range r.kernels {
-			k := &a.rec.Kernels[at]
-			e := &r.events[j]
-			e.Start, e.NS, e.Place, e.Name = k.Start, k.End-k.Start, k.GraphNode, k.Name
-		}
-		r.kernels = nil
-	}
-}
-
-// addKernel adds a kernel to its rank, unless a range asks to ignore it, with its
-// location in place of the graph node.
-func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
-	k := &a.rec.Kernels[i]
+// addKernel adds a kernel to its rank, unless a range asks to ignore it.
+func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
 	at, launched := a.locationOf(k), a.rec.Launched(k)
 	if !launched {
 		a.counts.Launchless++
@@ -274,18 +203,18 @@ func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 		a.counts.IgnoredNS += k.End - k.Start
 		return
 	}
-	r := ranks[k.Device]
+	r, e := ranks[k.Device], event{Start: k.Start, NS: k.End - k.Start, Place: at, Name: k.Name, Queued: -1}
 	if launched {
-		r.LaunchedNS += k.End - k.Start
+		r.LaunchedNS += e.NS
+		a.host(k, &e)
 	}
 	if k.GraphNode > 0 {
 		a.counts.Replayed++
 	}
-	if k.Start == k.End && a.classes[k.Name].GEMM { // ran, but for how long is lost
+	if e.NS == 0 && a.classes[k.Name].GEMM { // ran, but for how long is lost
 		a.rec.LostKernels++
 	}
-	k.GraphNode = at
-	r.kernels = append(r.kernels, i)
+	r.events = append(r.events, e)
 }
 
 // recentLocation is the final location of kernels of one name at one location, that
@@ -340,25 +269,15 @@ func (a *attribution) replay(replayed, created int32) int32 {
 
 // finalOf is the location with the phase that the strongest evidence gives.
 func (a *attribution) finalOf(at, name int32, operator int8) int32 {
-	given := a.classes[name].Given
-	if int(at) < len(a.direct) && a.direct[at] > 0 && !given {
-		return a.direct[at] - 1
-	}
-	l := a.locations.Values[at]
+	l, class := a.locations.Values[at], &a.classes[name]
 	if l.Phase == ranges.PhaseIgnored {
 		return -1
 	}
-	ranged := l.Phase != "" && !l.Module && !given
-	if given {
-		l.Phase, l.Evidence, l.Module, l.Operator = a.classes[name].Phase, ranges.ByUser, false, 0
-		return a.final.Number(l)
+	if class.Given {
+		l.Phase, l.Evidence = class.Phase, ranges.ByUser
+	} else {
+		l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(operator, l.Operator), class.Phase)
 	}
-	l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(operator, l.Operator), a.classes[name].Phase)
 	l.Module, l.Operator = false, 0
-	to := a.final.Number(l)
-	if ranged { // whatever the kernel
-		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.Values)-len(a.direct)))...)
-		a.direct[at] = to + 1
-	}
-	return to
+	return a.final.Number(l)
 }

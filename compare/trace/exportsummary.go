@@ -52,7 +52,6 @@ type rankEvents struct {
 	events    []event    // in the order of time
 	rows      []row      // see table; nil before it is asked for, and where events change
 	Structure *Structure // nil where ranges name all, see infer
-	kernels   []int32    // positions of events among the recording's kernels, until they are placed
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events

@@ -29,7 +29,6 @@ type Rank struct {
 	Export   string `json:"export"` // base name of the file
 	PID      int64  `json:"pid"`
 	DeviceID int64  `json:"device_id"`
-	Streams  int    `json:"streams"` // on which it ran kernels
 	Evidence string `json:"evidence"`
 }
 

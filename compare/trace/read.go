@@ -137,7 +137,6 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, err
 	}
 	for i, p := range e.ranks {
-		ranks[i].Streams = p.Rank.Streams
 		p.Rank = ranks[i]
 	}
 	e.Arm, e.ArmEvidence = meta.Arm()

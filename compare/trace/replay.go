@@ -1,11 +1,8 @@
 package trace
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/router"
@@ -62,67 +59,6 @@ const (
 
 // leastExperts is the share of all expert time from which a kind of steps is worth a replay.
 const leastExperts = 0.1
-
-// hosts fills in what hosts did for a rank's kernels before they ran, by position among them.
-func (a *attribution) hosts(r *rankEvents) []event {
-	first, events, waits := map[int32]int{}, make([]event, len(r.kernels)), a.waits()
-	clip := func(ns int64) int32 { return int32(min(max(ns, 0), math.MaxInt32-1)) }
-	for j, i := range r.kernels {
-		k, e := &a.rec.Kernels[i], &events[j]
-		if e.Queued = -1; !a.rec.Launched(k) {
-			continue
-		}
-		l := &a.rec.Launches[k.Launch]
-		e.Queued = clip(k.Start - l.Start)
-		if before, again := first[k.Launch]; again {
-			events[before].Replayed, e.Replayed = true, true
-			continue
-		}
-		first[k.Launch] = j
-		if w, waited := waits[k.Launch]; waited {
-			e.Waited, e.Since = max(1, clip(w.End-w.Start)), clip(l.Start-w.End)
-		}
-	}
-	return events
-}
-
-// waits gives the launches before which their thread waited, since its launch before, from the
-// first such wait to the last.
-func (a *attribution) waits() map[int32]capture.Wait {
-	if a.waited != nil || len(a.rec.Waits) == 0 {
-		return a.waited
-	}
-	a.waited = map[int32]capture.Wait{}
-	order := make([]int32, len(a.rec.Launches))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	at := func(i int32) *capture.Launch { return &a.rec.Launches[i] }
-	slices.SortFunc(order, func(x, y int32) int {
-		return cmp.Or(cmp.Compare(at(x).Thread, at(y).Thread), cmp.Compare(at(x).Start, at(y).Start))
-	})
-	slices.SortFunc(a.rec.Waits, func(x, y capture.Wait) int {
-		return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.End, y.End))
-	})
-	next := 0
-	for n, i := range order {
-		l := at(i)
-		for next < len(a.rec.Waits) {
-			w := a.rec.Waits[next]
-			if w.Thread > l.Thread || w.Thread == l.Thread && w.End > l.Start {
-				break
-			}
-			next++
-			if w.Thread == l.Thread && (n == 0 || at(order[n-1]).Thread != l.Thread || at(order[n-1]).Start < w.Start) {
-				if before, again := a.waited[i]; again {
-					w.Start = before.Start
-				}
-				a.waited[i] = w
-			}
-		}
-	}
-	return a.waited
-}
 
 // replays fills Replays, where every rank of the run is there: one that is missing may be the
 // one that all wait for. A kind that cannot be replayed has none.

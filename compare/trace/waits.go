@@ -1,11 +1,8 @@
 package trace
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace/wait"
 )
@@ -42,37 +39,4 @@ func (p *rankEvents) span(step int32) (from, to int64) {
 		}
 	}
 	return from, to
-}
-
-// lateness sums the host lateness before each collective of a rank, in the order of
-// time; nil where no launch is recorded.
-func (a *attribution) lateness(r *rankEvents) []wait.Late {
-	order := slices.Clone(r.kernels)
-	slices.SortFunc(order, func(x, y int32) int { return cmp.Compare(a.rec.Kernels[x].Start, a.rec.Kernels[y].Start) })
-	list, sum, recorded := []wait.Late(nil), wait.Late{}, false
-	free := int64(capture.TimeLimit) // when the GPU became free; before the first kernel nobody knows
-	for _, i := range order {
-		k := &a.rec.Kernels[i]
-		if a.rec.Launched(k) {
-			recorded = true
-			l := &a.rec.Launches[k.Launch]
-			if until := min(k.Start, l.End); until > free {
-				sum.NS += until - free
-				sum.GC += a.python.Collects[r.device.Process].Within(free, until)
-				sum.GIL += a.python.Locked[l.Thread].Within(free, until)
-				sum.Call += max(0, until-max(free, l.Start))
-			}
-		}
-		if free = max(free, k.End); i == order[0] {
-			free = k.End
-		}
-		if a.classes[k.Name].Collective {
-			sum.At = k.Start
-			list, sum = append(list, sum), wait.Late{}
-		}
-	}
-	if !recorded {
-		return nil
-	}
-	return list
 }

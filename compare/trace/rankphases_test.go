@@ -15,7 +15,7 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byRank := trace.PerStep().Phases()
+	byRank := trace.RankPhases()
 	for r, want := range []struct{ wait, transfer float64 }{{19.4990, 4.1684}, {0, 4.1703}, {15.0009, 4.1727},
 		{19.4507, 4.1762}} {
 		if p := byRank[r]; math.Abs(p.Wait/1e6-want.wait) > 0.001 || math.Abs(p.Transfer/1e6-want.transfer) > 0.001 {
