@@ -3,6 +3,7 @@
 package draft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,10 +25,7 @@ func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) e
 		return &fs.PathError{Op: "open", Path: target, Err: errors.Unwrap(err)}
 	}
 	err = fill(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = os.Rename(name, target)
 	}
 	if err != nil {

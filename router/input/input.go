@@ -19,9 +19,9 @@ func (e *Error) Error() string { return e.File + ": " + e.Fault() }
 
 // Fault is the error without the file's name, for lists that name it already.
 func (e *Error) Fault() string {
-	var b strings.Builder
+	text := ""
 	if e.Position != "" {
-		b.WriteString(e.Position + ": ")
+		text = e.Position + ": "
 	}
 	found := e.Found
 	if found == "" && e.Err != nil {
@@ -29,27 +29,24 @@ func (e *Error) Fault() string {
 	}
 	switch {
 	case e.Expected == "":
-		b.WriteString(found)
+		text += found
 	case found == "":
-		b.WriteString("want " + e.Expected)
+		text += "want " + e.Expected
 	default:
-		b.WriteString("want " + e.Expected + ", have " + found)
+		text += "want " + e.Expected + ", have " + found
 	}
 	if e.Try != "" {
-		b.WriteString("; " + e.Try)
+		text += "; " + e.Try
 	}
-	return oneLine(b.String())
-}
-
-// oneLine keeps a text quoted from a file from breaking or flooding the message.
-func oneLine(text string) string {
-	const most = 400
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(text), " ") // what is quoted from a file may be anything
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}
 	return text
 }
+
+// most is the most characters of an error.
+const most = 400
 
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -1,7 +1,9 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -9,33 +11,28 @@ import (
 // mostNumbers bounds a list of numbers, which a mistyped range could make endless.
 const mostNumbers = 10_000
 
+// span is a number, or a range with both ends, perhaps by steps.
+var span = regexp.MustCompile(`^(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?$`)
+
 // Numbers reads whole numbers from 0: 1,8,64, the range 1-16 with both ends, or 1-64:8,
 // which is every eighth from 1. In a list, all of them may stand.
 func Numbers(text string) (list []int, err error) {
-	refused := fmt.Errorf("want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have %q", text)
 	for part := range strings.SplitSeq(text, ",") {
-		span, every, stepped := strings.Cut(strings.TrimSpace(part), ":")
-		low, high, ranged := strings.Cut(span, "-")
-		if !ranged {
-			high = low
+		found := span.FindStringSubmatch(strings.TrimSpace(part))
+		if found == nil {
+			found = make([]string, 4)
 		}
-		if !stepped {
-			every = "1"
-		}
-		var n [3]uint64
-		for i, digits := range []string{low, high, every} {
-			if n[i], err = strconv.ParseUint(digits, 10, 62); err != nil {
-				return nil, refused
-			}
-		}
-		if n[1] < n[0] || n[2] == 0 || stepped && !ranged {
-			return nil, refused
-		}
-		if uint64(len(list))+(n[1]-n[0])/n[2] >= mostNumbers {
+		low, lowErr := strconv.Atoi(found[1])
+		high, highErr := strconv.Atoi(cmp.Or(found[2], found[1]))
+		every, everyErr := strconv.Atoi(cmp.Or(found[3], "1"))
+		switch {
+		case cmp.Or(lowErr, highErr, everyErr) != nil || high < low || every < 1:
+			return nil, fmt.Errorf("want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have %q", text)
+		case len(list)+(high-low)/every >= mostNumbers:
 			return nil, fmt.Errorf("want at most %d numbers, have %q", mostNumbers, text)
 		}
-		for v := n[0]; v <= n[1]; v += n[2] {
-			list = append(list, int(v))
+		for v := low; v <= high; v += every {
+			list = append(list, v)
 		}
 	}
 	return list, nil

@@ -2,11 +2,10 @@ package input
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -26,27 +25,18 @@ func Open(path string) (*os.File, error) {
 	case mode&fs.ModeNamedPipe == 0:
 		return os.Open(path)
 	}
-	opened := make(chan error, 1)
+	opened := make(chan struct{})
 	var f *os.File
-	go func() {
-		var err error
-		f, err = os.Open(path) // waits for a writer
-		opened <- err
+	go func() { // waits for a writer, if need be until the program ends
+		f, err = os.Open(path)
+		close(opened)
 	}()
 	select {
-	case err = <-opened:
+	case <-opened:
 		return f, err
 	case <-time.After(patience):
+		return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " + patience.String()}
 	}
-	// A writer of our own lets the reader go.
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-		w.Close()
-		if <-opened == nil {
-			f.Close()
-		}
-	}
-	return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " +
-		patience.String()}
 }
 
 // ReadFile reads what Open opens, at most so many bytes.
@@ -60,10 +50,8 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	if info, err := f.Stat(); err == nil && info.Size() <= most {
 		b.Grow(int(info.Size()) + bytes.MinRead) // else a large file takes twice its size
 	}
-	_, err = b.ReadFrom(io.LimitReader(f, most+1))
-	text := b.Bytes()
-	if err == nil && int64(len(text)) > most {
-		err = &Error{File: path, Expected: "at most " + strconv.FormatInt(most, 10) + " bytes", Found: "more"}
+	if n, err := b.ReadFrom(io.LimitReader(f, most+1)); err != nil || n <= most {
+		return b.Bytes(), err
 	}
-	return text, err
+	return nil, &Error{File: path, Expected: fmt.Sprintf("at most %d bytes", most), Found: "more"}
 }

@@ -8,6 +8,7 @@ package quantity
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -20,19 +21,25 @@ func Known[F ~float64](v F) bool { return !math.IsNaN(float64(v)) && !math.IsInf
 
 // Decimals writes a number with a fixed number of decimals and a true minus sign:
 // −1.50. It writes Unknown for a value that is not finite, and never −0.
-func Decimals[F ~float64](v F, decimals int) string {
+func Decimals[F ~float64](v F, decimals int) string { return written(float64(v), 'f', decimals) }
+
+func written(v float64, format byte, digits int) string {
+	text := strconv.FormatFloat(v, format, digits, 64)
 	if !Known(v) {
 		return Unknown
 	}
-	text := strconv.FormatFloat(float64(v), 'f', decimals, 64)
-	rest, negative := strings.CutPrefix(text, "-")
-	switch {
-	case !negative:
-		return text
-	case strings.Trim(rest, "0.") == "":
-		return rest
+	if strings.Trim(text, "-0.") == "" {
+		text = strings.TrimPrefix(text, "-")
 	}
-	return "−" + rest
+	return strings.ReplaceAll(text, "-", "−")
+}
+
+// in is a number with its unit, Unknown without.
+func in(number, unit string) string {
+	if number == Unknown {
+		return Unknown
+	}
+	return number + " " + unit
 }
 
 // Digits3 writes three significant digits without an exponent: 0.123, 1.23, 12.3,
@@ -52,22 +59,14 @@ func Digits3[F ~float64](v F) string {
 // Digits4 writes a number of no fixed unit with four significant digits; below 10⁹
 // all digits before the point are kept, from there on an exponent is used.
 func Digits4[F ~float64](v F) string {
-	a := math.Abs(float64(v))
-	if a >= 1e4 && a < 1e9 || !Known(v) {
+	if a := math.Abs(float64(v)); a >= 1e4 && a < 1e9 {
 		return Decimals(v, 0)
 	}
-	return minus(strconv.FormatFloat(float64(v), 'g', 4, 64))
+	return written(float64(v), 'g', 4)
 }
 
 // Plain writes a number with as many digits as it needs: 12, 0.5.
-func Plain[F ~float64](v F) string {
-	if !Known(v) {
-		return Unknown
-	}
-	return minus(strconv.FormatFloat(float64(v), 'f', -1, 64))
-}
-
-func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
+func Plain[F ~float64](v F) string { return Decimals(v, -1) }
 
 // Ratio writes a dimensionless ratio with three decimals, and from 1,000 on with none: 1.234.
 func Ratio[F ~float64](v F) string {
@@ -78,20 +77,15 @@ func Ratio[F ~float64](v F) string {
 }
 
 // Percent writes a fraction as a percentage with one decimal: 0.1234 is "12.3 %".
-func Percent[F ~float64](v F) string { return percent(v, false) }
+func Percent[F ~float64](v F) string { return in(Decimals(100*v, 1), "%") }
 
 // Change writes a fraction as Percent does, always with its sign: "+12.3 %".
-func Change[F ~float64](v F) string { return percent(v, true) }
-
-func percent[F ~float64](v F, signed bool) string {
-	text := Decimals(100*v, 1)
-	switch {
-	case text == Unknown:
-		return Unknown
-	case signed && !strings.HasPrefix(text, "−"):
-		text = "+" + text
+func Change[F ~float64](v F) string {
+	text := Percent(v)
+	if text == Unknown || strings.HasPrefix(text, "−") {
+		return text
 	}
-	return text + " %"
+	return "+" + text
 }
 
 // Confidence writes a confidence below 1, a whole one without decimals, and with as many as
@@ -101,10 +95,7 @@ func Confidence[F ~float64](v F) string {
 	for decimals < 9 && v < 1 && Decimals(100*v, decimals) == Decimals(100.0, decimals) {
 		decimals++
 	}
-	if !Known(v) {
-		return Unknown
-	}
-	return strings.TrimSuffix(Decimals(100*v, decimals), ".0") + " %"
+	return in(strings.TrimSuffix(Decimals(100*v, decimals), ".0"), "%")
 }
 
 // Unit is what a number is shown in: its name and how many raw units (ns, bytes)
@@ -114,60 +105,55 @@ type Unit struct {
 	Per  float64
 }
 
-var (
-	times = []Unit{{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}, {"ns", 1}}
-	sizes = []Unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
-)
-
 // TimeUnit is the unit for durations in nanoseconds up to most: the largest unit that most
 // fills at least once, ms for 2,500,000. Values that are compared share
 // a unit.
-func TimeUnit[F ~float64](most F) Unit { return fitting(times, float64(most)) }
+func TimeUnit[F ~float64](most F) Unit {
+	return fitting(float64(most), Unit{"s", 1e9}, Unit{"ms", 1e6}, Unit{"µs", 1e3}, Unit{"ns", 1})
+}
 
 // SizeUnit is TimeUnit for bytes.
-func SizeUnit[F ~float64](most F) Unit { return fitting(sizes, float64(most)) }
+func SizeUnit[F ~float64](most F) Unit {
+	return fitting(float64(most), Unit{"GiB", 1 << 30}, Unit{"MiB", 1 << 20}, Unit{"KiB", 1 << 10}, Unit{"B", 1})
+}
 
-func fitting(units []Unit, most float64) Unit {
-	for _, u := range units {
-		if math.Abs(most) >= u.Per {
-			return u
-		}
+func fitting(most float64, units ...Unit) Unit {
+	for len(units) > 1 && !(math.Abs(most) >= units[0].Per) {
+		units = units[1:]
 	}
-	return units[len(units)-1]
+	return units[0]
 }
 
 // Duration writes nanoseconds with three significant digits in the unit that
 // fits: "1.23 ms".
-func Duration[F ~float64](ns F) string { return in(float64(ns), TimeUnit(ns)) }
+func Duration[F ~float64](ns F) string {
+	u := TimeUnit(ns)
+	return in(Digits3(float64(ns)/u.Per), u.Name)
+}
 
 // Bytes writes a size with three significant digits in the unit that fits: "8.31 KiB".
-func Bytes[F ~float64](bytes F) string { return in(float64(bytes), SizeUnit(bytes)) }
-
-func in(v float64, u Unit) string {
-	if !Known(v) {
-		return Unknown
-	}
-	return Digits3(v/u.Per) + " " + u.Name
+func Bytes[F ~float64](bytes F) string {
+	u := SizeUnit(bytes)
+	return in(Digits3(float64(bytes)/u.Per), u.Name)
 }
 
 // Count writes n of something: 1 layer, 2 layers, 0 entries. The noun is English
 // and forms its plural by rule.
 func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
-	text := strconv.FormatInt(int64(n), 10)
-	if n == 1 {
-		return text + " " + noun
+	if n != 1 {
+		noun = plural(noun)
 	}
-	return text + " " + plural(noun)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
+var hissing, consonantY = regexp.MustCompile(`(s|x|ch|sh)$`), regexp.MustCompile(`([^aeiou])y$`)
+
 func plural(noun string) string {
-	for _, suffix := range []string{"s", "x", "ch", "sh"} {
-		if strings.HasSuffix(noun, suffix) {
-			return noun + "es"
-		}
+	if hissing.MatchString(noun) {
+		return noun + "es"
 	}
-	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeiou") {
-		return stem + "ies"
+	if many := consonantY.ReplaceAllString(noun, "${1}ies"); many != noun {
+		return many
 	}
 	return noun + "s"
 }
@@ -183,22 +169,21 @@ func Numbered[N ~int | ~int32](noun string, numbers []N) string {
 // Ranges writes ascending numbers, three or more in a row by their ends: "0, 3 to 60".
 // It writes "none" for no number.
 func Ranges[N ~int | ~int32](numbers []N) string {
-	var out []string
-	for from := 0; from < len(numbers); {
-		to := from
-		for to+1 < len(numbers) && numbers[to+1] == numbers[to]+1 {
-			to++
+	text, separator := "", ""
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
+			n++
 		}
-		if to < from+2 {
-			to = from
-			out = append(out, strconv.Itoa(int(numbers[from])))
+		if text += fmt.Sprint(separator, numbers[0]); n > 2 {
+			text += fmt.Sprint(" to ", numbers[n-1])
 		} else {
-			out = append(out, fmt.Sprintf("%d to %d", numbers[from], numbers[to]))
+			n = 1
 		}
-		from = to + 1
+		numbers, separator = numbers[n:], ", "
 	}
-	if len(out) == 0 {
+	if text == "" {
 		return "none"
 	}
-	return strings.Join(out, ", ")
+	return text
 }

@@ -124,18 +124,7 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == c.Key }); at >= 0 {
 			cell = computed[at].of
 		} else {
-			steps, of := fieldAt(reflect.TypeFor[T](), c.path)
-			if of == nil {
-				panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.path))
-			}
-			switch zero := reflect.Zero(of); {
-			case c.Kind != "":
-			case zero.CanInt(), zero.CanUint():
-				c.Kind = Count
-			case zero.CanFloat():
-				c.Kind = Real
-			}
-			cell = func(item any) any { return along(reflect.ValueOf(item), steps) }
+			cell = c.field(reflect.TypeFor[T]())
 		}
 		for row, item := range items {
 			t.Rows[row] = append(t.Rows[row], cell(item))
@@ -144,8 +133,32 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 	return t
 }
 
+// field is the field of an item that the column shows, nil where a pointer on the way to it is nil. Its
+// type tells the column's kind, where nothing else does.
+func (c *Column) field(item reflect.Type) func(item any) any {
+	index, of := fieldAt(item, c.path)
+	switch {
+	case of == nil:
+		panic(fmt.Sprintf("column %s: %v has no field with the JSON key %q", c.Key, item, c.path))
+	case c.Kind != "" || !of.ConvertibleTo(real) || of.Kind() == reflect.String:
+	case reflect.Zero(of).CanFloat():
+		c.Kind = Real
+	default:
+		c.Kind = Count
+	}
+	return func(item any) any {
+		v, err := reflect.Indirect(reflect.ValueOf(item)).FieldByIndexErr(index)
+		if err != nil {
+			return nil
+		}
+		return v.Interface()
+	}
+}
+
+var real = reflect.TypeFor[float64]()
+
 // fieldAt is the way to the field at a path of JSON keys, and its type; nil where there is none.
-func fieldAt(t reflect.Type, path string) (steps [][]int, of reflect.Type) {
+func fieldAt(t reflect.Type, path string) (index []int, of reflect.Type) {
 	key, rest, deeper := strings.Cut(path, ".")
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -154,26 +167,13 @@ func fieldAt(t reflect.Type, path string) (steps [][]int, of reflect.Type) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != key {
 			continue
 		}
-		if of = f.Type; deeper {
-			steps, of = fieldAt(f.Type, rest)
+		if !deeper {
+			return f.Index, f.Type
 		}
-		return append([][]int{f.Index}, steps...), of
+		index, of = fieldAt(f.Type, rest)
+		return slices.Concat(f.Index, index), of
 	}
 	return nil, nil
-}
-
-// along is the field at the end of the way; nil where a pointer on it is nil.
-func along(v reflect.Value, steps [][]int) any {
-	for _, index := range steps {
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return nil
-			}
-			v = v.Elem()
-		}
-		v = v.FieldByIndex(index)
-	}
-	return v.Interface()
 }
 
 // id is the column's key.
@@ -198,12 +198,6 @@ func (t Table) keep(wanted func(i int) bool) *Table {
 	return &out
 }
 
-// Only is the table with the columns of these keys alone.
-func (t Table) Only(keys ...string) *Table {
-	t.Title = ""
-	return t.keep(func(i int) bool { return slices.Contains(keys, t.Columns[i].id()) })
-}
-
 // Without is the table without the columns of these keys.
 func (t Table) Without(keys ...string) *Table {
 	return t.keep(func(i int) bool { return !slices.Contains(keys, t.Columns[i].id()) })
@@ -223,27 +217,27 @@ func (t Table) Cut(n int) Table {
 	n = min(n, len(t.Rows))
 	rows := slices.Clone(t.Rows)
 	for _, key := range slices.Backward(t.Leading) {
-		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.id() == key })
-		if i < 0 {
-			continue
+		if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.id() == key }); i >= 0 {
+			slices.SortStableFunc(rows, func(a, b []any) int { return bySize(b[i], a[i]) })
 		}
-		slices.SortStableFunc(rows, func(a, b []any) int {
-			x, okX := number(a[i])
-			y, okY := number(b[i])
-			if !okX || !okY { // an undefined number is no text, and written as none
-				return strings.Compare(raw(b[i]), raw(a[i]))
-			}
-			return cmp.Compare(math.Abs(y), math.Abs(x))
-		})
 	}
 	t.Rows, t.Left = rows[:n], len(rows)-n
 	return t
 }
 
+// bySize compares two cells: texts, and numbers by their distance from 0. An undefined number is least.
+func bySize(a, b any) int {
+	x, isNumber := number(a)
+	y, ok := number(b)
+	if isNumber && ok {
+		return cmp.Compare(math.Abs(x), math.Abs(y))
+	}
+	return strings.Compare(raw(a), raw(b))
+}
+
 // Shown is a column as people read it.
 type Shown struct {
 	Column
-	At    int    // in the table
 	Head  string // with the unit
 	Cells []string
 }
@@ -252,60 +246,49 @@ type Shown struct {
 func (t Table) Shown() []Shown {
 	columns := make([]Shown, len(t.Columns))
 	for i, c := range t.Columns {
-		unit := t.unit(i)
-		column := Shown{Column: c, At: i, Head: shown.Text(c.Name)}
+		unit := t.unit(c)
+		columns[i] = Shown{Column: c, Head: shown.Text(c.Name)}
 		if unit.Name != "" {
-			column.Head += " (" + unit.Name + ")"
+			columns[i].Head += " (" + unit.Name + ")"
 		}
 		for _, row := range t.Rows {
-			column.Cells = append(column.Cells, c.cell(row[i], unit.Per))
+			columns[i].Cells = append(columns[i].Cells, c.cell(row[i], unit.Per))
 		}
-		columns[i] = column
 	}
 	return columns
 }
 
 // unit is what a column is shown in. The largest cell of the column and of the columns it
 // is read against has at least 10 of it, so that smaller ones keep their digits.
-func (t Table) unit(col int) quantity.Unit {
-	kind, most := t.Columns[col].Kind, 0.0
-	if kind != Duration && kind != Bytes {
-		return quantity.Unit{Per: 1}
-	}
+func (t Table) unit(column Column) quantity.Unit {
+	most := 0.0
 	for i, c := range t.Columns {
-		if c.Kind != kind || c.Group != t.Columns[col].Group {
-			continue
-		}
 		for _, row := range t.Rows {
-			if x, ok := number(row[i]); ok {
+			if x, ok := number(row[i]); ok && c.Kind == column.Kind && c.Group == column.Group {
 				most = max(most, math.Abs(x))
 			}
 		}
 	}
-	if kind == Duration {
+	switch column.Kind {
+	case Duration:
 		return quantity.TimeUnit(most / 10)
+	case Bytes:
+		return quantity.SizeUnit(most)
 	}
-	return quantity.SizeUnit(most)
+	return quantity.Unit{Per: 1}
 }
-
-// definite is a number that knows whether it has a value.
-type definite interface{ Defined() bool }
 
 // number is the numeric value of a cell, false for text and undefined.
 func number(v any) (float64, bool) {
-	if d, ok := v.(definite); ok && !d.Defined() {
+	if d, ok := v.(interface{ Defined() bool }); ok && !d.Defined() {
 		return 0, false
 	}
 	x := reflect.ValueOf(v)
-	switch {
-	case x.CanInt():
-		return float64(x.Int()), true
-	case x.CanUint():
-		return float64(x.Uint()), true
-	case x.CanFloat():
-		return x.Float(), quantity.Known(x.Float())
+	if !x.IsValid() || !x.CanConvert(real) {
+		return 0, false
 	}
-	return 0, false
+	n := x.Convert(real).Float()
+	return n, quantity.Known(n)
 }
 
 // mostShort is how many characters of a Short text people are shown.
@@ -321,36 +304,27 @@ func (c Column) cell(v any, per float64) string {
 		}
 		return text
 	case reflect.Bool:
-		if x.Bool() {
-			return "yes"
-		}
-		return "no"
+		return map[bool]string{true: "yes", false: "no"}[x.Bool()]
 	}
 	x, ok := number(v)
-	if !ok {
-		return quantity.Unknown
-	}
 	x /= per
-	switch c.Kind {
-	case Ratio:
-		return quantity.Ratio(x)
-	case Percent:
-		return quantity.Percent(x)
-	case Real:
-		return quantity.Digits4(x)
-	case Duration, Bytes:
-		switch {
-		case per == 1:
-			return quantity.Decimals(x, 0)
-		case x > 0 && x < 0.005: // and no zero
-			return "<0.01"
-		case x < 0 && x > -0.005:
-			return ">−0.01"
-		}
-		return quantity.Decimals(x, 2)
+	switch write, own := writers[c.Kind]; {
+	case !ok:
+		return quantity.Unknown
+	case own:
+		return write(x)
+	case per == 1:
+		return quantity.Decimals(x, 0)
+	case x != 0 && math.Abs(x) < 0.005: // and no zero
+		return map[bool]string{true: "<0.01", false: ">−0.01"}[x > 0]
 	}
-	return quantity.Plain(x)
+	return quantity.Decimals(x, 2)
 }
+
+// writers write the numbers of kinds that are not shown in units.
+var writers = map[Kind]func(float64) string{"": quantity.Plain[float64], Label: quantity.Plain[float64],
+	Count: quantity.Plain[float64], Ratio: quantity.Ratio[float64], Percent: quantity.Percent[float64],
+	Real: quantity.Digits4[float64]}
 
 // CSV writes the raw values.
 func (t Table) CSV(w io.Writer) error {
@@ -390,8 +364,6 @@ func raw(v any) string {
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	case x.CanFloat():
 		return strconv.FormatFloat(n, 'g', -1, 64)
-	case x.CanInt():
-		return strconv.FormatInt(x.Int(), 10)
 	}
-	return strconv.FormatUint(x.Uint(), 10)
+	return fmt.Sprintf("%d", v)
 }

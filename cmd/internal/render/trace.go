@@ -28,7 +28,7 @@ func Trace(t *trace.Trace, given string) output.Document {
 	case answer.Uneven:
 		d.Lead = unevenLayers(t)
 	case answer.LateLaunches:
-		d.Lead = d.Named("arrivals").Only("rank", "last_steps", "mean_wait_ns", "cause", "explained_ns")
+		d.Lead = d.Named("arrivals").Without("host_did")
 	}
 	return d
 }
