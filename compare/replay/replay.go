@@ -85,8 +85,8 @@ const wait = -2
 
 // path is the way to the segment's end from a kernel that the host may launch late.
 type path struct {
-	at   float64 // the earliest start that the host allows
-	rest work    // from this kernel on
+	at     float64 // the earliest start that the host allows
+	before work    // in the segment
 }
 
 // replayed is a step as segments, in one clock for all ranks that meet.
@@ -131,33 +131,39 @@ type change struct {
 	transfer float64 // by how much longer collectives take from the last arrival on, 0 for 1
 }
 
-// length gives how long a rank's work in a layer takes: with experts at 120 ns instead of 100, 100 ns
-// of experts and 10 ns between kernels take 130.
-func (c *change) length(w *work, rank int, layer int32) float64 {
-	ns := w.gap + w.of[Experts] + w.of[Tokens] + w.of[Fixed]
+// of is by how much longer a rank's work takes in a layer, and how long experts that it had none of there.
+func (c *change) of(rank int, layer int32) (factor, more float64) {
 	if c.class != Experts {
 		layer = None
 	}
 	switch from, to := c.from[layer], c.to[layer]; {
 	case from == nil || rank >= len(to):
 	case from[rank] > 0:
-		ns += w.of[c.class] * (to[rank]/from[rank] - 1)
-	case c.class == Experts: // of a rank that had none in its layer
-		ns += to[rank]
+		return to[rank] / from[rank], 0
+	case c.class == Experts:
+		return 1, to[rank]
 	}
-	return ns
+	return 1, 0
+}
+
+// length gives how long work takes if a class takes longer by a factor: with experts by 1.2, 100 ns
+// of experts and 10 ns between kernels take 130.
+func (w *work) length(class Class, factor float64) float64 {
+	return w.gap + w.of[Experts] + w.of[Tokens] + w.of[Fixed] + w.of[class]*(factor-1)
 }
 
 // arrival is when a rank that begins a segment at a time comes to its end, where its host
 // launches later than it did, and how much of that is waiting for launches.
 func (c *change) arrival(s *segment, rank int, begin, later float64) (at, late float64) {
-	prompt := begin + c.length(&s.all, rank, s.layer)
+	factor, more := c.of(rank, s.layer)
+	length := s.all.length(c.class, factor) + more
+	prompt := begin + length
 	if c.hosts == inTime {
 		return prompt, 0
 	}
 	at = prompt
 	for i := range s.paths {
-		at = max(at, s.paths[i].at+later+c.length(&s.paths[i].rest, rank, s.layer))
+		at = max(at, s.paths[i].at+later+length-s.paths[i].before.length(c.class, factor))
 	}
 	return at, at - prompt
 }

@@ -9,39 +9,29 @@ type latency struct {
 }
 
 // latencies has one for kernels launched one by one, and one for kernels that a graph replays.
-type latencies [2]latency
-
-func kindOf(k *Kernel) int {
-	if k.Replayed {
-		return 1
-	}
-	return 0
-}
+type latencies map[bool]latency
 
 // measure takes medians over all kernels: of the launch where the GPU was idle when it began,
 // of the gap where it was busy.
-func measure(steps []Step) (l latencies) {
-	var launches, gaps [2][]float64
+func measure(steps []Step) latencies {
+	launches, gaps := map[bool][]float64{}, map[bool][]float64{}
 	for _, s := range steps {
 		for r, kernels := range s.Ranks {
 			free := s.Free[r]
 			for i := range kernels {
-				k := &kernels[i]
-				switch of := kindOf(k); {
+				switch k := &kernels[i]; {
 				case k.Launch == None || k.Start < free:
 				case k.Launch >= free:
-					launches[of] = append(launches[of], float64(k.Start-k.Launch))
+					launches[k.Replayed] = append(launches[k.Replayed], float64(k.Start-k.Launch))
 				default:
-					gaps[of] = append(gaps[of], float64(k.Start-free))
+					gaps[k.Replayed] = append(gaps[k.Replayed], float64(k.Start-free))
 				}
-				free = max(free, k.End)
+				free = max(free, kernels[i].End)
 			}
 		}
 	}
-	for of := range l {
-		l[of] = latency{middle(launches[of]), middle(gaps[of])}
-	}
-	return l
+	return latencies{false: {middle(launches[false]), middle(gaps[false])},
+		true: {middle(launches[true]), middle(gaps[true])}}
 }
 
 // middle is the median, 0 of nothing. It sorts the values.
@@ -62,7 +52,6 @@ type cutter struct {
 	now    func(ns int64) float64 // in the step's clock
 	free   int64
 	seg    segment
-	begun  []path  // with the work before them in place of the rest
 	most   float64 // the latest path so far: its start less the work before it
 	list   []segment
 	unseen float64
@@ -99,7 +88,7 @@ func (c *cutter) cut(kernels []Kernel, meetings []int) {
 // that was launched in time and starts late waits for something that is not recorded, such as
 // a copy on its stream, which no change makes shorter.
 func (c *cutter) start(k *Kernel) {
-	before := c.latencies[kindOf(k)]
+	before := c.latencies[k.Replayed]
 	allowed := c.now(k.Launch) + before.launch
 	if gap := float64(k.Start - c.free); gap >= 0 {
 		c.seg.all.gap += before.gap
@@ -114,23 +103,15 @@ func (c *cutter) start(k *Kernel) {
 	}
 	if k.Launch != None && allowed-done > c.most { // else an earlier path is longer
 		c.most = allowed - done
-		c.begun = append(c.begun, path{allowed, c.seg.all})
+		c.seg.paths = append(c.seg.paths, path{allowed, c.seg.all})
 	}
 }
 
 // close ends the segment at a meeting.
 func (c *cutter) close(meeting int) {
-	for _, p := range c.begun {
-		rest := c.seg.all
-		rest.gap -= p.rest.gap
-		for class := range rest.of {
-			rest.of[class] -= p.rest.of[class]
-		}
-		c.seg.paths = append(c.seg.paths, path{p.at, rest})
-	}
 	c.seg.meeting = meeting
 	c.list = append(c.list, c.seg)
-	c.seg, c.begun, c.most = segment{meeting: None, layer: None}, nil, c.now(c.free)
+	c.seg, c.most = segment{meeting: None, layer: None}, c.now(c.free)
 }
 
 // place gives a rank that ran no experts in a layer a place for them, its first segment up to a

@@ -236,15 +236,6 @@ func (r *Run) Shift(from, to Loads) Gain {
 	return before.gain(by(to))
 }
 
-// LateNS is how much shorter a step would be if no host were later than the earliest, and
-// CommonNS if the earliest were as early as it must be, as it may be without a profiler.
-func (r *Run) LateNS() float64 {
-	return stat.Mean(r.times[together], nil) - stat.Mean(r.times[inTime], nil)
-}
-func (r *Run) CommonNS() float64 {
-	return stat.Mean(r.times[asRecorded], nil) - stat.Mean(r.times[together], nil)
-}
-
 // mean is the work of a class in a step, mean over steps.
 func (r *Run) mean(class Class) byLayer {
 	mean := byLayer{}
@@ -319,13 +310,11 @@ func (r *Run) WithExperts(other *Run) Gain {
 	return g
 }
 
-// transfer is how long a rank stays in collectives of a step from the last arrival on, mean over ranks
-// and steps.
+// transfer is how long a rank stays in collectives of a step from the last arrival on, mean over ranks.
 func (r *Run) transfer() (ns float64) {
-	for _, s := range r.steps {
-		for _, stay := range s.meetings.stays {
-			ns += stay.TransferNS / float64(len(s.ranks)*len(r.steps))
-		}
+	stays := r.Stays()
+	for _, stay := range stays {
+		ns += stay.TransferNS / float64(len(stays))
 	}
 	return ns
 }

@@ -17,11 +17,7 @@ type Replay struct {
 	// differs from it, a fraction.
 	StepNS router.Number `json:"step_ns"`
 	Law    router.Number `json:"law"`
-	// LateNS is what a step waits for hosts that launch later than the earliest, CommonNS for
-	// launches that are late on every rank, as they may be under a profiler alone.
-	LateNS   router.Number `json:"late_ns"`
-	CommonNS router.Number `json:"common_late_ns"`
-	// Undecided says that LateNS is more than chance, and may be the profiler's.
+	// Undecided says that launches are late between ranks by more than chance, as they may be under a profiler alone.
 	Undecided bool      `json:"late_undecided"`
 	WhatIf    [2]WhatIf `json:"what_if"` // of even ranks, of even tokens
 	// Stays is what each rank waits in collectives for the last one to arrive, and what is left of its time in
@@ -91,7 +87,6 @@ func (r *reduction) newReplay(kind int, steps []int, run *replay.Run) Replay {
 		stays = append(stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
 	}
 	return Replay{Stays: stays, Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
-		LateNS: router.Number(run.LateNS()), CommonNS: router.Number(run.CommonNS()),
 		Undecided: run.Undecided(), run: run, steps: steps,
 		WhatIf: [2]WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
 }
