@@ -97,14 +97,6 @@ func TestCompareVerbNamesBuilds(t *testing.T) {
 	if len(arms) != 2 || arms["before"] == 0 || arms["after"] == 0 {
 		t.Errorf("JSON names the arms %v", arms)
 	}
-	for _, table := range []string{"steps"} {
-		text, _, _ := invoke(t.Context(), append(args, "--format", "csv", "--table", table)...)
-		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
-			if arm, _, _ := strings.Cut(line, ","); arm != "before" && arm != "after" {
-				t.Errorf("CSV, %s: the arm %q", table, arm)
-			}
-		}
-	}
 }
 
 func TestBenchVerbRefusesArmsAndPoints(t *testing.T) {

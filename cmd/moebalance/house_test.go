@@ -24,7 +24,7 @@ func init() {
 // drawing has a line for each package, "package: what it imports"; lines that go on are indented.
 const drawing = `
 cmd/internal/flags: router/input
-cmd/internal/output: router router/shown router/table
+cmd/internal/output: compare/answer router router/shown router/table
 cmd/internal/progress: cmd/internal/output router/quantity router/shown
 cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer compare/bench compare/bench/launch
     compare/counts compare/diff compare/gain compare/imbalance compare/trace

@@ -24,13 +24,13 @@ func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // knows no groups: its tokens use all 8, and its pairs have no floor.
 func TestLogitsPlansText(t *testing.T) {
 	out, _, code := runPlans(t, "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8", "--format", "csv")
-	want := `ranks,tokens_per_rank,plan,rank_max_over_mean,rank_floor,expert_max_over_mean,expert_floor,active_experts,active_experts_ideal,pair_excess_slots,receiver_conflict,verdict
-8,1,trtllm-gen1,1,1,32,4,8,64,,8,invalid
-8,1,trtllm-gen2,1,1,16,4,22,64,0,1,not optimal
-8,1,diagonal,1,1,4,4,64,64,0,1,optimal
-8,8,trtllm-gen1,1,1,4,1,64,256,,8,invalid
-8,8,trtllm-gen2,1,1,4,1,120,256,8,1,not optimal
-8,8,diagonal,1,1,1,1,256,256,0,1,optimal
+	want := `ranks,tokens_per_rank,plan,rank_max_over_mean,rank_floor,expert_max_over_mean,expert_floor,active_experts,active_experts_ideal,pair_excess_slots,receiver_conflict,valid,optimal,refused
+8,1,trtllm-gen1,1,1,32,4,8,64,,8,false,false,
+8,1,trtllm-gen2,1,1,16,4,22,64,0,1,true,false,
+8,1,diagonal,1,1,4,4,64,64,0,1,true,true,
+8,8,trtllm-gen1,1,1,4,1,64,256,,8,false,false,
+8,8,trtllm-gen2,1,1,4,1,120,256,8,1,true,false,
+8,8,diagonal,1,1,1,1,256,256,0,1,true,true,
 `
 	if code != exitDone || out != want {
 		t.Errorf("exit %d, output\n%s\nwant\n%s", code, out, want)
@@ -62,19 +62,19 @@ func TestLogitsPlansSpans(t *testing.T) {
 		first.Active != want {
 		t.Errorf("%+v, want active experts %+v", first, want)
 	}
-	for tokens, want := range map[string]string{"64": "are as even as whole slots allow at 64 tokens per rank.",
-		"64,128": "are as even as whole slots allow at all 2 numbers of tokens that were counted.",
+	for tokens, want := range map[string]string{"64": "As even as whole slots allow at the numbers of tokens counted (64): diagonal, trtllm-gen1",
+		"64,128": "counted (64, 128): diagonal, trtllm-gen1",
 		"1":      "4 for 32 at 1"} {
 		text, _, _ := runPlans(t, "--model", "gpt-oss-120b", "--ep", "8", "--tokens", tokens)
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text, _, _ := runPlans(t, "--model", "e6k2", "--ep", "3", "--tokens", "1"); !strings.Contains(text, "1.50 for 1 at 1") {
-		t.Errorf("no load of three digits in\n%s", text)
+	if text, _, _ := runPlans(t, "--model", "e6k2", "--ep", "3", "--tokens", "1"); !strings.Contains(text, "1.5 for 1 at 1") {
+		t.Errorf("no load in\n%s", text)
 	}
 	text, _, _ := runPlans(t, "--model", "e60k4", "--ep", "4", "--tokens", "1-3")
-	for _, want := range []string{"diagonal alone is as even as whole slots allow at every number of tokens.",
+	for _, want := range []string{"As even as whole slots allow at every number of tokens: diagonal.",
 		"4 for 16 at 1", "every number"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -119,8 +119,8 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	out, _, code := runPlans(t, append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot
 	// goes to is the dispatcher's choice, and pairs are not planned.
-	if want := "\n2,7,diagonal,1,1,1.4285714285714286,1,4,4,1,2,not optimal\n"; code != exitDone ||
-		!strings.Contains(out, want) || strings.Count(out, ",refused\n") != 2 {
+	if want := "\n2,7,diagonal,1,1,1.4285714285714286,1,4,4,1,2,true,false,\n"; code != exitDone ||
+		!strings.Contains(out, want) || strings.Count(out, "as the reference does") != 2 {
 		t.Errorf("exit %d, %s, want %q", code, out, want)
 	}
 	if _, _, code := runPlans(t, append(args, "--ep", "2")...); code != exitUsage {

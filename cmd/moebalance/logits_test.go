@@ -119,7 +119,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		t.Errorf("want %q in %s", want, stdout)
 	}
 	stdout, _, _ = invoke(t.Context(), "logits", "list", dir)
-	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") || strings.Contains(stdout, ", 0 B") {
+	if !strings.Contains(stdout, "  0, 2\n") || strings.Contains(stdout, ", 0 B") {
 		t.Errorf("list says %s", stdout)
 	}
 }
@@ -164,8 +164,8 @@ func TestLogitsProjected(t *testing.T) {
 		}
 	}
 	ask(t, exitDone, nil, "logits", "verify", dir)
-	text, _, _ := invoke(t.Context(), append(args, "--table", "notes")...)
-	if !strings.Contains(text, "512 tokens cannot get the planned experts") || !strings.Contains(text, "below the tolerated one") {
+	text, _, _ := invoke(t.Context(), args...)
+	if !strings.Contains(text, "512 tokens cannot get the planned experts") {
 		t.Error(text)
 	}
 }
@@ -179,7 +179,7 @@ func TestLogitsFormats(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(csv), "\n")
 		// 12 ranks·tokens·… : 4 ranks of 3 tokens, top-2: 24 slots on 8 experts, 3 each.
 		if code != exitDone || len(lines) != 2 || !strings.Contains(lines[0], "expert_max_over_mean,expert_floor") ||
-			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,0,bfloat16,4,3,1,1,1,1,8,8,4,") {
+			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,0,bfloat16,4,3,1,1,1,1,8,8,,4,") {
 			t.Errorf("%s: exit %d: %q", verb, code, csv)
 		}
 		md, _, code := invoke(t.Context(), "logits", verb, "--table", "balance", "--format", "md", dir)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type Kind string
 const (
 	Label    Kind = "label"    // text, left-aligned
 	Short    Kind = "short"    // text, of which people are shown the beginning
+	Path     Kind = "path"     // text, of which people are shown the last part, where these differ
 	Count    Kind = "count"    // integers
 	Ratio    Kind = "ratio"    // dimensionless, three decimals: 1.234
 	Percent  Kind = "percent"  // a fraction, shown as 12.3 %
@@ -44,7 +46,7 @@ type Column struct {
 	// within a table, all columns of a kind share a unit.
 	Group string
 
-	path string // of JSON keys to the field of an item
+	path string // to the cell in an item, see wayTo
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -114,7 +116,8 @@ func Computed[T any](key string, of func(T) any) Cell {
 
 // Of is a table with a row for each item. Cells that are not computed are the field whose JSON key is the
 // column's, or behind < the path to it: "low<gain.low:percent" is a column low of the field low in the
-// field gain. A column that is neither is a programming error, and panics.
+// field gain, "share<Share" what the method Share of an item returns. A column that is neither is a programming
+// error, and panics.
 func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
 	t := New(name, title, columns)
 	t.Rows = make([][]any, len(items))
@@ -133,12 +136,11 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 	return t
 }
 
-// field is the field of an item that the column shows, nil where a pointer on the way to it is nil. Its
-// type tells the column's kind, where nothing else does.
+// field is the cell of an item at the column's path. Its type tells the column's kind, where nothing else does.
 func (c *Column) field(item reflect.Type) func(item any) any {
-	index, of := fieldAt(item, c.path)
+	way, of := wayTo(item, c.path)
 	switch {
-	case of == nil:
+	case way == nil:
 		panic(fmt.Sprintf("column %s: %v has no field with the JSON key %q", c.Key, item, c.path))
 	case c.Kind != "" || !of.ConvertibleTo(real) || of.Kind() == reflect.String:
 	case reflect.Zero(of).CanFloat():
@@ -147,9 +149,12 @@ func (c *Column) field(item reflect.Type) func(item any) any {
 		c.Kind = Count
 	}
 	return func(item any) any {
-		v, err := reflect.Indirect(reflect.ValueOf(item)).FieldByIndexErr(index)
-		if err != nil {
+		v := way(reflect.ValueOf(item))
+		if !v.IsValid() {
 			return nil
+		}
+		if numbers, ok := v.Interface().([]int); ok && len(numbers) > 0 {
+			return quantity.Ranges(numbers)
 		}
 		return v.Interface()
 	}
@@ -157,30 +162,53 @@ func (c *Column) field(item reflect.Type) func(item any) any {
 
 var real = reflect.TypeFor[float64]()
 
-// fieldAt is the way to the field at a path of JSON keys, and its type; nil where there is none.
-func fieldAt(t reflect.Type, path string) (index []int, of reflect.Type) {
+// wayTo is the way to what a path of JSON keys, fields and methods names in a type, and its type; nil where there
+// is none. It ends early at pointers that are nil, and at fields that JSON omits.
+func wayTo(t reflect.Type, path string) (way func(reflect.Value) reflect.Value, of reflect.Type) {
 	key, rest, deeper := strings.Cut(path, ".")
 	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
+		way, of = wayTo(t.Elem(), path)
+		return unless(reflect.Value.IsNil, reflect.Value.Elem, way), of
+	}
+	if m, ok := t.MethodByName(key); ok {
+		return func(v reflect.Value) reflect.Value { return v.Method(m.Index).Call(nil)[0] }, m.Type.Out(0)
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, nil
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != key {
+		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag != key && f.Name != key {
 			continue
 		}
-		if !deeper {
-			return f.Index, f.Type
+		field := func(v reflect.Value) reflect.Value { return v.FieldByIndex(f.Index) }
+		if way, of = func(v reflect.Value) reflect.Value { return v }, f.Type; deeper {
+			way, of = wayTo(f.Type, rest)
 		}
-		index, of = fieldAt(f.Type, rest)
-		return slices.Concat(f.Index, index), of
+		omitted := func(v reflect.Value) bool { return options == "omitempty" && field(v).IsZero() }
+		return unless(omitted, field, way), of
 	}
 	return nil, nil
+}
+
+// unless is a step and the way behind it, which ends before the step where none leads on.
+func unless(ends func(reflect.Value) bool, step, way func(reflect.Value) reflect.Value) func(reflect.Value) reflect.Value {
+	if way == nil {
+		return nil
+	}
+	return func(v reflect.Value) reflect.Value {
+		if ends(v) {
+			return reflect.Value{}
+		}
+		return way(step(v))
+	}
 }
 
 // id is the column's key.
 func (c Column) id() string { return cmp.Or(c.Key, c.Name) }
 
 // Numeric reports a column that is set to the right.
-func (c Column) Numeric() bool { return c.Kind != "" && c.Kind != Label && c.Kind != Short }
+func (c Column) Numeric() bool { return !slices.Contains([]Kind{"", Label, Short, Path}, c.Kind) }
 
 // keep is the table with the wanted columns alone.
 func (t Table) keep(wanted func(i int) bool) *Table {
@@ -254,8 +282,24 @@ func (t Table) Shown() []Shown {
 		for _, row := range t.Rows {
 			columns[i].Cells = append(columns[i].Cells, c.cell(row[i], unit.Per))
 		}
+		if c.Kind == Path {
+			columns[i].Cells = bases(columns[i].Cells)
+		}
 	}
 	return columns
+}
+
+// bases are the last parts of paths, and whole paths where two would look alike: a/x, b/y → x, y.
+func bases(paths []string) []string {
+	whole, out := map[string]string{}, make([]string, len(paths))
+	for i, path := range paths {
+		out[i] = filepath.Base(path)
+		if other, ok := whole[out[i]]; ok && other != path {
+			return paths
+		}
+		whole[out[i]] = path
+	}
+	return out
 }
 
 // unit is what a column is shown in. The largest cell of the column and of the columns it
@@ -363,7 +407,7 @@ func raw(v any) string {
 	case x.CanFloat() && n == math.Trunc(n) && math.Abs(n) < 1e15: // times in whole nanoseconds
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	case x.CanFloat():
-		return strconv.FormatFloat(n, 'g', -1, 64)
+		return strconv.FormatFloat(n, 'g', -1, x.Type().Bits()) // a float32 2.827 stays 2.827
 	}
 	return fmt.Sprintf("%d", v)
 }

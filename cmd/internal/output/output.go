@@ -1,6 +1,6 @@
 // Package output is the single place where a result becomes text, in four
 // formats: aligned text for people, JSON for programs, CSV for one table of raw
-// numbers, Markdown for a pull request. It knows no word of the domain.
+// numbers, Markdown for a pull request.
 //
 // A verb builds one Document: the answer, tables of typed cells, and the value that JSON
 // carries. People see the answer with one table; they ask for the others by name.
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
@@ -47,34 +49,13 @@ func ParseFormat(name string) (Format, error) {
 
 // Document is one result.
 type Document struct {
-	Headline string       // one line: the answer, or what a listing is of
-	Answer   *Answer      // nil for listings, which answer nothing
-	Lead     *table.Table // what people see with the answer; nil for none
+	Headline string         // one line: the answer, or what a listing is of
+	Answer   *answer.Answer // nil for listings, which answer nothing
+	Lead     *table.Table   // what people see with the answer; nil for none
 	Tables   []table.Table
-	Notes    []string // shown on demand beside an answer
-	Value    any      // what JSON carries
+	Notes    []string // shown on demand beside an answer, its caveats first
+	Value    any      // what JSON carries, with the answer as its last member
 }
-
-// Answer is the part of a document that people read behind its headline.
-type Answer struct {
-	Verdict string
-	Tone    Tone   // of the verdict
-	Basis   string // what the verdict rests on
-	Numbers []string
-	Reasons []string
-	Next    []string // commands as typed
-	Notes   string   // how many notes there are, in words; empty for none
-}
-
-// Tone is how a verdict is colored.
-type Tone int
-
-// The tones, with their colors.
-const (
-	Undecided Tone = iota // yellow
-	Fine                  // green
-	Costs                 // red
-)
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
 var ErrNoTable = errors.New("no such table")
@@ -102,7 +83,7 @@ func Write(w io.Writer, v View, d Document) error {
 	text := &writer{View: v}
 	switch {
 	case v.Format == JSON:
-		return writeJSON(w, d.Value)
+		return writeJSON(w, d.value())
 	case v.Format == CSV:
 		return alone.CSV(w)
 	case v.Table == Notes:
@@ -134,6 +115,19 @@ func writeJSON(w io.Writer, value any) error {
 		return full // a full disk is no matter of the value that met it
 	}
 	return err
+}
+
+// value is what JSON carries: the members of the value, then the answer.
+func (d Document) value() any {
+	if d.Answer == nil {
+		return d.Value
+	}
+	joined := reflect.New(reflect.StructOf([]reflect.StructField{
+		{Name: "Value", Type: reflect.TypeOf(d.Value), Tag: `json:",embed"`},
+		{Name: "Answer", Type: reflect.TypeOf(d.Answer), Tag: `json:"answer"`}})).Elem()
+	joined.Field(0).Set(reflect.ValueOf(d.Value))
+	joined.Field(1).Set(reflect.ValueOf(d.Answer))
+	return joined.Interface()
 }
 
 // Named is a copy of the table of this name, empty where there is none.

@@ -7,6 +7,7 @@ import (
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -35,6 +36,9 @@ func (w *writer) document(d Document) {
 	w.notes(d.Notes)
 }
 
+// colors of the tones of verdicts.
+var colors = map[answer.Tone]text.Color{answer.Undecided: text.FgYellow, answer.Fine: text.FgGreen, answer.Costs: text.FgRed}
+
 // answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
 func (w *writer) answer(d Document) {
 	const mostNumbers = 3
@@ -46,8 +50,12 @@ func (w *writer) answer(d Document) {
 	if w.Format == Markdown {
 		between = " · "
 	}
-	w.line(w.set([]text.Color{text.FgYellow, text.FgGreen, text.FgRed}[a.Tone], "", w.prose(a.Verdict)) + w.prose(basis))
-	if numbers := a.Numbers[:min(mostNumbers, len(a.Numbers))]; len(numbers) > 0 {
+	w.line(w.set(colors[a.Verdict.Tone()], "", w.prose(string(a.Verdict))) + w.prose(basis))
+	var numbers []string
+	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
+		numbers = append(numbers, n.String())
+	}
+	if len(numbers) > 0 {
 		w.line(w.prose(strings.Join(numbers, between)))
 	}
 	if d.Lead != nil && len(d.Lead.Rows) > 0 {
@@ -58,11 +66,13 @@ func (w *writer) answer(d Document) {
 	}
 	head := "Next: "
 	for _, step := range a.Next { // as it is typed
-		w.line(head + w.set(0, "`", shown.Text(step)))
-		head = "      "
+		if step.Command != "" {
+			w.line(head + w.set(0, "`", shown.Text(step.Command)))
+			head = "      "
+		}
 	}
-	if a.Notes != "" {
-		w.line(w.prose("Notes: " + a.Notes + " (--table notes)"))
+	if notes := a.CountNotes(len(d.Notes) - len(a.Caveats)); notes != "" {
+		w.line(w.prose("Notes: " + notes + " (--table notes)"))
 	}
 }
 
