@@ -337,7 +337,7 @@ cp -r '%s'/counts-$arm "$1"
 echo "rate $rate"
 `, root))
 	args := []string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric",
-		`rate=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
+		`rate::higher=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
 	stdout, stderr, code := invoke(t.Context(), args...)
 	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 30.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)

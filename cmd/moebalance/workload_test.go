@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // tiny is a launch that takes milliseconds.
@@ -51,7 +52,7 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 		if n := strings.Count(stderr, "by balanced logits"); (n == 2) != want {
 			t.Errorf("with %q: %d ranks say that they use balanced logits: %s", perfect, n, stderr)
 		}
-		if got.Work.InputTokens != metrics.Exactly(2*32*3) {
+		if got.Work[gain.WorkInputTokens] != 2*32*3 {
 			t.Errorf("work %+v", got.Work)
 		}
 	}

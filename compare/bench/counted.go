@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -16,12 +17,16 @@ func (v view) reportedTokens() (tokens float64, whole, known bool) {
 		if s.Sequence != v.order.Sequence {
 			continue
 		}
-		if s.Result == nil || !s.Result.Work.InputTokens.Known && !s.Result.Work.OutputTokens.Known {
+		if s.Result == nil {
 			return 0, false, false
 		}
-		work := s.Result.Work
-		whole = whole && work.InputTokens.Known && work.OutputTokens.Known
-		tokens += float64(work.InputTokens.N + work.OutputTokens.N)
+		in, read := s.Result.Work[gain.WorkInputTokens]
+		out, written := s.Result.Work[gain.WorkOutputTokens]
+		if !read && !written {
+			return 0, false, false
+		}
+		whole = whole && read && written
+		tokens += in + out
 	}
 	return tokens, whole, tokens > 0
 }

@@ -20,12 +20,12 @@ func even(slots int64) *proof.LoadProof {
 }
 
 func reporting(input, output int64) *metrics.Result {
-	r := &metrics.Result{}
+	r := &metrics.Result{Work: map[string]float64{}}
 	if input >= 0 {
-		r.Work.InputTokens = metrics.Exactly(input)
+		r.Work[gain.WorkInputTokens] = float64(input)
 	}
 	if output >= 0 {
-		r.Work.OutputTokens = metrics.Exactly(output)
+		r.Work[gain.WorkOutputTokens] = float64(output)
 	}
 	return r
 }

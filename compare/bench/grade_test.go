@@ -88,7 +88,7 @@ func TestClaims(t *testing.T) {
 	}{
 		"EP Size: None":    {"trtllm", Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
 		"a serving client": {"trtllm", Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
-		"--metric alone": {"trtllm", Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine,
+		"--metric alone": {"trtllm", Spec{Metric: "rate", Custom: []string{`rate::higher=rate (\d+)`}}, rankLine,
 			"rate 100\n", "seen on 1 rank; say --ranks N"},
 		"eight lines without a rank": {"trtllm", Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
 		"the planner failed": {"trtllm", Spec{Ranks: 1}, rankLine +

@@ -116,7 +116,6 @@ func (r *runner) parse(paths []string) (metrics.Result, error) {
 		return result, err
 	}
 	_, err = result.Wanted(r.Spec.Metric)
-	result.Steps = nil // they are in the raw output, and can be many
 	return result, err
 }
 

@@ -76,8 +76,8 @@ type Segment struct {
 	control.Run
 	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for the attempt's own
 	DurationNS int64           `json:"duration_ns"`
-	Counts     bool            `json:"counts"`           // timed, and under its order to its end
-	Result     *metrics.Result `json:"result,omitempty"` // without its Steps
+	Counts     bool            `json:"counts"` // timed, and under its order to its end
+	Result     *metrics.Result `json:"result,omitempty"`
 }
 
 // Ordered is the router that segments ran under, and the expert loads recorded meanwhile.

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
@@ -114,30 +113,11 @@ func attemptNote(l Launch) string {
 // MeasurementOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func MeasurementOf(r metrics.Result, compared metrics.Metric) gain.Measurement {
-	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r), Setup: r.Setup}
+	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: r.Work, Setup: r.Setup}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
 			l.Secondary = append(l.Secondary, gain.Reported{Metric: m.Metric, Value: m.Value.Float64()})
 		}
 	}
 	return l
-}
-
-func reportedWork(r metrics.Result) map[string]float64 {
-	w, work := r.Work, make(map[string]float64)
-	for name, length := range map[string]router.Number{gain.WorkInputLength: r.Lengths.Input,
-		gain.WorkOutputLength: r.Lengths.Output} {
-		if length > 0 {
-			work[name] = length.Float64()
-		}
-	}
-	for name, count := range map[string]metrics.Count{
-		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens,
-		gain.WorkErrors: w.Errors,
-	} {
-		if count.Known {
-			work[name] = float64(count.N)
-		}
-	}
-	return work
 }

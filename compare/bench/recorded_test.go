@@ -17,7 +17,7 @@ func TestRecorded(t *testing.T) {
 		Threshold: 0.2,
 	}
 	report := func(format, name string) *metrics.Result {
-		return &metrics.Result{Format: format, Primary: name, Work: metrics.Work{Requests: metrics.Exactly(5)},
+		return &metrics.Result{Format: format, Primary: name, Work: map[string]float64{gain.WorkRequests: 5},
 			Metrics: []metrics.Metric{
 				{Metric: gain.Metric{Name: name, Unit: "tok/s", HigherIsBetter: true, Definition: name + "/d"},
 					Value: 100},

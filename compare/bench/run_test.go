@@ -302,7 +302,7 @@ func TestServerAndClient(t *testing.T) {
 // programs that rename themselves are asked to leave readable.
 func TestProcessesAreMarked(t *testing.T) {
 	spec := testSpec(t, 1)
-	spec.Command.Normal, spec.Custom = []string{"sh", "-c", "env; echo rate 1"}, []string{`rate=rate (\d+)`}
+	spec.Command.Normal, spec.Custom = []string{"sh", "-c", "env; echo rate 1"}, []string{`rate::higher=rate (\d+)`}
 	c := create(t, spec)
 	if err := c.Run(context.Background(), testHost("none")); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // storeVersion is the version of the campaign file's tables.
-const storeVersion = 3
+const storeVersion = 4
 
 // storeName is the campaign file below the campaign folder.
 const storeName = "campaign.sqlite"

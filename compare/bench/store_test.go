@@ -24,7 +24,7 @@ func fullAttempt() Attempt {
 		ExpertFloor: 1}
 	result := &metrics.Result{Format: "f", Primary: "x",
 		Metrics: []metrics.Metric{{Metric: gain.Metric{Name: "x", Unit: "u", HigherIsBetter: true}, Value: 3}},
-		Work:    metrics.Work{Requests: metrics.Exactly(4)},
+		Work:    map[string]float64{gain.WorkRequests: 4},
 		Proof: metrics.Proof{Claimed: true, Ranks: 2,
 			Layers: []metrics.LayerBalance{{ExpertMaxOverMean: 1, RankMaxOverMean: 2}}}}
 	return Attempt{
@@ -42,7 +42,7 @@ func fullAttempt() Attempt {
 
 func TestStoreReturnsWhatWasSaved(t *testing.T) {
 	spec := testSpec(t, 2, "x")
-	spec.Custom, spec.Timeout = []string{"m:ms=1(.*)"}, time.Second
+	spec.Custom, spec.Timeout = []string{"m:ms:lower=1(.*)"}, time.Second
 	c := create(t, spec)
 	want := fullAttempt()
 	if err := c.store.save(2, want); err != nil {

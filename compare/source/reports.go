@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -118,24 +117,14 @@ func (r *reportReader) proof(arm gain.Arm) gain.Proof {
 	return weakest
 }
 
-// readLaunches reads the launches of a file: one report, or one per line.
+// readLaunches reads the launches of a file: one report, or several.
 func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error) {
 	f, err := input.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	one, err := metrics.Parse(path, f, custom)
-	if err == nil {
-		return []metrics.Result{one}, nil
-	}
-	if _, seekErr := f.Seek(0, io.SeekStart); seekErr != nil {
-		return nil, err // a pipe, which cannot be read twice
-	}
-	if runs, runsErr := metrics.ParseRuns(path, f, custom); runsErr == nil && len(runs) > 1 {
-		return runs, nil
-	}
-	return nil, err
+	return metrics.ParseRuns(path, f, custom)
 }
 
 // evidence is what a launch shows of its routing: its report's own word, else the lines that its ranks

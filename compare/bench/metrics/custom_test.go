@@ -1,64 +1,140 @@
 package metrics
 
 import (
-	"math"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// A rule whose match stops within the number, or before a prefix of the unit, is an error
-// that shows the line.
-func TestMatchesTheWholeNumber(t *testing.T) {
-	for _, c := range []struct {
-		rule, line string
-		want       float64 // NaN where it is an error
-	}{
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1150.5 tok/s", 1150.5},
-		{`speed:tok/s:higher=speed ([0-9.,]+)`, "speed 1,150.5 tok/s", 1150.5},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1,150.5 tok/s", math.NaN()},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.15e3 tok/s", math.NaN()},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1 ktok/s", math.NaN()},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1x ktok/s", math.NaN()},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1k", math.NaN()},
-		{`speed:tok/s:higher=speed ([0-9]+)`, "speed 1150", 1150},
-		{`time:s:lower=took ([0-9.]+)`, "took 3.5 ms", math.NaN()},
-		{`time:s:lower=took ([0-9.]+)`, "took 3.5 s.", 3.5},
-		{`time:ms:lower=took ([0-9.]+)`, "took 3.5ms, ok", 3.5},
-		{`speed:tok/s:higher=speed [0-9]+`, "no", math.NaN()},
-	} {
-		rule, err := ParseCustom(c.rule)
+// parseWith reads an output with rules of the user's.
+func parseWith(t *testing.T, output string, rules ...string) (Result, error) {
+	t.Helper()
+	var custom []Custom
+	for _, s := range rules {
+		c, err := ParseCustom(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Parse("out", strings.NewReader(c.line+"\n"), []Custom{rule})
-		if math.IsNaN(c.want) {
-			if err == nil || c.line != "no" && !strings.Contains(err.Error(), c.line) {
+		custom = append(custom, c)
+	}
+	return Parse("output", strings.NewReader(output), custom)
+}
+
+// A rule whose match stops within the number, or before a prefix of the unit, is an error
+// that shows the line. Zero stands for an error here.
+func TestMatchesTheWholeNumber(t *testing.T) {
+	for _, c := range []struct {
+		rule, line string
+		want       float64
+	}{
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1150.5 tok/s", 1150.5},
+		{`speed:tok/s:higher=speed ([0-9.,]+)`, "speed 1,150.5 tok/s", 1150.5},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1,150.5 tok/s", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.15e3 tok/s", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1 ktok/s", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1x ktok/s", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1k", 0},
+		{`speed:tok/s:higher=speed ([0-9]+)`, "speed 1150", 1150},
+		{`time:s:lower=took ([0-9.]+)`, "took 3.5 ms", 0},
+		{`time:s:lower=took ([0-9.]+)`, "took 3.5 s.", 3.5},
+		{`time:ms:lower=took ([0-9.]+)`, "took 3.5ms, ok", 3.5},
+		{`speed:tok/s:higher=speed [0-9]+`, "no", 0},
+		// Of several matches a rule takes the last or their median, and says of how many.
+		{`speed:tok/s:higher=speed ([0-9]+)`, "speed 10\nspeed 20\nspeed 40", 0},
+		{`speed:tok/s:higher:last=speed ([0-9]+)`, "speed 10\nspeed 20\nspeed 40", 40},
+		{`speed:tok/s:higher:median=speed ([0-9]+)`, "speed 10\nspeed 20\nspeed 40", 20},
+		{`speed:tok/s:higher=speed ([0-9]+)`, "speed 10\nspeed 10", 10},
+	} {
+		r, err := parseWith(t, c.line+"\n", c.rule)
+		if c.want == 0 {
+			if err == nil || c.line != "no" && !strings.Contains(err.Error(), c.line[:5]) {
 				t.Errorf("%s of %q: %v, %v", c.rule, c.line, r.Metrics, err)
 			}
-			continue
-		}
-		if err != nil || float64(r.Metrics[0].Value) != c.want {
-			t.Errorf("%s of %q: %v, %v", c.rule, c.line, r.Metrics, err)
+		} else if err != nil || float64(r.Metrics[0].Value) != c.want ||
+			strings.Contains(c.rule, "er:") != strings.Contains(strings.Join(r.Warnings, ""), "3 matches") {
+			t.Errorf("%s of %q: %v, %q, %v", c.rule, c.line, r.Metrics, r.Warnings, err)
 		}
 	}
 }
 
-// Of several matches a rule takes the last or their median, and says of how many.
-func TestPicksAmongMatches(t *testing.T) {
-	const out = "speed 10\nspeed 20\nspeed 40\n"
-	for pick, want := range map[string]float64{":last": 40, ":median": 20, ":first": math.NaN(), "": math.NaN()} {
-		rule, err := ParseCustom("speed:tok/s:higher" + pick + "=speed ([0-9]+)")
-		var r Result
-		if err == nil {
-			r, err = Parse("out", strings.NewReader(out), []Custom{rule})
-		}
-		switch {
-		case math.IsNaN(want):
-			if err == nil {
-				t.Errorf("%q: no error", pick)
-			}
-		case err != nil || float64(r.Metrics[0].Value) != want || !strings.Contains(strings.Join(r.Warnings, ""), "3 matches"):
-			t.Errorf("%q: %v, %v, %v", pick, r.Metrics, r.Warnings, err)
+func TestCustomMetrics(t *testing.T) {
+	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\n\"a\":\n{\"b\": [1, 7], \"x.y\": -2}}\n"
+	r, err := parseWith(t, in, `speed:tok/s:higher=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", "dotted::higher=$.a['x.y']",
+		`second::lower=\[(\d)`) // a pattern sees the lines of objects, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"speed": 1234.5, "wait": 7, "dotted": -2, "second": 1} {
+		if m, ok := r.Metric(name); !ok || float64(m.Value) != want {
+			t.Errorf("%s = %v, want %v", name, m.Value, want)
 		}
 	}
+	if m, _ := r.Metric("wait"); m.HigherIsBetter || m.Unit != "ms" || r.Primary != "speed" || r.Format != "custom" {
+		t.Errorf("%+v in %q with primary %q", m, r.Format, r.Primary)
+	}
+	for _, bad := range []string{"", "a", "a=", "=x", "a=x", "a:b=x", "a:b:c:d=x", "a:b:up=x", "a:b:higher:first=x",
+		"a::lower=(", "a::lower=$.b..c", "a::lower=$.b["} {
+		if _, err := ParseCustom(bad); err == nil {
+			t.Errorf("ParseCustom(%q) passed", bad)
+		}
+	}
+}
+
+// A rule of the user's wins over every format: one that is incomplete, contradicts
+// itself or stands beside another leaves the number that was asked for.
+func TestCustomMetricWinsOverFormats(t *testing.T) {
+	for name, in := range map[string]string{
+		"one label of trtllm-bench": "Total Output Throughput (tokens/sec): 5\n",
+		"two values":                "Throughput: 1 requests/s, 2 tokens/s\nThroughput: 3 requests/s, 2 tokens/s\n",
+		"two formats":               "Throughput: 1 requests/s, 2 tokens/s\n" + workloadLine + "\n",
+	} {
+		r, err := parseWith(t, in+"my speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
+		if m, _ := r.Metric("speed"); err != nil || m.Value != 42 || r.Format != "custom" ||
+			!strings.Contains(strings.Join(r.Warnings, "\n"), "only --metric was read: ") {
+			t.Errorf("%s: %+v, error %v", name, r, err)
+		}
+	}
+	r, err := parseWith(t, workloadLine+"\nmy speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
+	if m, ok := r.Metric("token_throughput"); err != nil || r.Primary != "speed" || !ok || m.Value != 12.5 {
+		t.Errorf("beside a format: %+v, error %v", r, err)
+	}
+}
+
+func TestWantedIsPositive(t *testing.T) {
+	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is -3", "NaN": "want a positive",
+		"inf": "want a positive", "1e-300": ""} {
+		r, err := parseWith(t, "speed "+value, `speed:tok/s:higher=speed (\S+)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Wanted(""); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a value of %s: error %v, want %q", value, err, want)
+		}
+	}
+	if _, err := (Result{Format: "f", Metrics: []Metric{{Metric: gain.Metric{Name: "a"}, Value: 1},
+		{Metric: gain.Metric{Name: "b"}, Value: 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzParseCustom(f *testing.F) {
+	for _, s := range []string{`speed:tok/s:higher=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]",
+		`dotted::lower:last=$['x.y']["z"]`, "a:b:c:d=x", "=$.", "n=("} {
+		f.Add(s, "speed = 1,5\n{\"a\": {\"b\": [0, 1e3]}, \"x.y\": {\"z\": 2}}\n")
+	}
+	f.Fuzz(func(t *testing.T, rule, output string) {
+		c, err := ParseCustom(rule)
+		if err != nil {
+			return
+		}
+		if c.Name == "" || (c.Pattern == nil) == (c.Path == "") {
+			t.Errorf("%q makes %+v", rule, c)
+		}
+		if r, err := Parse("output", strings.NewReader(output), []Custom{c}); err == nil {
+			if m, ok := r.Metric(c.Name); !ok || r.Primary != c.Name || m.Metric != c.Metric {
+				t.Errorf("%q found %+v in %+v", rule, m, r)
+			}
+		}
+	})
 }

@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,82 +12,70 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// document is one record of an output, flat: path → value. An object is one, and so is a printed line.
+// document is one record of an output, flat: an object, a row of an iteration log, or all labels that
+// are printed under one title.
 //
-//	{"performance": {"total_latency_ms": 4}}  → "performance" an object, "performance/total_latency_ms" 4
+//	{"performance": {"total_latency_ms": 4}}  → "performance" object(1), "performance/total_latency_ms" 4
+//	{"slots": [5, 7]}                         → "slots" list(2), "slots/0" 5, "slots/1" 7
+//	Total Latency (ms):   4                   → "total latency" 4 in ms
 //
 // Members are joined by "/", because keys hold dots ("memory.total").
 type document struct {
-	line int    // counted from 1
-	raw  string // without color codes; of an object its beginning
-	text string // a line without what a launcher or logger put before it; "" for an object
-	rank int    // the rank a launcher's prefix names; −1 without one
-	open bool   // the output ends inside this line
-
-	paths  []string       // in the order of the output
-	values map[string]any // string, float64, bool, nil, *list or object
-	clash  map[string]bool
+	line   int           // where it begins, from 1
+	rank   router.OptInt // as a launcher's or logger's prefix says
+	title  string        // of printed labels
+	paths  []string      // in the order of the output
+	values map[string]value
 }
 
-// object stands for a nested object, whose members have paths of their own.
-type object struct{}
-
-// list is an array. Values beyond the document's budget are read but not kept.
-type list struct {
-	items   []any
-	dropped int
+// value is what stands at a path: a string, float64, bool or nil, or the number of members of an object or a list.
+type value struct {
+	is    any
+	unit  string // of a printed number, as the tool writes it
+	line  int
+	other *value // the first that differs: a path must not have two values
 }
 
-// set takes a value. A path given twice must have one value.
-func (d *document) set(path string, v any) {
+type (
+	object int
+	list   int
+)
+
+// set takes a value; one without a line stands where the document begins.
+func (d *document) set(path string, v value) {
 	if d.values == nil {
-		d.values, d.clash = map[string]any{}, map[string]bool{}
+		d.values = map[string]value{}
 	}
+	v.line = cmp.Or(v.line, d.line)
 	old, twice := d.values[path]
-	switch {
-	case !twice:
+	if !twice {
 		d.paths, d.values[path] = append(d.paths, path), v
-	case !equal(old, v):
-		d.clash[path] = true
+	} else if old.other == nil && !equal(old.is, v.is) {
+		old.other = &v
+		d.values[path] = old
 	}
 }
 
+// equal holds for two that are NaN, too.
 func equal(a, b any) bool {
-	switch x := a.(type) {
-	case float64:
-		y, ok := b.(float64)
-		return ok && (x == y || math.IsNaN(x) && math.IsNaN(y))
-	case *list:
-		y, ok := b.(*list)
-		return ok && x.dropped == y.dropped && slices.EqualFunc(x.items, y.items, equal)
-	}
-	return a == b
+	x, ok := a.(float64)
+	y, alike := b.(float64)
+	return a == b || ok && alike && math.IsNaN(x) && math.IsNaN(y)
 }
 
-// get follows a path, also to an element of a list; absent or null is not ok.
-func (d *document) get(path string) (v any, ok bool) {
-	v, ok = d.values[path]
-	if at := strings.LastIndexByte(path, '/'); !ok && at >= 0 {
-		l, isList := d.values[path[:at]].(*list)
-		if i, err := strconv.Atoi(path[at+1:]); err == nil && isList && i >= 0 && i < len(l.items) {
-			v = l.items[i]
-		}
-	}
-	return v, v != nil
-}
+// of is the value at a path; nil where there is none.
+func (d *document) of(path string) any { return d.values[path].is }
 
 // has reports whether all paths are there, null or not.
 func (d *document) has(paths ...string) bool {
-	return !slices.ContainsFunc(paths, func(path string) bool { _, ok := d.values[path]; return !ok })
+	return !slices.ContainsFunc(paths, func(path string) bool { return d.values[path].line == 0 })
 }
 
 // kind names a value in an error: "a list", "the text "fast"".
 func kind(v any) string {
 	switch x := v.(type) {
-	case object:
-		return "an object"
-	case *list:
-		return "a list"
+	case object, list:
+		return "an object or a list"
 	case string:
 		return fmt.Sprintf("the text %.40q", x)
 	case nil:
@@ -103,48 +93,45 @@ func number(v any) (router.Number, bool) {
 	return router.Number(x), true
 }
 
-// readLabels takes the labels and values of a printed line. A unit behind a blank belongs to the label, and
-// "Prefill." to every label behind it.
+var (
+	// labelEnd is a remark and a unit at the end of a label: " [w/ ctx] (tps/user)".
+	labelEnd = regexp.MustCompile(`(?: \[[^\]]*\])?(?: \(([^)]*)\))?$`)
+	// printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
+	printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
+)
+
+// readLabels takes the labels of a printed line, in lower case, with their values. Words behind the number
+// belong to the label, too, and "Prefill." to every label behind it.
 //
-//	Total Latency (ms):   4000                             → "Total Latency (ms)" 4000
-//	Throughput: 2.5 requests/s, 640 tokens/s               → "Throughput requests/s" 2.5, "Throughput tokens/s" 640
-//	Prefill. latency: 0.5 s, throughput: 100 token/s       → "Prefill. latency s" 0.5, "Prefill. throughput token/s" 100
-//	iter = 7, step_time = 12ms, states = {'num_ctx': 3}    → "iter" 7, "step_time" "12ms", "states/num_ctx" 3
-func (d *document) readLabels() {
-	if strings.IndexByte(d.text, ':') < 0 && !strings.Contains(d.text, " = ") {
-		return
-	}
-	text, states, isRow := strings.Cut(d.text, "states = {")
-	if at := strings.Index(text, "iter = "); isRow && at >= 0 {
-		text = text[at:]
-		var nested document
-		_ = decodeObject(&source{from: strings.NewReader("{" + states)}, &nested) // what a cut row still says
-		for _, path := range nested.paths {
-			d.set("states/"+path, nested.values[path])
-		}
-	}
-	section, head := "", ""
+//	Total Latency (ms):   4000                        → "total latency" 4000 in ms
+//	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
+//	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
+//	iter = 7, host_step_time = 12ms                   → "iter" 7, "host_step_time" 12 in ms
+func readLabels(text string, put func(label string, v value)) {
+	part, label, unit := "", "", ""
 	if name, rest, ok := strings.Cut(text, ". "); ok && !strings.ContainsAny(name, ":=") {
-		section, text = name+". ", rest
+		part, text = name+". ", rest
 	}
-	for part := range strings.SplitSeq(text, ", ") {
-		label, value, ok := strings.Cut(part, " = ")
-		if at := strings.LastIndexByte(part, ':'); !ok && at >= 0 {
-			label, value, ok = part[:at], part[at+1:], true
+	for piece := range strings.SplitSeq(text, ", ") {
+		before, after, ok := strings.Cut(piece, " = ")
+		if at := strings.LastIndexByte(piece, ':'); !ok && at >= 0 {
+			before, after, ok = piece[:at], piece[at+1:], true
 		}
-		switch {
-		case ok:
-			head = section + strings.Join(strings.Fields(label), " ")
-		case head == "":
-			continue
-		default:
-			value = part
+		if !ok {
+			after = piece
+		} else {
+			label, unit = strings.ToLower(part+strings.Join(strings.Fields(before), " ")), ""
+			if m := labelEnd.FindStringSubmatch(label); units[m[1]].unit != "" {
+				label, unit = strings.TrimSuffix(label, m[0]), m[1]
+			}
 		}
-		digits, unit, _ := strings.Cut(strings.TrimSpace(value), " ")
-		if v, err := strconv.ParseFloat(digits, 64); err == nil {
-			d.set(strings.TrimSpace(head+" "+unit), v)
-		} else if isRow && ok {
-			d.set(head, strings.TrimSpace(value))
+		after = strings.TrimSpace(after)
+		m := append(printedNumber.FindStringSubmatch(after), "", "", "", "")
+		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
+			words := strings.Fields(m[2] + unit + m[3])
+			put(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})
+		} else if ok && after != "None" {
+			put(label, value{is: after})
 		}
 	}
 }

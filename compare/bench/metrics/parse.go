@@ -1,15 +1,13 @@
 package metrics
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -20,243 +18,180 @@ import (
 // results of two tools or of two launches are in one output, when a required key is
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
-	p, src := newParser(custom), &source{from: r}
-	if err := src.each(p.offer); err != nil {
-		return Result{}, named(name, err)
+	runs, err := ParseRuns(name, r, custom)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case len(runs) > 1:
+		return Result{}, &input.Error{File: name, Expected: "the output of one launch",
+			Found: fmt.Sprintf("%d reports of %s that differ", len(runs), runs[0].Format)}
 	}
-	if src.long > 0 {
-		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read",
-			quantity.Count(src.long, "text line"), maxLine))
-	}
-	result, err := p.result(src.cut)
-	return result, named(name, err)
+	return runs[0], nil
 }
 
-// ParseRuns reads a file of several launches, one JSON object each, such as the collected
-// lines of the built-in workload or a client's JSON Lines, or reports that a serving client
-// printed one behind the other, and returns one Result of each in order. Text before and
-// between them is ignored.
+// ParseRuns is Parse for a file that may hold several launches, one JSON object each, such as the collected
+// lines of the built-in workload or a client's JSON Lines, or reports that a serving client printed one
+// behind the other. It returns one Result of each in order.
 func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err error) {
-	src, printed := &source{from: r}, []*parser(nil)
-	var failed error
-	finish := func(p *parser) {
-		run, err := p.result(nil)
-		runs, failed = append(runs, run), cmp.Or(failed, err)
+	text, failed := readText(r, maxOutput)
+	if failed == nil {
+		p := parser{text: text, out: output{text: text, line: 1}, labels: document{line: 1}}
+		for _, c := range custom {
+			p.rules = append(p.rules, &rule{c, report{format: customRows}})
+		}
+		for p.out.text != "" {
+			p.offer(p.out.next())
+		}
+		runs, failed = p.runs()
 	}
-	err = src.each(func(doc *document) {
-		if strings.Trim(doc.text, "= ") == servingTitle {
-			printed = append(printed, newParser(custom))
-		}
-		switch {
-		case doc.text != "" && len(printed) > 0:
-			printed[len(printed)-1].offer(doc)
-		case doc.text == "" && doc.paths != nil && failed == nil:
-			p := newParser(custom)
-			p.offer(doc)
-			finish(p)
-		}
-	})
-	if len(runs) == 0 {
-		for _, p := range printed {
-			finish(p)
-		}
-	}
-	for _, err := range []error{err, failed, src.cut} {
-		if err != nil {
-			return nil, named(name, err)
-		}
-	}
-	if len(runs) == 0 {
-		return nil, &input.Error{File: name, Expected: "one JSON object per launch", Found: "none"}
+	if failed != nil {
+		failed.File = name
+		return nil, failed
 	}
 	return runs, nil
 }
 
-// named puts the name of the output into an error about it.
-func named(name string, err error) error {
-	if e := (*input.Error)(nil); errors.As(err, &e) {
-		e.File = name
-	}
-	return err
-}
-
-// fault is an error without the name of the output.
-func fault(err error) string {
-	if e := (*input.Error)(nil); errors.As(err, &e) {
-		return e.Fault()
-	}
-	return err.Error()
-}
-
-// parser offers every document to the rules and to the formats.
+// parser offers every record to the rules, and every document to the formats.
 type parser struct {
+	text    string
+	out     output
 	rules   []*rule
-	custom  *report   // of the rules
-	reports []*report // one for each of formats
-	records int
-	log     string // which option of the engine adds times to such a log, empty for no log of an engine
-	open    int    // the line the output ends in, 0 when its last line is whole
+	labels  document  // those printed since the last title
+	reports []*report // of the formats that recognized themselves
 }
 
-func newParser(custom []Custom) *parser {
-	p := &parser{custom: newReport(&format{name: customFormat})}
-	for _, c := range custom {
-		p.rules = append(p.rules, &rule{Custom: c})
+// title is a line over the labels behind it: "=== Serving Benchmark Result ===", and "Benchmark ..." of SGLang's
+// bench_one_batch.
+var title = regexp.MustCompile(`^=+ (.*\S) +=+$|^((?:Warmup|Benchmark) \.\.\.)$`)
+
+func (p *parser) offer(r *record) {
+	for _, c := range p.rules {
+		c.read(r)
 	}
+	m := title.FindStringSubmatch(r.printed)
+	switch {
+	case r.printed == "", readRow(&r.document, r.printed):
+		p.read(&r.document, objectFormats)
+	case m != nil:
+		p.read(&p.labels, printedFormats)
+		p.labels = document{line: r.line, title: m[1] + m[2]}
+	case strings.HasPrefix(r.printed, "= DECODING STATISTICS"):
+		p.labels.set("decoding_stats", value{is: object(0)})
+	default:
+		readLabels(r.printed, func(label string, v value) {
+			if v.line = r.line; knows(label) {
+				p.labels.set(label, v)
+			}
+		})
+	}
+}
+
+// read takes a document into a report of its own, or a row into the report of all rows. Objects, and labels under a
+// title of their own, are of one format; other labels may be of several. A warm-up is no report.
+func (p *parser) read(d *document, formats []*format) {
 	for _, f := range formats {
-		p.reports = append(p.reports, newReport(f))
-	}
-	return p
-}
-
-func (p *parser) offer(doc *document) {
-	if doc.text == "" && doc.paths == nil {
-		return
-	}
-	p.records++
-	for _, engine := range engineLogs {
-		if p.log == "" && strings.Contains(doc.raw, engine.sign) {
-			p.log = engine.option
+		if !f.fits(d) || d.title == "Warmup Begin" {
+			continue
+		}
+		i := slices.IndexFunc(p.reports, func(r *report) bool { return r.format == f && f == iterations })
+		if i < 0 {
+			i, p.reports = len(p.reports), append(p.reports, &report{format: f})
+		}
+		if p.reports[i].read(d); d.title == f.title {
+			break
 		}
 	}
+}
+
+// runs ends the reports. They are of one format, and an iteration log may accompany one. Reports that are all the same
+// are one run. Custom metrics stand before the format's own of that name; where there are some, reports that
+// cannot be used are only a warning.
+func (p *parser) runs() (runs []Result, err *input.Error) {
+	p.read(&p.labels, printedFormats)
+	var custom, log Result
+	differ := false
 	for _, c := range p.rules {
-		c.read(doc, p.custom)
-	}
-	if doc.open {
-		p.open = doc.line
+		if err := c.end(&custom); err != nil {
+			return nil, err
+		}
 	}
 	for _, r := range p.reports {
-		switch printed := r.is == nil; {
-		case printed && doc.text != "":
-			r.read(doc)
-		case !printed && len(doc.paths) > 0 && r.is(doc):
-			r.known = true
-			r.read(doc)
-			return
+		out, failed := r.end()
+		switch {
+		case failed != nil:
+		case out.Format == iterations.name:
+			log = out
+		case len(runs) > 0 && (runs[0].Format != out.Format || len(p.rules) > 0):
+			failed = &input.Error{Expected: "one report", Found: runs[0].Format + " and " + out.Format,
+				Try: "pass them one at a time"}
+		default:
+			differ = differ || len(runs) > 0 && !slices.EqualFunc(runs[0].Metrics, out.Metrics, same)
+			runs = append(runs, out)
+		}
+		if err == nil {
+			err = failed
 		}
 	}
+	switch {
+	case len(p.rules) > 0 && err != nil:
+		custom.Warnings = append(custom.Warnings, "only --metric was read: "+err.Fault())
+		runs, log = nil, Result{}
+	case err != nil:
+		return nil, err
+	case len(p.rules)+len(p.reports) == 0:
+		return nil, p.nothing()
+	}
+	if !differ && len(runs) > 1 {
+		runs = runs[:1]
+	}
+	if len(runs) == 0 && log.Format != "" {
+		runs, log = []Result{log}, Result{}
+	} else if len(runs) == 0 {
+		runs = []Result{{Format: customRows.name}}
+	}
+	for i := range runs {
+		out := &runs[i]
+		out.Metrics = slices.Concat(custom.Metrics, out.Metrics, log.Metrics)
+		out.Warnings = slices.Concat(custom.Warnings, out.Warnings, log.Warnings, p.cut(out.Metrics))
+		if out.Primary = custom.Primary; out.Primary == "" {
+			out.Primary = out.preferred()
+		}
+	}
+	return runs, nil
+}
+
+// cut says what of an output is cut: an object, or the line of a number.
+func (p *parser) cut(metrics []Metric) (warnings []string) {
+	open := strings.TrimRight(p.text, "}]") == p.text
+	if open && slices.ContainsFunc(metrics, func(m Metric) bool { return m.line == p.out.line }) {
+		warnings = append(warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.out.line))
+	}
+	if p.out.cut != nil {
+		warnings = append(warnings, "not used: "+p.out.cut.Fault())
+	}
+	return warnings
 }
 
 // engineLogs are the signs of engines' logs, and what makes them say how long steps take.
-var engineLogs = []struct{ sign, option string }{
-	{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration"},
-	{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step"},
-}
-
-// usable ends the formats that recognized themselves and returns them: one report
-// at most, then an iteration log, which may accompany any report. Under custom
-// metrics a report that cannot be used is only a warning.
-func (p *parser) usable() (known []*report, err error) {
-	var log []*report
-	var names []string
-	for _, r := range p.reports {
-		if !r.known {
-			continue
-		}
-		if r.end(); r.format.name == iterationFormat {
-			log = append(log, r)
-		} else {
-			known, names = append(known, r), append(names, r.name)
-		}
-	}
-	if len(known) > 1 {
-		known[0].failed = &input.Error{Expected: "one report", Found: strings.Join(names, " and "),
-			Try: "pass them one at a time"}
-	}
-	known = append(known, log...)
-	for _, r := range known {
-		if r.failed != nil && len(p.rules) > 0 {
-			p.custom.warn("only --metric was read: " + fault(r.failed))
-			return nil, nil
-		} else if r.failed != nil {
-			return nil, r.failed
-		}
-	}
-	return known, nil
-}
-
-// result puts the reports together. cut is the first object that did not parse. Metrics that are there already
-// stay: a custom metric hides the format's own of that name.
-func (p *parser) result(cut error) (out Result, err error) {
-	for _, c := range p.rules {
-		c.choose(p.custom)
-	}
-	for _, c := range p.rules {
-		if p.custom.failed == nil && p.custom.at(c.Name) < 0 {
-			p.custom.failed = &input.Error{Expected: fmt.Sprintf("a match of metric %q, %s", c.Name, c.text()),
-				Found: "none in " + quantity.Count(p.records, "line")}
-		}
-	}
-	if p.custom.failed != nil {
-		return out, p.custom.failed
-	}
-	reports, err := p.usable()
-	switch {
-	case err != nil:
-		return out, err
-	case len(reports) == 0 && len(p.rules) == 0:
-		return out, p.nothing(cut)
-	case len(reports) > 0:
-		out = reports[0].out
-	default:
-		out.Format = customFormat
-	}
-	out.Metrics, out.Warnings = nil, nil
-	p.custom.end()
-	for _, r := range append([]*report{p.custom}, reports...) {
-		for _, m := range r.out.Metrics {
-			if _, taken := out.Metric(m.Name); !taken {
-				out.Metrics = append(out.Metrics, m)
-			}
-		}
-		if len(r.out.Steps) > 0 {
-			out.Steps = r.out.Steps
-		}
-		out.Warnings = append(out.Warnings, r.out.Warnings...)
-		if p.open > 0 && slices.ContainsFunc(r.found, func(f finding) bool { return f.line == p.open }) {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut",
-				p.open))
-			p.open = 0
-		}
-	}
-	if out.Primary = out.preferred(); len(p.rules) > 0 {
-		out.Primary = p.rules[0].Name
-	}
-	if cut != nil {
-		out.Warnings = append(out.Warnings, "not used: "+fault(cut))
-	}
-	return out, nil
-}
-
-// preferred is the metric to compare by, best first: throughput of what the router
-// works on, then of requests, then times, then the first of all.
-func (r *Result) preferred() string {
-	for _, name := range []string{"output_throughput", "token_throughput", "total_throughput", "request_throughput",
-		"step_time_mean", "batch_latency_mean"} {
-		if _, ok := r.Metric(name); ok {
-			return name
-		}
-	}
-	if len(r.Metrics) == 0 {
-		return ""
-	}
-	return r.Metrics[0].Name
+var engineLogs = [][2]string{
+	{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "},
+	{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "},
 }
 
 // nothing says why no result was found.
-func (p *parser) nothing(cut error) error {
-	e := input.Error{Expected: "a benchmark result", Found: "none in " + quantity.Count(p.records, "line"),
-		Try: "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads " +
-			"expert counts"}
-	switch {
-	case p.log != "":
-		e.Try = p.log + "; or " + e.Try
-	case errors.As(cut, new(*input.Error)):
-		at := *cut.(*input.Error)
-		at.Try = e.Try
-		return &at
-	case p.records == 0:
-		e.Found, e.Try = "an empty output", ""
+func (p *parser) nothing() *input.Error {
+	e := &input.Error{Expected: "a benchmark result", Found: "none"}
+	if p.out.cut != nil {
+		e = p.out.cut
+	} else if strings.TrimSpace(p.text) == "" {
+		e.Found = "an empty output"
 	}
-	return &e
+	for _, engine := range engineLogs {
+		if strings.Contains(p.text, engine[0]) {
+			e.Try += engine[1]
+		}
+	}
+	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
+		"reads expert counts"
+	return e
 }

@@ -1,11 +1,13 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Result is what one launch of a benchmark reported.
@@ -16,22 +18,44 @@ type Result struct {
 	// time; "" without metrics
 	Primary string   `json:"primary"`
 	Metrics []Metric `json:"metrics"` // custom ones first, then in the order of the output; names are unique
-	Work    Work     `json:"work"`
-	Lengths Lengths  `json:"lengths,omitzero"`
-	Proof   Proof    `json:"proof"`
-	Steps   []Step   `json:"steps,omitempty"`
+	// Work is how much a launch did, as far as its output says, by the names of gain.Work…. Two arms are only
+	// comparable when they did the same.
+	Work  map[string]float64 `json:"work"`
+	Proof Proof              `json:"proof"`
 	// Setup is what the output says of its model and how that was run, by name.
 	Setup map[string]string `json:"setup,omitempty"`
 	// Warnings are things a reader of the numbers should know, one line each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// Metric is one number a benchmark reported: the vocabulary's word, such as
+// "output_throughput" or "ttft_p99", without a unit where a custom metric has none, and a
+// definition that tells apart numbers that share a name but are computed by different rules,
+// above all percentiles: "ttft_p99/sorted[floor(n·q)]" of trtllm-bench is not
+// "ttft_p99/linear" of a serving client.
+type Metric struct {
+	gain.Metric
+	Value router.Number `json:"value"` // undefined where the output says NaN or an infinity
+	line  int           // where it stands; 0 is the whole report
+}
+
+// Comparable returns nil when the two numbers measure the same thing, and
+// otherwise an error that says what differs. Values are not looked at.
+func (m Metric) Comparable(other Metric) error {
+	switch {
+	case m.Name != other.Name:
+		return fmt.Errorf("metrics %q and %q are different quantities", m.Name, other.Name)
+	case m.Metric != other.Metric:
+		return fmt.Errorf("metric %q is defined as %q in %q on one side and %q in %q on the other: compare outputs of the same tool",
+			m.Name, m.Definition, m.Unit, other.Definition, other.Unit)
+	}
+	return nil
+}
+
 // Metric returns the metric of that name.
 func (r Result) Metric(name string) (Metric, bool) {
-	for _, m := range r.Metrics {
-		if m.Name == name {
-			return m, true
-		}
+	if i := slices.IndexFunc(r.Metrics, func(m Metric) bool { return m.Name == name }); i >= 0 {
+		return r.Metrics[i], true
 	}
 	return Metric{}, false
 }
@@ -39,59 +63,23 @@ func (r Result) Metric(name string) (Metric, bool) {
 // Wanted returns the metric of that name, the primary one where the name is empty. It
 // must be there and be a positive finite number, because gains are ratios.
 func (r Result) Wanted(name string) (Metric, error) {
-	if name == "" {
-		name = r.Primary
-	}
+	name = cmp.Or(name, r.Primary)
 	m, ok := r.Metric(name)
+	var names []string
+	for _, m := range r.Metrics {
+		names = append(names, m.Name)
+	}
 	switch {
-	case len(r.Metrics) == 0 && len(r.Steps) > 0:
-		return m, fmt.Errorf(
-			"this %s holds %s and no times: add a report of throughput, or name a number with --metric 'NAME:UNIT:higher=REGEX'",
-			r.Format, quantity.Count(len(r.Steps), "iteration row"))
-	case len(r.Metrics) == 0:
-		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'",
-			r.Format)
+	case len(names) == 0:
+		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'; %s",
+			r.Format, strings.Join(r.Warnings, "; "))
 	case !ok:
-		var names []string
-		for _, m := range r.Metrics {
-			names = append(names, m.Name)
-		}
 		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format,
 			strings.Join(names, ", "), router.Near(name, names))
-	case !m.Value.Defined():
-		return m, fmt.Errorf("%s is not a number in this %s report: want a positive number", name, r.Format)
-	case m.Value <= 0:
-		return m, fmt.Errorf("%s is %s in this %s report: want a positive number", name, quantity.Digits3(m.Value),
-			r.Format)
+	case !(m.Value > 0):
+		return m, fmt.Errorf("%s is %v in this %s report: want a positive number", name, m.Value, r.Format)
 	}
 	return m, nil
-}
-
-// Count is a number of things that an output may not mention. The zero value
-// is unknown.
-type Count struct {
-	N     int64 `json:"n"`
-	Known bool  `json:"known"`
-}
-
-// Exactly is a known count.
-func Exactly(n int64) Count { return Count{N: n, Known: true} }
-
-// Work is how much a launch did, as far as its output says. Two arms are only
-// comparable when they did the same.
-type Work struct {
-	Requests     Count `json:"requests"`
-	InputTokens  Count `json:"input_tokens"`
-	OutputTokens Count `json:"output_tokens"`
-	Errors       Count `json:"errors"` // failed requests
-}
-
-// Lengths are the root mean squares of what requests read and wrote, in tokens, as far as a
-// report lists single requests or their percentiles; 0 unknown. Sides of equal totals whose
-// lengths differ have different ones.
-type Lengths struct {
-	Input  router.Number `json:"input,omitempty"`
-	Output router.Number `json:"output,omitempty"`
 }
 
 // Proof is what the output itself says about the treatment. It is evidence of
@@ -115,25 +103,17 @@ type LayerBalance struct {
 	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
 }
 
-// Step is one iteration of an engine: what it ran and how long it took. What the
-// log does not state of it is undefined.
-type Step struct {
-	Iter            int64         `json:"iter"` // the log's own number; the position in the output where it has none
-	Rank            router.OptInt `json:"rank"`
-	Requests        router.OptInt `json:"requests"`         // scheduled requests
-	ContextTokens   router.OptInt `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
-	GeneratedTokens router.OptInt `json:"generated_tokens"` // decode tokens, draft tokens included
-	TimeMS          router.Number `json:"time_ms"`          // by Clock
-	// which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"
-	Clock  string `json:"clock"`
-	Warmup bool   `json:"warmup"` // not part of the steady state, see cutWarmup
+// preferred is the metric to compare by, best first: throughput of what the router
+// works on, then of requests, then times, then the first of all.
+func (r Result) preferred() string {
+	for _, name := range []string{"output_throughput", "token_throughput", "total_throughput", "request_throughput",
+		"step_time_mean", "batch_latency_mean"} {
+		if _, ok := r.Metric(name); ok {
+			return name
+		}
+	}
+	if len(r.Metrics) == 0 {
+		return ""
+	}
+	return r.Metrics[0].Name
 }
-
-// The limits that keep memory constant however long the output is.
-const (
-	maxLine = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
-	// values kept of one JSON document, 32 bytes of text counting as one; of the rest only members of the document
-	// itself are
-	maxElements = 1 << 17
-	maxSteps    = 1 << 17 // iteration rows kept; later ones are counted in a warning
-)

@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// scan reads an object: path → value.
+func scan(text string) (map[string]any, error) {
+	s := scanner{doc: &document{line: 1}, text: text}
+	s.value("")
+	values := map[string]any{}
+	for path, v := range s.doc.values {
+		if values[path] = v.is; v.other != nil {
+			values["twice"] = path
+		}
+	}
+	delete(values, "")
+	return values, s.err
+}
+
+// flat turns what encoding/json made of a value into paths and values.
+func flat(v any, path string, into map[string]any) {
+	put := func(key string, item any) { flat(item, strings.TrimPrefix(path+"/"+key, "/"), into) }
+	switch x := v.(type) {
+	case map[string]any:
+		for key, item := range x {
+			put(key, item)
+		}
+		v = object(len(x))
+	case []any:
+		for i, item := range x {
+			put(strconv.Itoa(i), item)
+		}
+		v = list(len(x))
+	}
+	into[path] = v
+}
+
+func TestScanReadsPythonDicts(t *testing.T) {
+	got, err := scan(`{'a': None, 'b': True, "c's": False, 'd': -1.5e-3, 'e': (1, 2,), 'f': 'it\'s \u00e9\n', 'g': {'h': [],}, 'i': inf, 'j': nan,}`)
+	want := map[string]any{"a": nil, "b": true, "c's": false, "d": -1.5e-3, "e": list(2), "e/0": 1.0, "e/1": 2.0,
+		"f": "it's é\n", "g": object(1), "g/h": list(0), "i": math.Inf(1), "j": math.NaN()}
+	if !maps.EqualFunc(got, want, equal) || err != nil {
+		t.Errorf("have %v, want %v, error %v", got, want, err)
+	}
+}
+
+func TestScanRefuses(t *testing.T) {
+	for _, bad := range []string{
+		`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a" 1}`, `{a: 1}`, `{"a": 1 "b": 2}`, `{"a": }`, `{"a": 1]`,
+		`{"a": [1}`, `{"a": 0x10}`, `{"a": 1_000}`, `{"a": --1}`, `{"a": nothing}`, `{"a": "\u12g4"}`, `{"a": "\u12`,
+		`{"a": "x`, `{"a": "\`, "{\"a\": \"line\nend\"}", `{"a": ` + strings.Repeat("9", 1000) + `}`,
+		strings.Repeat(`{"a": `, 65) + "1" + strings.Repeat("}", 65),
+	} {
+		if got, err := scan(bad); err == nil {
+			t.Errorf("%.60q scanned to %v", bad, got)
+		}
+	}
+	for _, good := range []string{"{\n \"b\": 1}", "{\"a\": 1,\n \"b\": 1}", strings.Repeat(`{"b": `, 64) + "1" + strings.Repeat("}", 64)} {
+		if got, err := scan(good); err != nil || got["b"] != 1.0 && got["b"] != object(1) { // grammar, not lines
+			t.Errorf("%q: %v, %v", good, got, err)
+		}
+	}
+}
+
+// Values of one path are compared by content.
+func TestPathsGivenTwice(t *testing.T) {
+	for in, twice := range map[string]any{
+		`{"a": 1, "a": 1.0}`: nil,
+		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: nil,
+		`{"a": 1, "a": 2}`:               "a",
+		`{"a": {"b": 1}, "a": {"b": 2}}`: "a/b",
+		`{"a": [1], "a": [1, 2]}`:        "a",
+		`{"a": 1, "a": "1"}`:             "a",
+		`{"a": {"b": 1}, "a": 1}`:        "a",
+	} {
+		if got, err := scan(in); err != nil || got["twice"] != twice {
+			t.Errorf("%s: %v, error %v, want %v", in, got, err, twice)
+		}
+	}
+}
+
+// Whatever encoding/json accepts as an object is scanned to the same values, within the scanner's limits.
+func FuzzScan(f *testing.F) {
+	for name := range fixtures {
+		if strings.Contains(name, ".json") {
+			f.Add([]byte(fixture(f, name)))
+		}
+	}
+	f.Add([]byte(`{"a": [1, -0.5e7, "x\u00e9\n\"", null, true, {"b": {}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := scan(string(data))
+		trimmed := bytes.TrimRight(data, " \t\r\n")
+		var decoded map[string]any
+		if !bytes.HasPrefix(data, []byte("{")) || json.Unmarshal(trimmed, &decoded) != nil || len(data) > 1<<12 ||
+			bytes.ContainsAny(trimmed, "/\n\\") || bytes.Count(data, []byte("[")) > 20 || bytes.Contains(data, []byte(`""`)) {
+			return
+		}
+		want := map[string]any{}
+		flat(decoded, "", want)
+		delete(want, "")
+		delete(got, "twice")
+		if text := bytes.ToValidUTF8(trimmed, nil); err == nil && len(text) == len(trimmed) && len(want) > 0 &&
+			got["twice"] == nil && !reflect.DeepEqual(got, want) && bytes.Count(data, []byte(`":`)) == strings.Count(string(mustJSON(decoded)), `":`) {
+			t.Errorf("%q: have %v, want %v", data, got, want)
+		} else if err != nil && !strings.Contains(err.Error(), "levels") && !strings.Contains(err.Error(), "want ','") {
+			t.Fatalf("%q: %v", data, err) // numbers longer than any real one, and nothing else
+		}
+	})
+}
+
+func mustJSON(v any) []byte {
+	b, _ := json.Marshal(v)
+	return b
+}

@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+)
+
+// readClient counts failed requests where a client does not: those that it asked for and were not completed.
+func readClient(r *report, d *document) {
+	asked, ok := r.number(d, "num_prompts", true)
+	if done := r.at(requests); ok && r.at(failures) < 0 && done >= 0 {
+		r.put(d.line, failures, max(0, asked-r.found[done].Value))
+	}
+	readLengths(r, d)
+}
+
+// readLengths takes the root mean squares of the lengths that serving clients list with --save-detailed: sides of
+// equal totals whose lengths differ have different ones.
+func readLengths(r *report, d *document) {
+	for path, name := range map[string]string{"input_lens": gain.WorkInputLength, "output_lens": gain.WorkOutputLength} {
+		if lengths := r.list(d, path); len(lengths) > 0 {
+			r.put(d.line, name, router.Number(math.Sqrt(floats.Dot(lengths, lengths)/float64(len(lengths)))))
+		}
+	}
+}
+
+// readExport sums the error summary, which lists failed requests by kind even where error_request_count is null.
+func readExport(r *report, d *document) {
+	if d.of("was_cancelled") == true {
+		r.fail(d.line, input.Error{Expected: "a complete run", Found: "was_cancelled: true", Try: "repeat the run"})
+	}
+	kinds, ok := d.of("error_summary").(list)
+	sum := router.Number(0)
+	for i := 0; ok && i < int(kinds); i++ {
+		var n router.Number
+		n, ok = r.number(d, "error_summary/"+strconv.Itoa(i)+"/count", true)
+		sum += n
+	}
+	if ok && r.at(failures) < 0 {
+		r.put(d.line, failures, sum)
+	}
+}
+
+// readMoE reads the result of TensorRT-LLM's bench_moe, which times one MoE layer
+// (tests/microbenchmarks/bench_moe). A file may hold several workloads, which are several
+// measurements: a rule with --metric then chooses one. Its dispatch shows the load of ranks:
+//
+//	"col_sums": [1536, 171, 171, 170]  → max/mean 3.00, floor 1
+func readMoE(r *report, d *document) {
+	const actual = "results/0/routing_control/actual/"
+	if d.of("results") != list(1) {
+		r.fail(d.line, input.Error{Expected: "one workload in results", Found: "several",
+			Try: "--metric 'moe_latency:ms:lower=$.results[0].latency_ms.score'"})
+	}
+	proof := &r.out.Proof
+	proof.Perfect, proof.Claimed = d.of(actual + "enable_perfect_router").(bool)
+	slots := r.list(d, actual+"observed_dispatch_matrix_summary/col_sums")
+	if mean := stat.Mean(slots, nil); mean > 0 {
+		r.put(d.line, ranks, router.Number(len(slots)))
+		r.put(d.line, rankFloor, router.Number(math.Ceil(mean)/mean))
+		proof.Layers = []LayerBalance{{ExpertMaxOverMean: router.Undefined(),
+			RankMaxOverMean: router.Number(slices.Max(slots) / mean)}}
+	}
+}
+
+// readWorkload reads the JSON line of the built-in workload, and of the H200 program that recorded the
+// captures, whose first_iterations_ms are its warm-up and are not used: one object per launch.
+//
+//	tokens_per_second       tokens of all ranks per second of timed steps: the primary metric
+//	iteration_ms[]          every timed step: mean, median and minimum of the step time
+//	clock                   which time that is: "cpu" of the workload; absent is wall time
+//	perfect_router, ranks   the launch's own word on the treatment
+//	expert_max_over_mean[], rank_max_over_mean[]   per layer
+func readWorkload(r *report, d *document) {
+	if v, ok := r.number(d, "tokens_per_second", true); ok {
+		r.put(d.line, "token_throughput", v)
+	}
+	if steps := r.list(d, "iteration_ms"); len(steps) > 0 {
+		slices.Sort(steps)
+		r.put(d.line, "step_time_mean", router.Number(stat.Mean(steps, nil)))
+		r.put(d.line, "step_time_p50", router.Number(stats.Median(steps)))
+		r.put(d.line, "step_time_min", router.Number(steps[0]))
+	}
+	for i := range r.found {
+		if m := &r.found[i]; d.of("clock") == "cpu" && m.Unit != "" {
+			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
+		}
+	}
+	if r.out.Proof.Perfect, r.out.Proof.Claimed = d.of("perfect_router").(bool); !r.out.Proof.Claimed {
+		r.wrong(d, "perfect_router", "true or false")
+	}
+	layers := func(path string, i int) router.Number {
+		v, _ := number(d.of(path + "/" + strconv.Itoa(i)))
+		return v
+	}
+	experts, _ := d.of("expert_max_over_mean").(list)
+	ranks, _ := d.of("rank_max_over_mean").(list)
+	for i := range min(maxRanks, int(max(experts, ranks))) {
+		r.out.Proof.Layers = append(r.out.Proof.Layers, LayerBalance{Layer: i,
+			ExpertMaxOverMean: layers("expert_max_over_mean", i), RankMaxOverMean: layers("rank_max_over_mean", i)})
+	}
+}
