@@ -46,7 +46,7 @@ compare/bench/control: router/draft router/input
 compare/bench/dataset:
 compare/bench/evidence: compare/gain router router/input router/quantity router/shown
 compare/bench/launch: router router/input router/shown
-compare/bench/metrics: compare/gain router router/input router/quantity
+compare/bench/metrics: compare/gain compare/stats router router/input router/quantity
 compare/bench/points: router/input
 compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
 compare/counts: compare/counts/tensor compare/imbalance logits/safetensors router router/chance router/input

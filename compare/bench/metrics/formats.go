@@ -66,11 +66,6 @@ var objectFormats = []*format{
 	{name: servingFormat + "/json", rule: servingRule, needs: clientRun, means: clientMeans, words: clientWords,
 		stats: clientStats, also: readClient,
 		is: [][]string{{"completed", "request_throughput", "output_throughput", "duration"}}},
-	// SGLang's bench_offline_throughput
-	{name: "sglang-offline/json", needs: wholeRun, words: clientWords,
-		is: [][]string{{"successful_requests", "total_latency", "output_throughput", "request_throughput"}},
-		means: map[string]string{"total_latency": "duration in s", "successful_requests": requests,
-			"total_input_tokens": inputTokens, "total_output_tokens": outputTokens}},
 	// tokens_per_second counts prompt tokens, too; many releases print the generated ones alone only on stdout.
 	{name: "vllm-throughput/json", needs: []string{"total_throughput", "request_throughput", "duration"},
 		is: [][]string{{"elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"}},
@@ -193,13 +188,11 @@ var printedFormats = []*format{
 			"ep size":                        ranks,
 		}, stats: map[string]string{"[tpot] {stat}": "tpot", "[ttft] {stat}": "ttft", "[latency] {stat}": "request_latency",
 			"[gtps] {stat}": "user_speed"}},
-	// The block that all serving clients and SGLang's bench_offline_throughput print; a backend is SGLang's
+	// The block that all serving clients print; a backend is SGLang's
 	{name: sglangFormat + "/stdout", rule: sglangRule, needs: wholeRun, means: blockMeans, stats: blockStats,
 		title: "Serving Benchmark Result", is: [][]string{{"backend"}}},
 	{name: servingFormat + "/stdout", rule: servingRule, needs: wholeRun, means: blockMeans, stats: blockStats,
 		title: "Serving Benchmark Result", is: [][]string{{}}},
-	{name: "sglang-offline/stdout", rule: sglangRule, needs: wholeRun, means: blockMeans,
-		title: "Offline Throughput Benchmark Result", is: [][]string{{}}},
 	{name: "vllm-throughput/stdout", needs: []string{"request_throughput", "total_throughput"},
 		is: [][]string{{"throughput requests/s"}}, means: map[string]string{"total num prompt tokens": inputTokens,
 			"total num output tokens": outputTokens, "throughput requests/s": "request_throughput",
