@@ -44,8 +44,8 @@ func (m Model) Routed() (layers []int) {
 func FindModel(name string) (Model, error) {
 	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	names := ModelNames()
-	if i, ok := slices.BinarySearch(names, wanted); ok {
-		return Models()[i], nil
+	if slices.Contains(names, wanted) {
+		return preset(wanted), nil
 	}
 	return Model{}, fmt.Errorf(
 		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder "+

@@ -2,6 +2,7 @@ package router
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -18,27 +19,22 @@ import (
 // no router logits choose.
 func ParseConfig(config []byte, method Method) (Model, error) {
 	c, err := readFields(config)
-	if err != nil {
-		return Model{}, fmt.Errorf("model config: %w", err)
-	}
-	m, err := c.model(method)
+	m, err := c.model(method, err)
 	if err != nil {
 		return Model{}, fmt.Errorf("model config of type %q: %w", m.Name, err)
 	}
 	return m, nil
 }
 
-func (c *modelConfig) model(method Method) (m Model, err error) {
-	m.Name = c.text("model_type")
-	m.Title, m.Scale = m.Name, 1
-	if names := c.words("architectures"); len(names) > 0 {
-		m.Title = names[0]
-	}
+// model is the model of the fields, of which one may be wrong.
+func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
+	m.Name, m.Title = c.ModelType, strings.Join(c.Architectures[:min(1, len(c.Architectures))], "")
+	m.Title = cmp.Or(m.Title, m.Name)
 	alien, beyond := c.alien(m)
 	if alien != "" && (beyond || method == "") {
 		return m, fmt.Errorf("routes by %s, which is not supported", alien)
 	}
-	if err := c.sizes(&m); err != nil {
+	if err := cmp.Or(wrong, c.sizes(&m)); err != nil {
 		return m, err
 	}
 	if err := c.setMethod(&m); err != nil && method == "" {
@@ -54,59 +50,47 @@ func (c *modelConfig) model(method Method) (m Model, err error) {
 	m.LogitsDType = logitsDType(m.Method)
 	m.Dense, m.Hash, err = c.otherLayers(m)
 	m.MoELayers = m.Layers - len(m.Dense) - len(m.Hash)
-	return m, cmp.Or(c.err, err)
+	return m, err
 }
 
 // sizes fills the shape, the widths, the layers and the scale in.
-func (c *modelConfig) sizes(m *Model) error {
-	m.Experts, m.TopK = c.number(expertFields...), c.number(topKFields...)
-	m.Hidden, m.Latent = c.number(hiddenFields...), c.number(latentFields...)
+func (c modelConfig) sizes(m *Model) error {
+	m.Experts, m.TopK, m.Hidden, m.Latent = int(c.Experts), int(c.TopK), int(c.Hidden), int(c.Latent)
 	if m.Latent == m.Hidden {
 		m.Latent = 0
 	}
-	m.Intermediate = cmp.Or(c.number(widthFields...), c.number(denseWidthFields...))
-	m.Layers = cmp.Or(c.number(depthFields...), c.number(otherDepthFields...), len(c.blocks()))
-	groups := c.groups()
-	if groups > 1 {
-		m.Groups, m.TopKGroups = groups, c.number(topKGroupFields...)
+	m.Intermediate = int(cmp.Or(c.Width, c.DenseWidth))
+	m.Layers = cmp.Or(int(c.Depth), int(c.OtherDepth), len(c.blocks()))
+	groups := int(c.Groups)
+	if c.TopKMethod == "greedy" || c.GroupedTopK != nil && !*c.GroupedTopK { // they ignore the groups that a config has
+		groups = min(groups, 1)
 	}
-	scale, scaled := read[float64](c, scaleFields...)
-	if scaled != "" {
-		m.Scale = float32(scale)
+	if groups > 1 {
+		m.Groups, m.TopKGroups = groups, int(c.TopKGroups)
+	}
+	if m.Scale = 1; c.Scale != nil {
+		m.Scale = float32(*c.Scale)
 	} else if familyOf(*m) == "openaiprivacyfilter" && m.TopK > 0 { // GPT-OSS with weights that are divided by k
 		m.Scale = 1 / float32(m.TopK)
 	}
 	switch {
-	case c.err != nil:
-		return c.err
 	case m.Experts == 0:
-		return fmt.Errorf("no routed experts: want one of %s", strings.Join(expertFields, ", "))
+		return errors.New("no routed experts: want n_routed_experts, num_local_experts, num_experts or another name for them")
 	case m.Experts > MaxExperts:
 		return fmt.Errorf("want at most %d routed experts, have %d", MaxExperts, m.Experts)
 	case m.TopK == 0:
-		return fmt.Errorf("no experts per token: want one of %s", strings.Join(topKFields, ", "))
+		return errors.New("no experts per token: want num_experts_per_tok, moe_topk or another name for them")
 	case m.Layers < 1 || m.Layers > 1<<14:
 		return fmt.Errorf("want num_hidden_layers between 1 and %d, have %d", 1<<14, m.Layers)
 	case groups < 0:
 		return fmt.Errorf("want n_group of at least 1, have %d", groups)
 	case groups > 1 && m.TopKGroups == 0:
-		return fmt.Errorf("%d groups, and no groups per token: want one of %s", groups,
-			strings.Join(topKGroupFields, ", "))
+		return fmt.Errorf("%d groups, and no groups per token: want topk_group or another name for them", groups)
 	case !(m.Scale > 0) || math.IsInf(float64(m.Scale), 0):
-		return fmt.Errorf("want a positive %s, have %g", scaled, scale)
+		return fmt.Errorf("want a positive routed_scaling_factor, have %g", m.Scale)
 	case m.Hidden < 1 || m.Intermediate < 1:
 		return fmt.Errorf("want positive hidden_size and moe_intermediate_size or intermediate_size, have %d and %d",
 			m.Hidden, m.Intermediate)
 	}
 	return m.Validate()
-}
-
-// groups is how many groups limit a token: topk_method greedy and use_grouped_topk false
-// ignore the groups that a config has.
-func (c *modelConfig) groups() int {
-	grouped, said := read[bool](c, "use_grouped_topk")
-	if c.text("topk_method") == "greedy" || said != "" && !grouped {
-		return min(c.number(groupFields...), 1)
-	}
-	return c.number(groupFields...)
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,187 +11,145 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// The names of the fields of a config.json by what they mean. Families name the same thing
-// differently; fields of one meaning that contradict each other are refused.
-var (
-	expertFields = []string{"n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts",
-		"num_moe_experts", "num_routed_experts"}
-	topKFields = []string{"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k",
-		"moe_top_k", "top_k_experts", "moe_router_topk", "num_selected_experts", "n_activated_experts"}
-	groupFields = []string{"n_group", "num_expert_group", "num_expert_groups", "n_expert_groups",
-		"moe_router_num_groups"}
-	topKGroupFields = []string{"topk_group", "n_limited_groups", "num_expert_groups_per_tok",
-		"moe_router_group_topk"}
-	scoringFields = []string{"scoring_func", "score_func", "score_function", "moe_router_activation_func",
-		"moe_router_activation", "moe_router_score_function", "router_score_function", "expert_selection_fn",
-		"moe_gate_act"}
-	sigmoidFields = []string{"moe_router_use_sigmoid"} // true or false instead of a name
-	biasFields    = []string{"use_routing_bias", "use_expert_bias", "moe_router_enable_expert_bias",
-		"use_moe_router_bias", "moe_use_aux_free"}
-	normFields  = []string{"norm_topk_prob", "moe_renormalize", "route_norm", "norm_expert_weight"}
-	scaleFields = []string{"routed_scaling_factor", "route_scale", "routed_scale", "router_scaling_factor",
-		"moe_router_scaling_factor", "moe_routed_scaling_factor", "moe_router_topk_scaling_factor"}
-
-	hiddenFields = []string{"hidden_size", "d_model", "dim"}
-	latentFields = []string{"moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size"}
-	widthFields  = []string{"moe_intermediate_size", "expert_intermediate_size", "expert_ffn_hidden_size",
-		"moe_ffn_hidden_size", "expert_hidden_dim", "moe_inter_dim"} // of experts
-	denseWidthFields = []string{"intermediate_size", "ffn_hidden_size", "hidden_dim"} // of all layers
-	depthFields      = []string{"num_hidden_layers"}
-	otherDepthFields = []string{"n_layers", "num_layers", "n_layer"} // LongCat counts each layer twice in the first
-
-	// textFields hold the language model of a multimodal one, or its experts alone.
-	textFields = []string{"text_config", "thinker_config", "language_config", "llm_config", "ffn_config", "moe"}
-)
-
-// modelConfig reads the fields of a config.json. The first error is kept.
+// modelConfig are the fields of a config.json by what they mean. A tag matches the names that families
+// give a field; values of one meaning that contradict each other are refused. A pointer is nil where no
+// field is there, or null.
 type modelConfig struct {
-	fields map[string]json.RawMessage
-	err    error
+	Experts       same     `is:"(n_routed|num_local|num|moe_num|num_moe|num_routed)_experts"`
+	ModelType     string   `is:"model_type"`
+	Architectures []string `is:"architectures"`
+
+	TopK same `is:"(num_)?experts_per_tok(en)?|moe_((router_)?top_?)?k|(num_selected|n_activated|top_k)_experts"`
+
+	Groups      same   `is:"n_group|num_expert_groups?|n_expert_groups|moe_router_num_groups"`
+	TopKGroups  same   `is:"topk_group|n_limited_groups|num_expert_groups_per_tok|moe_router_group_topk"`
+	GroupedTopK *bool  `is:"use_grouped_topk"`
+	TopKMethod  string `is:"topk_method"`
+
+	Scoring string `is:"scor(e|ing)_func|((moe_)?router_)?score_function|moe_router_activation(_func)?"`
+
+	OtherScoring string   `is:"expert_selection_fn|moe_gate_act"`
+	Sigmoid      *bool    `is:"moe_router_use_sigmoid"` // in the place of a name
+	Biased       *bool    `is:"use_(routing|expert|moe_router)_bias|moe_router_enable_expert_bias|moe_use_aux_free"`
+	Normalized   *bool    `is:"norm_topk_prob|moe_renormalize|route_norm|norm_expert_weight"`
+	Scale        *float64 `is:"(moe_)?route[dr](_topk)?_scaling_factor|routed?_scale"`
+
+	Hidden     same `is:"hidden_size|d_model|dim"`
+	Latent     same `is:"moe_latent_size|routed_expert_hidden_size|moe_hidden_size"`
+	Width      same `is:"(moe|expert)_(intermediate_size|ffn_hidden_size)|expert_hidden_dim|moe_inter_dim"`
+	DenseWidth same `is:"intermediate_size|ffn_hidden_size|hidden_dim"` // of all layers
+
+	Depth      same     `is:"num_hidden_layers"`
+	OtherDepth same     `is:"n_layers?|num_layers"` // LongCat counts each layer twice in the first
+	Further    same     `is:"num_nextn_predict_layers"`
+	MLPTypes   []string `is:"mlp_layer_types"`
+	Types      []string `is:"layers_block_type"`
+	OtherTypes []string `is:"layer_types"`
+	Pattern    string   `is:"hybrid_override_pattern"` // a letter each, E for experts
+	Hash       *same    `is:"num_hash_layers|n_hash_layers"`
+	First      same     `is:"first_k_dense_replace|n(um)?_dense_layers|moe_layer_num_skipped|moe_layer_start_index"`
+	Last       *same    `is:"moe_layer_end_index"`
+	Never      numbers  `is:"mlp_only_layers"`
+	Only       numbers  `is:"moe_layers(_enum)?"`
+	Mask       numbers  `is:"is_moe_layer"`
+	// every how many layers experts stand: in the first of them, or a mask; in the last of them
+	Every     numbers `is:"moe_layer_freq|route_every_n|expert_layer_period"`
+	Offset    same    `is:"expert_layer_offset"`
+	EveryLast same    `is:"decoder_sparse_step|interleave_moe_layer_step|moe_layer_interval"`
+
+	ZeroExperts same    `is:"zero_expert_num"`
+	SharedSink  bool    `is:"shared_expert_sink"`
+	Cap         float64 `is:"moe_router_logit_softcapping"`
+	Power       float64 `is:"moe_normalize_expert_weights"`
 }
 
-func readFields(text []byte) (*modelConfig, error) {
-	c := &modelConfig{}
-	if err := json.Unmarshal(finite(text), &c.fields); err != nil {
-		return nil, fieldError("the file", text, err)
+// textFields hold the language model of a multimodal one, or its experts alone.
+var textFields = []string{"text_config", "thinker_config", "language_config", "llm_config", "ffn_config", "moe"}
+
+// mostNested is how deep a language model may stand: thinker_config.text_config is two.
+const mostNested = 4
+
+// readFields reads a config.json; the fields of the language model stand in for those around it, but where
+// these have experts.
+func readFields(text []byte) (c modelConfig, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(finite(text), &fields); err != nil {
+		return c, fieldError("the file", text, err)
 	}
-	outer := maps.Clone(c.fields)
-	for c.err == nil {
+	for depth := 0; ; depth++ {
 		i := slices.IndexFunc(textFields, func(name string) bool {
-			return c.has(name) && (name == textFields[0] || c.fields[name][0] == '{')
+			value := string(fields[name])
+			return value != "" && value != "null" && (name == textFields[0] || value[0] == '{')
 		})
-		if i < 0 {
-			break
+		if i < 0 || depth == mostNested {
+			return c, c.fill(fields)
 		}
-		name, experts, fields := textFields[i], c.number(expertFields...), maps.Clone(c.fields)
-		if name == "moe" && !c.has("model_type") { // Mistral's params.json
-			c.fields["model_type"] = json.RawMessage(`"mistral"`)
+		name, inner := textFields[i], maps.Clone(fields)
+		if name == "moe" && fields["model_type"] == nil { // Mistral's params.json
+			inner["model_type"] = json.RawMessage(`"mistral"`)
 		}
-		delete(c.fields, name)
-		if err := json.Unmarshal(fields[name], &c.fields); err != nil {
-			return nil, fieldError(name, fields[name], err)
+		delete(inner, name)
+		if err := json.Unmarshal(fields[name], &inner); err != nil {
+			return c, fieldError(name, fields[name], err)
 		}
-		if experts == 0 {
+		if of := string(inner["model_type"]); of == `""` || of == "null" {
+			inner["model_type"] = fields["model_type"]
+		}
+		if fields["architectures"] != nil {
+			inner["architectures"] = fields["architectures"]
+		}
+		var outer, within modelConfig
+		wrong := outer.fill(fields)
+		if outer.Experts == 0 {
+			fields = inner
 			continue
 		}
-		if n := c.number(expertFields...); n != experts {
-			return nil, fmt.Errorf("%d experts, and %d in %s, contradict each other", experts, n, name)
+		if _ = within.fill(inner); outer.Experts != within.Experts {
+			return outer, fmt.Errorf("%d experts, and %d in %s, contradict each other", outer.Experts, within.Experts, name)
 		}
-		c.fields = fields
-		break
+		return outer, wrong
 	}
-	if outer["architectures"] != nil {
-		c.fields["architectures"] = outer["architectures"]
-	}
-	if c.text("model_type") == "" && outer["model_type"] != nil {
-		c.fields["model_type"] = outer["model_type"]
-	}
-	return c, nil
 }
 
-// has reports whether one of the fields is there, and not null.
-func (c *modelConfig) has(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return c.fields[name] != nil && string(c.fields[name]) != "null"
-	})
-}
+var meanings = sync.OnceValue(func() (patterns []*regexp.Regexp) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[modelConfig]()) {
+		patterns = append(patterns, regexp.MustCompile("^(?:"+f.Tag.Get("is")+")$"))
+	}
+	return patterns
+})
 
-// read is the value of the fields of one meaning, and the name of the first that is there;
-// "" where none is.
-func read[T comparable](c *modelConfig, names ...string) (value T, name string) {
-	for _, n := range names {
-		if !c.has(n) {
-			continue
-		}
-		var v T
-		if err := json.Unmarshal(c.fields[n], &v); err != nil {
-			c.fail(fieldError(n, c.fields[n], err))
-		} else if name != "" && v != value {
-			c.fail(fmt.Errorf("%s %v and %s %v contradict each other", name, value, n, v))
-		} else if name == "" {
-			value, name = v, n
+// fill fills the fields with the values of their names. A wrong one is passed over, and the first is an error.
+func (c *modelConfig) fill(values map[string]json.RawMessage) (wrong error) {
+	names := slices.Sorted(maps.Keys(values))
+	for i, meaning := range meanings() {
+		field, said := reflect.ValueOf(c).Elem().Field(i), ""
+		for _, name := range names {
+			value, v := values[name], reflect.New(field.Type())
+			if !meaning.MatchString(name) || value == nil || string(value) == "null" {
+				continue
+			}
+			switch err := json.Unmarshal(value, v.Interface()); {
+			case err != nil:
+				wrong = cmp.Or(wrong, fieldError(name, value, err))
+			case said != "" && !reflect.DeepEqual(v.Elem().Interface(), field.Interface()):
+				wrong = cmp.Or(wrong, fmt.Errorf("%s %s and %s %s contradict each other", said, brief(values[said]), name,
+					brief(value)))
+			default:
+				field.Set(v.Elem())
+				said = name
+			}
 		}
 	}
-	return value, name
-}
-
-// number is a number, or a list over layers whose entries are all that number; 0 where
-// none of the fields is there.
-func (c *modelConfig) number(names ...string) int {
-	v, _ := read[same](c, names...)
-	return int(v)
-}
-
-// list is a list of whole numbers; true counts as 1, and a text is one with commas.
-func (c *modelConfig) list(name string) (list []int) {
-	if !c.has(name) {
-		return nil
-	}
-	var entries []any
-	var text string
-	if json.Unmarshal(c.fields[name], &text) == nil {
-		for _, word := range regexp.MustCompile(`[^,\s]+`).FindAllString(text, -1) {
-			entries = append(entries, word)
-		}
-	} else if err := json.Unmarshal(c.fields[name], &entries); err != nil {
-		c.fail(fmt.Errorf("%s: want a list of whole numbers, have %s", name, brief(c.fields[name])))
-	}
-	for _, entry := range entries {
-		n, err := strconv.Atoi(fmt.Sprint(entry))
-		switch entry {
-		case true:
-			n, err = 1, nil
-		case false:
-			n, err = 0, nil
-		}
-		if err != nil {
-			c.fail(fmt.Errorf("%s: want a list of whole numbers, have %s", name, brief(c.fields[name])))
-		}
-		list = append(list, n)
-	}
-	return list
-}
-
-// isList reports whether the field holds a list.
-func (c *modelConfig) isList(name string) bool { return c.has(name) && c.fields[name][0] == '[' }
-
-// atLeast is a number, which may not be below the least.
-func (c *modelConfig) atLeast(name string, least int) int {
-	n := c.number(name)
-	if c.has(name) && n < least {
-		c.fail(fmt.Errorf("want %s of at least %d, have %d", name, least, n))
-	}
-	return n
-}
-
-// text is a text, "" where the field is not there.
-func (c *modelConfig) text(name string) string {
-	text, _ := read[string](c, name)
-	return text
-}
-
-// words is a list of texts.
-func (c *modelConfig) words(name string) (list []string) {
-	if c.has(name) {
-		if err := json.Unmarshal(c.fields[name], &list); err != nil {
-			c.fail(fmt.Errorf("%s: want a list of texts, have %s", name, brief(c.fields[name])))
-		}
-	}
-	return list
-}
-
-func (c *modelConfig) fail(err error) {
-	if c.err == nil {
-		c.err = err
-	}
+	return wrong
 }
 
 // same is a number, or a list over layers whose entries are all that number.
 type same int
 
-// UnmarshalJSON reads a number, or a list of one number repeated.
+// UnmarshalJSON reads a number, or a list of one float64 repeated.
 func (s *same) UnmarshalJSON(b []byte) error {
 	var list []int
 	if err := json.Unmarshal(b, &list); err != nil {
@@ -201,6 +160,23 @@ func (s *same) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("want the same in every layer, have %d and %d", list[0], n)
 		}
 		*s = same(n)
+	}
+	return nil
+}
+
+// numbers are a list of whole numbers: [0, 1], [false, true], "0,1" or 1.
+type numbers []int
+
+var listed = regexp.MustCompile(`[^\s,"\[\]]+`)
+
+// UnmarshalJSON reads a list.
+func (n *numbers) UnmarshalJSON(b []byte) error {
+	for _, word := range listed.FindAllString(string(b), -1) {
+		v, err := strconv.Atoi(strings.NewReplacer("true", "1", "false", "0").Replace(word))
+		if err != nil {
+			return fmt.Errorf("want a list of whole numbers, have %s", brief(b))
+		}
+		*n = append(*n, v)
 	}
 	return nil
 }
@@ -223,7 +199,7 @@ func finite(config []byte) []byte {
 // fieldError names the field of a wrong type without the words of Go.
 func fieldError(name string, value []byte, err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number",
+		want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Slice: "a list",
 			reflect.String: "a text", reflect.Bool: "true or false", reflect.Map: "an object"}[wrong.Type.Kind()]
 		return fmt.Errorf("%s: want %s, have %s", name, want, brief(value))
 	}

@@ -18,42 +18,35 @@ const (
 
 // say is yes or no to the condition, and nothing where it is not known.
 func say(known, condition bool) said {
-	switch {
-	case !known:
-		return nothing
-	case condition:
-		return yes
-	}
-	return no
+	return map[bool]said{true: map[bool]said{true: yes, false: no}[condition]}[known]
 }
 
+// told is what a field says that may be absent.
+func told(field *bool) said { return say(field != nil, field != nil && *field) }
+
 // scores is the scoring function that the fields name, "" where they do not.
-func (c *modelConfig) scores() string {
-	name, _ := read[string](c, scoringFields...)
-	if sigmoid, said := read[bool](c, sigmoidFields...); said != "" && name == "" {
-		return map[bool]string{true: sigmoidScores, false: softmaxScores}[sigmoid]
+func (c modelConfig) scores() string {
+	if name := cmp.Or(c.Scoring, c.OtherScoring); name != "" || c.Sigmoid == nil {
+		return name
 	}
-	return name
+	return map[bool]string{true: sigmoidScores, false: softmaxScores}[*c.Sigmoid]
 }
 
 // saysBias is whether the fields say that a correction bias is added.
-func (c *modelConfig) saysBias() said {
-	flag, flagged := read[bool](c, biasFields...)
-	topK := c.text("topk_method")
-	return cmp.Or(say(flagged != "", flag), say(topK != "", topK == "noaux_tc"))
+func (c modelConfig) saysBias() said {
+	return cmp.Or(told(c.Biased), say(c.TopKMethod != "", c.TopKMethod == "noaux_tc"))
 }
 
 // setMethod finds how tokens choose their experts. What the config spells out comes first;
 // the family fills in the rest. Where neither says whether a bias is added to sigmoid scores,
 // groups and scaling factors do: only routers with a bias have them.
-func (c *modelConfig) setMethod(m *Model) error {
-	family, topK := families[familyOf(*m)], c.text("topk_method")
+func (c modelConfig) setMethod(m *Model) error {
+	family, topK := families[familyOf(*m)], c.TopKMethod
 	scores := cmp.Or(c.scores(), family.rule().scores)
-	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.has(groupFields...)
+	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.Groups != 0
 	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.rule().scores && family.Biased()),
-		say(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.has(scaleFields...)), true))
-	norm, normed := read[bool](c, normFields...)
-	normalized := cmp.Or(say(normed != "", norm), say(family != "", family != Default && family != Llama4),
+		say(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.Scale != nil), true))
+	normalized := cmp.Or(told(c.Normalized), say(family != "", family != Default && family != Llama4),
 		say(bias == yes, true))
 	m.Bias = bias == yes
 	what := ""
@@ -64,7 +57,7 @@ func (c *modelConfig) setMethod(m *Model) error {
 		what = fmt.Sprintf("topk_method %q (groups scored by their best softmax probability)", topK)
 	case scores == softmaxScores && m.Bias:
 		what = "a bias on softmax scores"
-	case sigmoid && !m.Bias && c.number(groupFields...) > 1:
+	case sigmoid && !m.Bias && c.Groups > 1:
 		what = "groups of sigmoid scores without a bias"
 	case scores == sqrtSoftplusScores:
 		m.Method = DeepSeekV4
@@ -133,20 +126,17 @@ var (
 
 // alien is what a model routes by that is none of the methods, "" where nothing is; beyond
 // reports that no balanced logits can drive it, whatever method is named.
-func (c *modelConfig) alien(m Model) (what string, beyond bool) {
+func (c modelConfig) alien(m Model) (what string, beyond bool) {
 	family := familyOf(m)
-	sink, _ := read[bool](c, "shared_expert_sink")
-	limit, _ := read[float64](c, "moe_router_logit_softcapping")
-	power, powered := read[float64](c, "moe_normalize_expert_weights")
-	switch zero := c.number("zero_expert_num"); {
-	case zero > 0:
-		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", zero), true
-	case sink:
+	switch {
+	case c.ZeroExperts > 0:
+		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", c.ZeroExperts), true
+	case c.SharedSink:
 		return "logits of shared experts beside those of the routed ones (shared_expert_sink)", true
-	case limit > 0:
-		return fmt.Sprintf("logits capped at %g (moe_router_logit_softcapping)", limit), false
-	case powered != "" && power != 1:
-		return fmt.Sprintf("weights divided by their %g-norm (moe_normalize_expert_weights)", power), false
+	case c.Cap > 0:
+		return fmt.Sprintf("logits capped at %g (moe_router_logit_softcapping)", c.Cap), false
+	case c.Power != 0 && c.Power != 1:
+		return fmt.Sprintf("weights divided by their %g-norm (moe_normalize_expert_weights)", c.Power), false
 	case beyondLogits[family] != "":
 		return beyondLogits[family], true
 	}

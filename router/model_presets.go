@@ -2,11 +2,11 @@ package router
 
 import (
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // presets holds the routing fields of published config.json files, and where they stand.
@@ -14,18 +14,17 @@ import (
 //go:embed presets/*.json
 var presets embed.FS
 
-var models = sync.OnceValue(func() (list []Model) {
-	for _, name := range ModelNames() {
-		text, _ := presets.ReadFile("presets/" + name + ".json")
-		c, _ := readFields(text)
-		m, _ := c.model("")
-		m.Name, m.Source = name, c.text("source")
-		repository, _, _ := strings.Cut(m.Source, " ")
-		m.Title = path.Base(repository)
-		list = append(list, m)
-	}
-	return list
-})
+// preset reads a preset, whose source is not a field of its config.
+func preset(name string) (m Model) {
+	var from struct{ Source string }
+	text, _ := presets.ReadFile("presets/" + name + ".json")
+	_ = json.Unmarshal(text, &from)
+	m, _ = ParseConfig(text, "")
+	m.Name, m.Source = name, from.Source
+	repository, _, _ := strings.Cut(m.Source, " ")
+	m.Title = path.Base(repository)
+	return m
+}
 
 // ModelNames are the names of the presets, in order; it reads none of them.
 func ModelNames() (names []string) {
@@ -39,10 +38,9 @@ func ModelNames() (names []string) {
 
 // Models lists the presets by name, each as its published config says. Each call makes new
 // ones.
-func Models() []Model {
-	list := slices.Clone(models())
-	for i, m := range list {
-		list[i].Dense, list[i].Hash = slices.Clone(m.Dense), slices.Clone(m.Hash)
+func Models() (list []Model) {
+	for _, name := range ModelNames() {
+		list = append(list, preset(name))
 	}
 	return list
 }
