@@ -1,10 +1,8 @@
 package diff
 
 import (
-	"maps"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -16,8 +14,8 @@ import (
 // every stands for all layers.
 const every = trace.NoID - 1
 
-// part is a part of a step: a phase of a layer, or of every one; an empty phase is all phases. Time in
-// collective kernels, which mostly wait, is a part of its own.
+// part is a phase of a layer, or of every one. Time in collective kernels, which mostly wait, is a part of
+// its own.
 type part struct {
 	layer      int
 	phase      trace.Phase
@@ -30,71 +28,65 @@ type arm struct {
 	trace   *trace.Trace
 	replay  *trace.Replay // of these steps, nil where they cannot be replayed
 	times   *imbalance.Times
-	steps   []int
-	batches []ranges.Batch     // of steps, as far as their ranges say
-	parts   map[part][]float64 // step by step, mean over ranks
-	busy    []float64          // likewise
+	ns      map[part]int64 // over all ranks and steps
+	busy    int64          // likewise
+	share   router.Number  // of a rank in a step; undefined without steps
+	outside []float64      // compute outside the MoE blocks, step by step, mean over ranks
+	tokens  router.Number  // mean over steps, 0 where a range does not say
 }
 
 func newArm(t *trace.Trace, ranks, layers []int) *arm {
-	a := &arm{trace: t, replay: t.Replay(), parts: map[part][]float64{}}
-	rank, layer := imbalance.Places(ranks), imbalance.Places(layers)
+	a := &arm{trace: t, replay: t.Replay(), ns: map[part]int64{}, share: router.Undefined()}
+	inRanks, inLayers := imbalance.Places(ranks), imbalance.Places(layers)
 	shared := func(c *trace.Cell) bool {
-		_, inRanks := rank[c.Rank]
-		_, inLayers := layer[int(c.Layer)]
-		return inRanks && inLayers
+		_, ok := inRanks[c.Rank]
+		_, too := inLayers[int(c.Layer)]
+		return ok && too
 	}
 	a.times = t.Times(shared)
-	a.steps = a.times.StepsOf(imbalance.Counts)
-	step := imbalance.Places(a.steps)
-	a.batches, a.busy = make([]ranges.Batch, len(a.steps)), make([]float64, len(a.steps))
-	for _, s := range t.StepTimes {
-		if i, counts := step[int(s.Step)]; counts {
-			a.batches[i] = ranges.BatchOf(s.Range)
-		}
-	}
-	share := 1 / float64(len(ranks))
+	steps := a.times.StepsOf(imbalance.Counts)
+	at := imbalance.Places(steps)
+	a.outside = make([]float64, len(steps))
 	for i := range t.Cells {
 		c := &t.Cells[i]
-		s, counts := step[int(c.Step)]
+		step, counts := at[int(c.Step)]
 		if !counts || !shared(c) {
 			continue
 		}
-		a.busy[s] += float64(c.BusyNS) * share
-		phase := c.Phase
-		if !slices.Contains(trace.Phases(), phase) {
-			phase = trace.PhaseUnknown
+		a.busy += c.BusyNS
+		if slices.Contains(outsidePhases, c.Phase) {
+			a.outside[step] += float64(c.ComputeNS()) / float64(len(ranks))
 		}
-		for _, p := range []part{{int(c.Layer), phase, false}, {every, phase, false}, {every, "", false}} {
-			a.of(p)[s] += float64(c.TotalNS-c.CollectiveNS) * share
-			p.collective = true
-			a.of(p)[s] += float64(c.CollectiveNS) * share
+		for _, layer := range []int{int(c.Layer), every} {
+			a.ns[part{layer, c.Phase, false}] += c.ComputeNS()
+			a.ns[part{layer, c.Phase, true}] += c.CollectiveNS
 		}
+	}
+	sizes := make([]float64, len(steps))
+	for _, s := range t.StepTimes {
+		if i, counts := at[int(s.Step)]; counts {
+			sizes[i] = float64(ranges.BatchOf(s.Range).Tokens)
+		}
+	}
+	if len(steps) == 0 {
+		return a
+	}
+	if a.share = 1 / router.Number(len(ranks)*len(steps)); slices.Min(sizes) > 0 {
+		a.tokens = router.Number(stat.Mean(sizes, nil))
 	}
 	return a
 }
 
-// of is the time of a part, step by step.
-func (a *arm) of(p part) []float64 {
-	if a.parts[p] == nil {
-		a.parts[p] = make([]float64, len(a.steps))
-	}
-	return a.parts[p]
-}
+// per is the mean over ranks and steps of a time, undefined without steps.
+func (a *arm) per(ns int64) router.Number { return router.Number(ns) * a.share }
 
-// compute is the time of phases in all layers, step by step, without collectives.
-func (a *arm) compute(phases ...trace.Phase) []float64 {
-	sum := make([]float64, len(a.steps))
-	for _, phase := range phases {
-		floats.Add(sum, a.of(part{layer: every, phase: phase}))
-	}
-	return sum
-}
+// of is the mean time of a part.
+func (a *arm) of(p part) router.Number { return a.per(a.ns[p]) }
 
 // side is what the arm's traces say about themselves.
-func (a *arm) side(ranks []int) Side {
+func (a *arm) side() Side {
 	t := a.trace
-	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranks, Steps: len(a.steps),
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.outside),
 		StepNS: a.times.StepNS(t.WallTimes()), Treatment: t.Treatment()}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
@@ -102,40 +94,33 @@ func (a *arm) side(ranks []int) Side {
 	return s
 }
 
-// perStep gives a value of each step that counts and has it.
-func (a *arm) perStep(value func(imbalance.Step) router.Number) (values []float64) {
+// mean is the mean of a value over the steps that count and have it, undefined for none.
+func (a *arm) mean(value func(imbalance.Step) router.Number) router.Number {
+	var values []float64
 	for _, s := range a.times.Steps {
 		if v := value(s); s.Excluded == imbalance.Counts && v.Defined() {
 			values = append(values, v.Float64())
 		}
 	}
-	return values
+	return average(values)
 }
 
 // average is the mean, undefined for no values.
 func average(values []float64) router.Number { return router.Number(stat.Mean(values, nil)) }
 
-func ranksOf(t *trace.Trace) []int {
-	return ofCells(t, func(c *trace.Cell) int { return c.Rank })
-}
+func ranksOf(t *trace.Trace) []int { return append([]int{}, t.Times(nil).Ranks...) }
 
 // layersOf lists the layers that hold time, trace.NoID first where there is time outside layers.
-func layersOf(t *trace.Trace) []int {
-	return ofCells(t, func(c *trace.Cell) int { return int(c.Layer) })
-}
-
-// ofCells are the numbers of all cells, each once and sorted; an empty list for none.
-func ofCells(t *trace.Trace, number func(*trace.Cell) int) []int {
-	seen := map[int]bool{}
-	for i := range t.Cells {
-		seen[number(&t.Cells[i])] = true
+func layersOf(t *trace.Trace) (layers []int) {
+	for _, l := range t.Times(nil).Layers {
+		layers = append(layers, int(l.Number))
 	}
-	return append([]int{}, slices.Sorted(maps.Keys(seen))...)
+	return layers
 }
 
 // named is the layers without the time outside layers.
 func named(layers []int) []int {
-	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == trace.NoID })
+	return append([]int{}, slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == trace.NoID })...)
 }
 
 // arms are both arms over the same ranks and layers, the normal one first.
@@ -147,9 +132,8 @@ func (a arms) phases(layer int) []PhaseChange {
 	for _, phase := range trace.Phases() {
 		for _, collective := range []bool{false, true} {
 			p := part{layer, phase, collective}
-			row := PhaseChange{phase, collective, changeOf([2][]float64{a[0].of(p), a[1].of(p)})}
-			if row.NormalNS > 0 || row.PerfectNS > 0 {
-				rows = append(rows, row)
+			if n, p := a[0].of(p), a[1].of(p); n > 0 || p > 0 {
+				rows = append(rows, PhaseChange{phase, collective, changeOf(n, p)})
 			}
 		}
 	}
@@ -177,12 +161,10 @@ type Ceiling struct {
 
 func (a arms) ceiling() Ceiling {
 	slowest := func(s imbalance.Step) router.Number { return s.SlowestExpertsNS }
-	share := func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }
 	balancedness := func(s imbalance.Step) router.Number { return s.MeanExpertsNS / s.SlowestExpertsNS }
-	c := Ceiling{Of: a[0].times.Of, ExpertShare: average(a[0].perStep(share)),
-		Balancedness:        average(a[0].perStep(balancedness)),
-		PerfectBalancedness: average(a[1].perStep(balancedness)),
-		SlowestExperts:      changeOf([2][]float64{a[0].perStep(slowest), a[1].perStep(slowest)})}
+	c := Ceiling{Of: a[0].times.Of, Balancedness: a[0].mean(balancedness), PerfectBalancedness: a[1].mean(balancedness),
+		ExpertShare:    a[0].mean(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
+		SlowestExperts: changeOf(a[0].mean(slowest), a[1].mean(slowest))}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
 	return c
 }
@@ -196,11 +178,11 @@ type MostLoss struct {
 
 func (a arms) mostLoss() MostLoss {
 	none := MostLoss{trace.NoID, router.Undefined()}
-	most, perfect := none, map[router.OptInt]router.Number{}
+	most, perfect, all, saved := none, map[router.OptInt]router.Number{}, router.Number(0), router.Number(0)
 	for _, l := range a[1].times.Judged() {
 		perfect[l.Number] = average(l.Loss())
 	}
-	all, saved, judged := router.Number(0), router.Number(0), a[0].times.Judged()
+	judged := a[0].times.Judged()
 	for _, l := range judged {
 		if own := average(l.Loss()) - perfect[l.Number]; own > 0 {
 			if all += own; own > saved {

@@ -22,7 +22,7 @@ func TestBackendMarginOfEitherSide(t *testing.T) {
 	for alone, equal := range map[int64]bool{0: true, 100: true, 101: false} {
 		for _, sides := range [][2]*trace.Trace{{side(alone), side(0)}, {side(0), side(alone)}} {
 			c := Comparison{Comparable: true}
-			c.judgeKernels("kernels", "expert time", [2]map[string]int64{expertKernels(sides[0]), expertKernels(sides[1])},
+			c.judgeKernels("kernels", "expert time", arms{{trace: sides[0]}, {trace: sides[1]}}, expertKernels,
 				func(x, y float64) float64 { return max(x, y) })
 			if c.Comparable != equal || c.Work[0].Equal != equal {
 				t.Errorf("%d of 1000 alone: %+v", alone, c.Work)

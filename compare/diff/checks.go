@@ -13,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -63,26 +62,6 @@ func (c *Comparison) refuse(why string, args ...any) {
 	c.Refusals = append(c.Refusals, router.Warn("refused", "", append(args, "why", why)...))
 }
 
-// whys are the reasons of the refusals, as codes.
-func (c *Comparison) whys() (codes []string) {
-	for _, w := range c.Refusals {
-		why, _ := w.Args["why"].(string)
-		codes = append(codes, cmp.Or(why, w.Code))
-	}
-	return codes
-}
-
-// apart is the ratio of the larger value to the smaller, less 1; undefined where one alone is 0.
-func apart(a, b router.Number) router.Number {
-	if a == b {
-		return 0
-	}
-	if min(a, b) > 0 {
-		return max(a, b)/min(a, b) - 1
-	}
-	return router.Undefined()
-}
-
 // check notes a quantity, and refuses sides that differ in it.
 func (c *Comparison) check(why string, w Work, args ...any) {
 	w.Equal = w.Differs <= router.Number(w.Allowed)
@@ -92,44 +71,61 @@ func (c *Comparison) check(why string, w Work, args ...any) {
 	}
 }
 
+// same checks a quantity by the ratio of its values, undefined where one is 0.
+func (c *Comparison) same(why string, w Work, args ...any) {
+	if w.Differs = router.Undefined(); min(w.Normal, w.Perfect) > 0 {
+		w.Differs = max(w.Normal, w.Perfect)/min(w.Normal, w.Perfect) - 1
+	}
+	c.check(why, w, args...)
+}
+
 // judge asks whether these are the two arms of one run, which did the same work. Of two builds nothing is
 // asked about arms and balance.
-func (c *Comparison) judge(a arms, layers [2][]int) {
-	normal, perfect, names := a[0].trace, a[1].trace, c.Builds.Names()
-	for i := range a {
+func (c *Comparison) judge(a arms) {
+	for i, name := range c.Builds.Names() {
 		cells := a[i].trace.Cells
 		routed := func(x trace.Cell) bool { return slices.Contains(moePhases, x.Phase) }
-		if len(cells) == 0 {
-			c.refuse("no_kernels", "arm", names[i])
-		} else if !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
-			c.refuse("no_moe", "arm", names[i])
+		if len(cells) == 0 || !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
+			c.refuse("no_moe", "arm", name)
+		}
+		if rank, by, slow := a[i].trace.SlowGPU(); slow {
+			c.warn(SlowGPU, string(name), "rank", rank, "by", by)
 		}
 	}
 	if c.Comparable {
-		c.judgeExtent(a, layers)
-	}
-	for i := range a {
-		if rank, by, slow := a[i].trace.SlowGPU(); slow {
-			c.warn(SlowGPU, string(names[i]), "rank", rank, "by", by)
-		}
+		c.judgeExtent(a)
 	}
 	if c.Comparable {
 		c.judgeWork(a)
 	}
-	if byPyTorch(normal) != byPyTorch(perfect) {
+	if a[0].byPyTorch() != a[1].byPyTorch() {
 		c.refuse("profilers")
 	}
-	if rank, same := sameRecording(normal, perfect); same {
-		c.refuse("same_recording", "rank", rank)
+	for _, rank := range c.Ranks { // no two launches are the same
+		if slices.Equal(a[0].cells(rank), a[1].cells(rank)) {
+			c.refuse("same_recording", "rank", rank)
+			break
+		}
 	}
 	if !c.Builds.Named() && c.judgeArms() {
-		c.judgeBalance(perfect)
+		c.judgeBalance(a[1].trace)
 	}
+}
+
+// byPyTorch reports a trace of PyTorch's profiler.
+func (a *arm) byPyTorch() bool {
+	return slices.ContainsFunc(a.trace.Exports,
+		func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
+}
+
+// cells are the cells of a rank.
+func (a *arm) cells(rank int) []trace.Cell {
+	return slices.DeleteFunc(slices.Clone(a.trace.Cells), func(c trace.Cell) bool { return c.Rank != rank })
 }
 
 // judgeExtent wants both arms to have run the same layers on the same ranks. A report of a rank can get
 // lost, a layer cannot: every step goes through all.
-func (c *Comparison) judgeExtent(a arms, layers [2][]int) {
+func (c *Comparison) judgeExtent(a arms) {
 	names := c.Builds.Names()
 	if here, there := a[0].trace.World, a[1].trace.World; here.Defined() && there.Defined() && here != there {
 		c.refuse("worlds", "arm", names[0], "here", int(here), "other", names[1], "there", int(there))
@@ -145,7 +141,7 @@ func (c *Comparison) judgeExtent(a arms, layers [2][]int) {
 			c.Refusals = append(c.Refusals, doubt)
 		}
 	}
-	if n, p := named(layers[0]), named(layers[1]); !slices.Equal(n, p) {
+	if n, p := named(layersOf(a[0].trace)), named(layersOf(a[1].trace)); !slices.Equal(n, p) {
 		c.refuse("layers", "arm", names[0], "layers", n, "other", names[1], "others", p)
 	}
 }
@@ -156,55 +152,37 @@ func (c *Comparison) judgeExtent(a arms, layers [2][]int) {
 // than balance. Attention of steps that one arm alone recorded runs in kernels of that arm alone; two libraries
 // leave both arms with some.
 func (c *Comparison) judgeWork(a arms) {
-	gates := [2][]int{trace.GateExperts(a[0].trace.Names), trace.GateExperts(a[1].trace.Names)}
-	tokens := a.batches(func(b ranges.Batch) int { return b.Tokens })
-	var experts [2]router.Number
-	if len(gates[0]) == 1 && len(gates[1]) == 1 {
-		experts = [2]router.Number{router.Number(gates[0][0]), router.Number(gates[1][0])}
+	if n, p := trace.GateExperts(a[0].trace.Names), trace.GateExperts(a[1].trace.Names); len(n) == 1 && len(p) == 1 {
+		c.same("gates", Work{Quantity: "experts of the gate", Normal: router.Number(n[0]), Perfect: router.Number(p[0])})
 	}
-	for _, k := range []struct {
-		why, quantity string
-		values        [2]router.Number
-		allowed       float64
-	}{
-		{"gates", "experts of the gate", experts, 0},
-		{"tokens", "tokens per step", tokens, tokensMargin},
-		{"requests", "requests per step", a.batches(func(b ranges.Batch) int { return b.Requests }), tokensMargin},
-	} {
-		if n, p := k.values[0], k.values[1]; n > 0 && p > 0 {
-			c.check(k.why, Work{Quantity: k.quantity, Normal: n, Perfect: p, Differs: apart(n, p), Allowed: k.allowed})
-		}
+	if n, p := a[0].tokens, a[1].tokens; n > 0 && p > 0 {
+		c.same("tokens", Work{Quantity: "tokens per step", Normal: n, Perfect: p, Allowed: tokensMargin})
 	}
 	if c.Builds.Named() {
 		return
 	}
-	c.judgeKernels("kernels", "expert time", [2]map[string]int64{expertKernels(a[0].trace), expertKernels(a[1].trace)},
-		func(x, y float64) float64 { return max(x, y) })
-	c.judgeKernels("attention", "attention time",
-		[2]map[string]int64{attentionKernels(a[0].trace), attentionKernels(a[1].trace)},
-		func(x, y float64) float64 { return min(x, y) })
-	if one := graphs(a[0].trace); one != graphs(a[1].trace) {
-		c.refuse("graphs", "arm", c.Builds.Names()[map[bool]int{true: 0, false: 1}[one]])
-	}
-	c.judgeOutside(a, tokens)
+	c.judgeKernels("kernels", "expert time", a, expertKernels, func(x, y float64) float64 { return max(x, y) })
+	c.judgeKernels("attention", "attention time", a, attentionKernels, func(x, y float64) float64 { return min(x, y) })
+	c.judgeOutside(a)
 }
 
 // judgeKernels judges how much time of both arms is in kernels that the other arm did not run.
-func (c *Comparison) judgeKernels(why, what string, times [2]map[string]int64, of func(x, y float64) float64) {
+func (c *Comparison) judgeKernels(why, what string, a arms, timesOf func(*trace.Trace) map[string]int64,
+	of func(x, y float64) float64) {
+	times := [2]map[string]int64{timesOf(a[0].trace), timesOf(a[1].trace)}
 	var alone [2]float64
-	var mostly [2]string
+	mostly := [2]string{"unidentified kernels", "unidentified kernels"}
 	for i, own := range times {
-		all := int64(0)
+		all, most := int64(0), int64(0)
 		for _, name := range slices.Sorted(maps.Keys(own)) {
 			if all += own[name]; times[1-i][name] == 0 {
 				alone[i] += float64(own[name])
 			}
-			if mostly[i] == "" || own[name] > own[mostly[i]] {
-				mostly[i] = name
+			if own[name] > most {
+				most, mostly[i] = own[name], name
 			}
 		}
 		alone[i] /= float64(max(all, 1))
-		mostly[i] = cmp.Or(mostly[i], "unidentified kernels")
 	}
 	if len(times[0])+len(times[1]) > 0 {
 		c.check(why, Work{Quantity: what + " in kernels of this side alone", Unit: "share", Normal: router.Number(alone[0]),
@@ -216,67 +194,37 @@ func (c *Comparison) judgeKernels(why, what string, times [2]map[string]int64, o
 // judgeOutside compares the compute outside the MoE blocks, per token where ranges name the tokens of
 // every step. What is in no known phase may be of the blocks. A loop over experts that nothing names
 // counts as outside, so experts must be known.
-func (c *Comparison) judgeOutside(a arms, tokens [2]router.Number) {
-	var outside [2]float64
+func (c *Comparison) judgeOutside(a arms) {
+	var ns [2]float64
 	known, noise := false, 0.0
 	for i, arm := range a {
-		steps := arm.compute(outsidePhases...)
-		outside[i] = stat.Mean(steps, nil)
-		noise = math.Hypot(noise, stat.StdErr(stat.StdDev(steps, nil), float64(len(steps)))/outside[i])
-		if !(average(arm.compute(trace.PhaseExperts)) > 0) {
+		mean, deviation := stat.MeanStdDev(arm.outside, nil)
+		ns[i], noise = mean, math.Hypot(noise, stat.StdErr(deviation, float64(len(arm.outside)))/mean)
+		all := router.Number(0)
+		for _, phase := range trace.Phases() {
+			all += arm.of(part{every, phase, false})
+		}
+		if !(arm.of(part{every, trace.PhaseExperts, false}) > 0) {
 			known = false
 			break
 		}
-		known = known || outside[i] >= leastOutside*stat.Mean(arm.compute(""), nil)
+		known = known || mean >= leastOutside*all.Float64()
 	}
 	if !known {
 		c.warn(EqualWorkUnknown, "", "share", leastOutside)
 		return
 	}
 	per, allowed := "step", computeMargin
-	if tokens[0] > 0 && tokens[1] > 0 {
-		outside[0], outside[1], per = outside[0]/float64(tokens[0]), outside[1]/float64(tokens[1]), "token"
-	}
-	if tokens == [2]router.Number{} && noise < mostNoise { // of steps of one size
+	switch n, p := a[0].tokens, a[1].tokens; {
+	case n > 0 && p > 0:
+		ns[0], ns[1], per = ns[0]/float64(n), ns[1]/float64(p), "token"
+	case n+p == 0 && noise < mostNoise: // of steps of one size
 		allowed += 2 * noise
 	}
-	unit := quantity.TimeUnit(max(outside[0], outside[1]))
-	n, p := router.Number(outside[0]/unit.Per), router.Number(outside[1]/unit.Per)
-	c.check("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per, Normal: n, Perfect: p,
-		Differs: apart(n, p), Allowed: allowed},
-		"per", per, "normal_ns", outside[0], "perfect_ns", outside[1])
-}
-
-// batches is the mean over steps of a size of their batches, of each arm; 0 where not every step's range
-// says it.
-func (a arms) batches(size func(ranges.Batch) int) (mean [2]router.Number) {
-	for i, arm := range a {
-		if slices.ContainsFunc(arm.batches, func(b ranges.Batch) bool { return size(b) == 0 }) {
-			continue
-		}
-		for _, b := range arm.batches {
-			mean[i] += router.Number(float64(size(b)) / float64(len(arm.batches)))
-		}
-	}
-	return mean
-}
-
-// inGraph ends the name of a kernel that a CUDA graph replayed.
-const inGraph = " (CUDA graph)"
-
-// stepKernels are the names of the kernels that ran experts in the kinds of steps that a trace holds.
-func stepKernels(t *trace.Trace) (names []string) {
-	for _, k := range t.StepKinds {
-		if slices.ContainsFunc(t.Cells, func(c trace.Cell) bool { return c.Step.Defined() && int(c.Kind) == k.Kind }) {
-			names = append(names, k.Kernels...)
-		}
-	}
-	return names
-}
-
-// graphs reports whether CUDA graphs replayed any expert kernel of the steps.
-func graphs(t *trace.Trace) bool {
-	return slices.ContainsFunc(stepKernels(t), func(name string) bool { return strings.HasSuffix(name, inGraph) })
+	unit := quantity.TimeUnit(max(ns[0], ns[1]))
+	c.same("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per,
+		Normal: router.Number(ns[0] / unit.Per), Perfect: router.Number(ns[1] / unit.Per), Allowed: allowed},
+		"per", per, "normal_ns", ns[0], "perfect_ns", ns[1])
 }
 
 // attentionKernels is the time of attention by family.
@@ -290,50 +238,40 @@ func attentionKernels(t *trace.Trace) map[string]int64 {
 	return times
 }
 
+// inGraph ends the name of a kernel that a CUDA graph replayed.
+const inGraph = " (CUDA graph)"
+
 // expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by library and, of
-// grouped ones, by family.
+// grouped ones, by family: "cutlass::gemm::kernel::GemmUniversal (CUTLASS)", and whether a graph replayed them.
 func expertKernels(t *trace.Trace) map[string]int64 {
-	ran := map[string]bool{}
-	for _, name := range stepKernels(t) {
-		ran[strings.TrimSuffix(name, inGraph)] = true
+	ran := map[string]string{} // how kernels of experts ran
+	for _, k := range t.StepKinds {
+		if !slices.ContainsFunc(t.Cells, func(c trace.Cell) bool { return c.Step.Defined() && int(c.Kind) == k.Kind }) {
+			continue
+		}
+		for _, name := range k.Kernels {
+			name, replayed := strings.CutSuffix(name, inGraph)
+			ran[name] = map[bool]string{true: inGraph}[replayed]
+		}
 	}
 	times := map[string]int64{}
 	for _, k := range t.Kernels {
-		class := kernel.Classify(k.Name)
+		class, name := kernel.Classify(k.Name), ""
 		given := k.Phase == trace.PhaseExperts && class.Phase != trace.PhaseExperts // by a rule of the user
+		how, in := ran[k.Name]
 		switch {
-		case len(ran) > 0 && !ran[k.Name] && class.Phase == trace.PhaseExperts: // of other steps
+		case len(ran) > 0 && !in && class.Phase == trace.PhaseExperts: // of other steps
+			continue
 		case class.GEMM || given || class.FusedExperts():
-			times[strings.TrimSuffix(fmt.Sprintf("%s (%s)", kernel.Family(k.Name), class.Library), " ()")] += k.TotalNS
+			name = strings.TrimSuffix(fmt.Sprintf("%s (%s)", kernel.Family(k.Name), class.Library), " ()")
 		case class.Phase == trace.PhaseOther && k.Placed == trace.PhaseExperts:
-			times["dense GEMMs ("+class.Library+")"] += k.TotalNS
+			name = "dense GEMMs (" + class.Library + ")"
+		default:
+			continue
 		}
+		times[name+how] += k.TotalNS
 	}
 	return times
-}
-
-// byPyTorch reports a trace of PyTorch's profiler.
-func byPyTorch(t *trace.Trace) bool {
-	return slices.ContainsFunc(t.Exports,
-		func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
-}
-
-// sameRecording is the first rank whose cells are identical on both sides, which no two launches are.
-func sameRecording(normal, perfect *trace.Trace) (rank int, same bool) {
-	byRank := func(t *trace.Trace) map[int][]trace.Cell {
-		cells := map[int][]trace.Cell{}
-		for _, c := range t.Cells {
-			cells[c.Rank] = append(cells[c.Rank], c)
-		}
-		return cells
-	}
-	own, other := byRank(normal), byRank(perfect)
-	for _, rank := range slices.Sorted(maps.Keys(own)) {
-		if slices.Equal(own[rank], other[rank]) {
-			return rank, true
-		}
-	}
-	return 0, false
 }
 
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do not show that arm: a
@@ -354,18 +292,14 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 
 // judgeArms holds the sides against the arms that they record; false where each is the other's.
 func (c *Comparison) judgeArms() bool {
-	n, p := c.Normal, c.Perfect
-	switch {
-	case n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal):
+	sides := [2]*Side{&c.Normal, &c.Perfect}
+	if n, p := sides[0], sides[1]; n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal) {
 		c.refuse("swapped", "arm", gain.Normal, "evidence", n.Evidence, "other", gain.Perfect, "others", p.Evidence)
 		return false
-	case n.Arm == "" && p.Arm == "":
-		c.warn("arm_unknown", "", "why", "both")
-		return true
-	case n.Arm == "" || p.Arm == "":
-		c.warn("arm_unknown", "", "why", "one")
+	} else if n.Arm == "" || p.Arm == "" {
+		c.warn("arm_unknown", "", "why", map[bool]string{true: "both", false: "one"}[n.Arm == p.Arm])
 	}
-	for i, s := range []Side{n, p} {
+	for i, s := range sides {
 		if s.Arm != "" && s.Arm != string(gain.Arms[i]) {
 			c.refuse("arm", "arm", gain.Arms[i], "recorded", s.Arm, "evidence", s.Evidence)
 		}

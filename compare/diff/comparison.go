@@ -86,12 +86,10 @@ type Change struct {
 	Ratio        router.Number `json:"ratio"`         // normal / perfect; undefined where perfect has no time
 }
 
-// changeOf compares the means of two series of per-step times.
-func changeOf(ns [2][]float64) Change {
-	n, p := average(ns[0]), average(ns[1])
-	c := Change{NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined()}
-	if p > 0 {
-		c.Ratio = n / p
+func changeOf(normal, perfect router.Number) Change {
+	c := Change{normal, perfect, perfect - normal, router.Undefined()}
+	if perfect > 0 {
+		c.Ratio = normal / perfect
 	}
 	return c
 }
@@ -136,30 +134,26 @@ func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
 	}
 	ranks := [2][]int{ranksOf(sides[0]), ranksOf(sides[1])}
-	layers := [2][]int{layersOf(sides[0]), layersOf(sides[1])}
-	c.Ranks = c.common("unequal_ranks", "ranks", ranks)
-	shared := c.common("unequal_layers", "layers", layers)
-	c.Layers = named(shared)
+	layers := common(layersOf(sides[0]), layersOf(sides[1]))
+	c.Ranks, c.Layers = common(ranks[0], ranks[1]), named(layers)
 	run := max(len(ranks[0]), len(ranks[1]), int(sides[0].World), int(sides[1].World))
-	partial := len(c.Ranks) < run && !builds.Named()
-	if partial {
+	if len(c.Ranks) < run && !builds.Named() {
 		c.warn(FewRanks, "", "common", len(c.Ranks), "world", run)
 	}
 	var a arms
 	for i, side := range []*Side{&c.Normal, &c.Perfect} {
-		a[i] = newArm(sides[i], c.Ranks, shared)
-		*side = a[i].side(ranks[i])
-		c.warnOfSteps(builds.Names()[i], a[i].times)
+		a[i] = newArm(sides[i], c.Ranks, layers)
+		*side = a[i].side()
 	}
-	c.Step, c.Phases, c.LayerTimes = changeOf([2][]float64{a[0].busy, a[1].busy}), a.phases(every), []LayerChange{}
-	for _, layer := range shared {
+	c.Step, c.Phases, c.LayerTimes = changeOf(a[0].per(a[0].busy), a[1].per(a[1].busy)), a.phases(every), []LayerChange{}
+	for _, layer := range layers {
 		for _, row := range a.phases(layer) {
 			c.LayerTimes = append(c.LayerTimes, LayerChange{router.OptInt(layer), row})
 		}
 	}
 	c.MostLoss, c.Ceiling, c.Kernels = a.mostLoss(), a.ceiling(), kernelChanges(sides)
-	c.judge(a, layers)
-	c.predict(a, partial)
+	c.judge(a)
+	c.predict(a, len(c.Ranks) < run)
 	if !builds.Named() {
 		c.warnOfLaunches()
 	}
@@ -170,43 +164,15 @@ func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 		c.Ceiling.GainBound = router.Undefined()
 	}
 	c.split()
-	for i, t := range sides {
-		c.copyWarnings(builds.Names()[i], t)
+	for i, name := range builds.Names() {
+		c.warnOfArm(string(name), a[i])
 	}
 	return c
 }
 
-// common returns what both sides have and warns of what one lacks.
-func (c *Comparison) common(code, what string, sides [2][]int) []int {
-	both := slices.DeleteFunc(slices.Clone(sides[0]), func(v int) bool { return !slices.Contains(sides[1], v) })
-	for i, own := range sides {
-		if len(own) == len(both) {
-			continue
-		}
-		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
-		why := what
-		if len(left) == 0 {
-			why = "outside"
-		}
-		c.warn(code, string(c.Builds.Names()[i]), "why", why, "left", left)
-	}
-	return both
-}
-
-// outsideMargin is the share of kernel time outside every step from which a warning is due.
-const outsideMargin = 0.01
-
-func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
-	if t.Unmarked {
-		c.warn("no_steps", string(arm), "why", "compared")
-	}
-	for _, w := range t.Warnings() {
-		w.Subject = string(arm)
-		c.Warnings = append(c.Warnings, w)
-	}
-	if t.OutsideShare > outsideMargin {
-		c.warn("outside_steps", string(arm), "share", t.OutsideShare)
-	}
+// common is what both lists have.
+func common(a, b []int) []int {
+	return slices.DeleteFunc(slices.Clone(a), func(v int) bool { return !slices.Contains(b, v) })
 }
 
 // leastSwitch is the share of a step from which the cost of the switch is told.
@@ -227,18 +193,26 @@ func (c *Comparison) warnOfLaunches() {
 	}
 }
 
-// copyWarnings takes over what a side's reader had to say, but for what warnOfSteps and the prediction have
-// said of the compared ranks.
-func (c *Comparison) copyWarnings(arm gain.Arm, t *trace.Trace) {
-	all := slices.DeleteFunc(slices.Clone(t.Warnings), func(w router.Warning) bool {
-		return slices.Contains([]imbalance.Exclusion{imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind,
-			trace.LateLaunches}, imbalance.Exclusion(w.Code))
-	})
-	for _, e := range t.Exports {
+// outsideMargin is the share of kernel time outside every step from which a warning is due.
+const outsideMargin = 0.01
+
+// warnOfArm says which steps do not count, of the compared ranks, and what else the arm's reader had to say.
+func (c *Comparison) warnOfArm(name string, a *arm) {
+	all := a.times.Warnings()
+	if a.times.OutsideShare > outsideMargin {
+		all = append(all, router.Warn("outside_steps", "", "share", a.times.OutsideShare))
+	}
+	for _, w := range a.trace.Warnings {
+		if !slices.Contains([]imbalance.Exclusion{imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind,
+			trace.LateLaunches}, imbalance.Exclusion(w.Code)) {
+			all = append(all, w)
+		}
+	}
+	for _, e := range a.trace.Exports {
 		all = append(all, e.Warnings...)
 	}
 	for _, w := range all {
-		w.Subject = strings.TrimSuffix(string(arm)+": "+w.Subject, ": ")
+		w.Subject = strings.TrimSuffix(name+": "+w.Subject, ": ")
 		c.Warnings = append(c.Warnings, w)
 	}
 }

@@ -32,73 +32,55 @@ type stepKind struct {
 	trace.StepKind
 	steps     []int
 	batches   map[int]ranges.Batch // by step
+	word      string               // what ranges say of all steps: prefill, decode, or nothing
+	sizes     map[int][]int        // steps by their tokens, 0 where a range does not say
+	tokens    float64              // mean, 0 where a range does not say
 	expertNS  int64
-	instances int64
+	instances float64 // of kernels
 }
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
-func stepKinds(t *trace.Trace) []*stepKind {
-	kinds := make([]*stepKind, len(t.StepKinds))
-	for i, k := range t.StepKinds {
-		kinds[i] = &stepKind{StepKind: k, batches: map[int]ranges.Batch{}}
-	}
+func stepKinds(t *trace.Trace) (kinds []*stepKind) {
 	names := map[router.OptInt]string{}
 	for _, s := range t.StepTimes {
 		names[s.Step] = s.Range
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		if !c.Step.Defined() || !c.Kind.Defined() || int(c.Kind) >= len(kinds) {
+	for number, of := range t.StepKinds {
+		k := &stepKind{StepKind: of, batches: map[int]ranges.Batch{}, sizes: map[int][]int{}}
+		for i := range t.Cells {
+			c := &t.Cells[i]
+			if !c.Step.Defined() || int(c.Kind) != number {
+				continue
+			}
+			step := int(c.Step)
+			if _, known := k.batches[step]; !known {
+				k.steps, k.batches[step] = append(k.steps, step), ranges.BatchOf(names[c.Step])
+			}
+			k.instances += float64(c.Instances)
+			if c.Phase == trace.PhaseExperts {
+				k.expertNS += c.ComputeNS()
+			}
+		}
+		if len(k.steps) == 0 {
 			continue
 		}
-		k, step := kinds[c.Kind], int(c.Step)
-		if _, known := k.batches[step]; !known {
-			k.batches[step] = ranges.BatchOf(names[c.Step])
-			k.steps = append(k.steps, step)
-		}
-		k.instances += c.Instances
-		if c.Phase == trace.PhaseExperts {
-			k.expertNS += c.TotalNS - c.CollectiveNS
-		}
-	}
-	for _, k := range kinds {
 		slices.Sort(k.steps)
+		k.word = k.batches[k.steps[0]].String()
+		for _, step := range k.steps {
+			b := k.batches[step]
+			k.sizes[b.Tokens] = append(k.sizes[b.Tokens], step)
+			k.tokens += float64(b.Tokens) / float64(len(k.steps))
+			if b.String() != k.word {
+				k.word = ""
+			}
+		}
+		if len(k.sizes[0]) > 0 {
+			k.tokens = 0
+		}
+		kinds = append(kinds, k)
 	}
-	kinds = slices.DeleteFunc(kinds, func(k *stepKind) bool { return len(k.steps) == 0 })
 	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(b.expertNS, a.expertNS) })
 	return kinds
-}
-
-// word is what ranges say of all steps of the kind: prefill, decode, or nothing.
-func (k *stepKind) word() string {
-	word := k.batches[k.steps[0]].String()
-	for _, b := range k.batches {
-		if b.String() != word {
-			return ""
-		}
-	}
-	return word
-}
-
-// bySize are the steps of the kind by their tokens, 0 where a range does not say.
-func (k *stepKind) bySize() map[int][]int {
-	sizes := map[int][]int{}
-	for _, s := range k.steps {
-		sizes[k.batches[s].Tokens] = append(sizes[k.batches[s].Tokens], s)
-	}
-	return sizes
-}
-
-// tokens is the mean over the steps of the kind, 0 where a range does not say.
-func (k *stepKind) tokens() (mean float64) {
-	sizes := k.bySize()
-	for size, steps := range sizes {
-		mean += float64(size*len(steps)) / float64(len(k.steps))
-	}
-	if len(sizes[0]) > 0 {
-		return 0
-	}
-	return mean
 }
 
 // likeness is how alike two kinds are: by the share of kernels in both, of names plus of families, then by
@@ -120,35 +102,37 @@ func (k *stepKind) likeness(o *stepKind) []float64 {
 	}
 	near := func(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
 	alike := shared(func(name string) string { return name }) + shared(kernel.Family)
-	if a, b := k.word(), o.word(); alike == 0 || a != "" && b != "" && a != b {
+	if alike == 0 || k.word != "" && o.word != "" && k.word != o.word {
 		return nil
 	}
-	perStep := func(k *stepKind) float64 { return float64(k.instances) / float64(len(k.steps)) }
-	return []float64{alike, near(k.tokens(), o.tokens()), near(perStep(k), perStep(o))}
+	return []float64{alike, near(k.tokens, o.tokens),
+		near(k.instances/float64(len(k.steps)), o.instances/float64(len(o.steps)))}
 }
 
 // kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm, nil where an arm
 // has none.
 type kindPair struct {
-	arms  [2]*stepKind
-	steps [2][]int // compared
+	arms    [2]*stepKind
+	steps   [2][]int // compared
+	leftOut int      // steps of either arm that are not
 }
 
 // pairOf pairs the steps of two kinds with equally many tokens, as many of each number in both arms: the
 // last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or none has its
 // like, they are all steps.
 func pairOf(normal, perfect *stepKind) kindPair {
-	p, sizes := kindPair{arms: [2]*stepKind{normal, perfect}}, perfect.bySize()
-	for size, own := range normal.bySize() {
-		other := sizes[size]
+	p := kindPair{arms: [2]*stepKind{normal, perfect}}
+	for size, own := range normal.sizes {
+		other := perfect.sizes[size]
 		n := min(len(own), len(other))
 		p.steps[0], p.steps[1] = append(p.steps[0], own[len(own)-n:]...), append(p.steps[1], other[len(other)-n:]...)
 	}
-	if len(p.steps[0]) == 0 || normal.tokens() == 0 || perfect.tokens() == 0 {
+	if len(p.steps[0]) == 0 || normal.tokens == 0 || perfect.tokens == 0 {
 		p.steps = [2][]int{normal.steps, perfect.steps}
 	}
 	slices.Sort(p.steps[0])
 	slices.Sort(p.steps[1])
+	p.leftOut = len(normal.steps) + len(perfect.steps) - len(p.steps[0]) - len(p.steps[1])
 	return p
 }
 
@@ -159,38 +143,28 @@ func match(normal, perfect []*stepKind) []kindPair {
 	for _, n := range normal {
 		best, most := -1, []float64(nil)
 		for i, p := range perfect {
-			if by := n.likeness(p); by != nil && (best < 0 || slices.Compare(by, most) > 0) {
+			if by := n.likeness(p); slices.Compare(by, most) > 0 {
 				best, most = i, by
 			}
 		}
 		if best < 0 {
-			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}})
+			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}, leftOut: len(n.steps)})
 			continue
 		}
 		pairs = append(pairs, pairOf(n, perfect[best]))
 		perfect = slices.Delete(slices.Clone(perfect), best, best+1)
 	}
 	for _, p := range perfect {
-		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}})
+		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}, leftOut: len(p.steps)})
 	}
 	return append(pairs, alone...)
-}
-
-// leftOut is how many steps of either arm are not compared.
-func (p kindPair) leftOut() (n int) {
-	for i, k := range p.arms {
-		if k != nil {
-			n += len(k.steps) - len(p.steps[i])
-		}
-	}
-	return n
 }
 
 // name names a kind by the tokens that ranges name: "decode steps of 57 to 64 tokens". Without these it is
 // "decode-like steps", with their GPU time where other kinds are called the same.
 func (p kindPair) name(pairs []kindPair, ns router.Number) string {
-	of := cmp.Or(p.arms[0], p.arms[1])
-	steps, name := p.steps[0], p.word()
+	of, word := cmp.Or(p.arms[0], p.arms[1]), p.word()
+	steps := p.steps[0]
 	if len(steps) == 0 {
 		steps = of.steps
 	}
@@ -201,11 +175,9 @@ func (p kindPair) name(pairs []kindPair, ns router.Number) string {
 	if word, size, ok := strings.Cut(ranges.BatchesName(batches), ", "); ok {
 		return word + " steps of " + size
 	}
-	if name != "" {
-		name += "-like "
-	}
-	same := slices.ContainsFunc(pairs, func(o kindPair) bool { return o.arms != p.arms && o.word() == p.word() })
-	if name += "steps"; ns.Defined() && (same || p.word() == "") {
+	name := strings.TrimPrefix(word+"-like steps", "-like ")
+	same := slices.ContainsFunc(pairs, func(o kindPair) bool { return o.arms != p.arms && o.word() == word })
+	if ns.Defined() && (same || word == "") {
 		name += " of " + quantity.Duration(ns) + " GPU time"
 	}
 	return name
@@ -215,50 +187,52 @@ func (p kindPair) name(pairs []kindPair, ns router.Number) string {
 func (p kindPair) word() (word string) {
 	for _, k := range p.arms {
 		if k != nil {
-			word = cmp.Or(word, k.word())
+			word = cmp.Or(word, k.word)
 		}
 	}
 	return word
 }
 
-// restrictTo is the trace with these steps of a kind alone, and what is outside all steps.
-func restrictTo(t *trace.Trace, kind *stepKind, steps []int) *trace.Trace {
-	part := t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
-		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
-	}))
-	part.StepKinds = []trace.StepKind{kind.StepKind}
-	return part
+// restrict is the traces of both arms with these steps of the kind alone, and what is outside all steps.
+func (p kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
+	for i, t := range sides {
+		parts[i] = t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
+			return c.Step.Defined() && !slices.Contains(p.steps[i], int(c.Step))
+		}))
+		parts[i].StepKinds = []trace.StepKind{p.arms[i].StepKind}
+	}
+	return parts
 }
 
 // CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is
 // asked about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance,
 // bounded, predicted or split. Each kind of steps is compared with its like; the comparison is that of the
 // kind with most expert time in the normal arm.
-func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
-	pairs := match(stepKinds(normal), stepKinds(perfect))
-	if len(pairs) == 0 || pairs[0].leftOut() == 0 && len(pairs) == 1 || len(pairs[0].steps[1]) == 0 {
-		return compare([2]*trace.Trace{normal, perfect}, builds)
+func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comparison) {
+	sides, pairs := [2]*trace.Trace{normal, perfect}, match(stepKinds(normal), stepKinds(perfect))
+	if len(pairs) == 0 || pairs[0].leftOut == 0 && len(pairs) == 1 || len(pairs[0].steps[1]) == 0 {
+		return compare(sides, builds)
 	}
-	var first Comparison
-	rows := make([]KindChange, len(pairs))
+	var rows []KindChange
 	for i, p := range pairs {
-		none := changeOf([2][]float64{})
-		rows[i] = KindChange{Steps: p.name(pairs, none.NormalNS), NormalSteps: []int{}, PerfectSteps: []int{},
-			LeftOut: p.leftOut(), SlowestExperts: none, Step: none, Gain: router.Undefined()}
-		if len(p.steps[0]) == 0 {
-			continue
+		u := router.Undefined()
+		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut,
+			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u}
+		if len(p.steps[0]) > 0 {
+			c := compare(p.restrict(sides), builds)
+			if i == 0 {
+				first = c
+			}
+			k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
+			if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
+				k.Gain, k.Step.Ratio = u, u
+			}
+			for _, w := range c.Refusals {
+				k.Refused = append(k.Refused, w.Key())
+			}
 		}
-		c := compare([2]*trace.Trace{restrictTo(normal, p.arms[0], p.steps[0]),
-			restrictTo(perfect, p.arms[1], p.steps[1])}, builds)
-		if i == 0 {
-			first = c
-		}
-		k := &rows[i]
-		k.Steps, k.Refused = p.name(pairs, c.Step.NormalNS), c.whys()
-		k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
-		if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
-			k.Gain, k.Step.Ratio = router.Undefined(), router.Undefined()
-		}
+		k.Steps = p.name(pairs, k.Step.NormalNS)
+		rows = append(rows, k)
 	}
 	first.Kinds = rows
 	return first
@@ -267,5 +241,6 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison 
 // UnequalSteps reports arms whose steps of the compared kind hold different numbers of tokens, so that
 // means over all of them are not of equal work.
 func (c Comparison) UnequalSteps() bool {
-	return len(c.Kinds) > 0 && c.Kinds[0].LeftOut > 0 || slices.Contains(c.whys(), "tokens")
+	return len(c.Kinds) > 0 && c.Kinds[0].LeftOut > 0 ||
+		slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == "refused.tokens" })
 }

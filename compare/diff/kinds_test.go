@@ -115,7 +115,7 @@ func TestKindsOfOtherTokens(t *testing.T) {
 		perfect.Arm = "perfect"
 		c := Compare(normal, perfect)
 		other := c.Kinds[1]
-		if c.Comparable != comparable || comparable && (!slices.Contains(other.Refused, "tokens") || other.Gain.Defined()) {
+		if c.Comparable != comparable || comparable && (!slices.Contains(other.Refused, "refused.tokens") || other.Gain.Defined()) {
 			t.Errorf("%v: %v, %+v", ranges, reasons(c), c.Kinds)
 		}
 		if !comparable {

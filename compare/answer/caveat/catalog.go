@@ -136,8 +136,6 @@ var catalog = map[string]entry{
 		"time)"},
 
 	// Why two sides of a comparison are no arms of one run.
-	"refused.no_kernels": {Doubt, "the {arm} side has no kernel time; kernels of CUDA graphs need " +
-		"--cuda-graph-trace=node"},
 	"refused.no_moe": {Doubt, "the {arm} side has no MoE kernel, so no routing is compared"},
 	"refused.profilers": {Doubt, "one side was recorded by Nsight Systems and the other by PyTorch's profiler: record " +
 		"both alike"},
@@ -153,7 +151,6 @@ var catalog = map[string]entry{
 	"refused.unbalanced": {Doubt, "balance is not proved: " + overRanks},
 	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts"},
 	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step"},
-	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step"},
 	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} and " +
 		"{perfect_ns:ns} per {per}"},
 	"refused.experts": {Doubt, "on as many tokens, the experts of the {other} arm take {share:%} less time, more than even sizes " +
@@ -163,8 +160,6 @@ var catalog = map[string]entry{
 
 	"refused.attention": {Doubt, "attention runs in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
 		"{other} arm"},
-	"refused.graphs": {Doubt, "CUDA graphs replay the experts of the {arm} arm alone: the other arm's host launches each " +
-		"kernel"},
 	"refused.worlds": {Doubt, "the {arm} side is of {here:rank}, the {other} side of {there}"},
 	"refused.one_rank": {Doubt, "the experts of rank {rank} take {by:%} longer in the {arm} arm, and those of no other rank " +
 		"less, as they do where load moves: a slower kernel or GPU there looks so"},
