@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -33,9 +30,6 @@ type workloadOptions struct {
 	Serve   string  `flag:"serve"`
 	URL     string  `flag:"url"`
 }
-
-// hiddenSize is the width of a hidden state.
-const hiddenSize = 128
 
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{Experts: 32, Layers: 4, Ranks: 4, Tokens: 128, Steps: 16, Skew: 1.5}
@@ -58,8 +52,7 @@ func workloadCmd() *cobra.Command {
 // config is the workload that the flags describe; a bad flag is found before any work is done.
 func (o *workloadOptions) config() (workload.Config, error) {
 	c := workload.Config{Gate: router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: o.Experts, TopK: 4}},
-		Hidden: hiddenSize, Intermediate: 2 * hiddenSize, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,
-		Seed: o.Seed}
+		Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew, Seed: o.Seed}
 	for flag, address := range map[string]string{"serve": o.Serve, "url": o.URL} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
 			return c, usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
@@ -85,10 +78,9 @@ func (o *workloadOptions) run(ctx context.Context, config workload.Config, perfe
 	if perfect {
 		engine.Balance(rows)
 	}
+	counts := os.Getenv("MOEBALANCE_COUNTS") // the folder that bench names for its launch
 	if o.Serve != "" {
-		return engine.Follow(ctx, o.Serve, rows, func(sequence int) error {
-			return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence))
-		})
+		return engine.Follow(ctx, o.Serve, rows, counts)
 	}
 	for rank := range rows {
 		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
@@ -98,24 +90,8 @@ func (o *workloadOptions) run(ctx context.Context, config workload.Config, perfe
 	if err != nil {
 		return err
 	}
-	if err := o.writeCounts(engine, ""); err != nil {
-		return err
-	}
-	return json.NewEncoder(stdout).Encode(res)
-}
-
-// writeCounts writes the expert counts since the last call below the folder that bench names for its launch.
-func (o *workloadOptions) writeCounts(engine *workload.Engine, below string) error {
-	folder := os.Getenv("MOEBALANCE_COUNTS")
-	if folder == "" {
-		return nil
-	}
-	err := engine.WriteStatistics(func(name string, render func(io.Writer) error) error {
-		path := filepath.Join(folder, below, name)
-		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), target.WriteOwn(path, render))
-	})
-	if err != nil {
+	if err := engine.WriteCounts(counts, ""); err != nil {
 		return fmt.Errorf("writing expert counts: %w", err)
 	}
-	return nil
+	return json.NewEncoder(stdout).Encode(res)
 }

@@ -10,7 +10,7 @@ func TestNoRankPassesAPhaseEarly(t *testing.T) {
 	l := &Engine{ranks: make([]*rank, parties)}
 	var arrived atomic.Int64
 	for round := range rounds {
-		l.together(func(*rank) { arrived.Add(1) })
+		l.each(func(*rank) { arrived.Add(1) })
 		if n := arrived.Load(); n != int64(parties*(round+1)) {
 			t.Fatalf("round %d: passed after %d arrivals, want %d", round, n, parties*(round+1))
 		}

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -19,8 +18,7 @@ type layer struct {
 	experts []weights
 }
 
-// weights are the matrices of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
-// multiplied: one row per output.
+// weights are the matrices of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x), one row per output.
 type weights struct {
 	up, gate []float32 // [I, H]
 	down     []float32 // [H, I]
@@ -31,12 +29,11 @@ func (c Config) rng(kind, a, b int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(kind)<<56|uint64(a)<<28|uint64(b)))
 }
 
-// newLayer draws a gate whose logits are about standard normal over normalized
-// hidden states, and the bias that skews it.
+// newLayer draws a gate whose logits are about standard normal over normalized hidden states, and the bias
+// that skews it.
 func (c Config) newLayer(l int) layer {
 	rng, experts := c.rng('g', l, 0), c.Gate.Shape.Experts
-	x := layer{gate: normal(rng, experts*c.Hidden, c.Hidden), bias: make([]float32, experts),
-		experts: make([]weights, experts)}
+	x := layer{gate: normal(rng, experts*hidden, hidden), bias: make([]float32, experts), experts: make([]weights, experts)}
 	for i, e := range rng.Perm(experts) {
 		x.bias[e] = float32(-c.Skew * math.Log(float64(1+i)))
 	}
@@ -44,11 +41,11 @@ func (c Config) newLayer(l int) layer {
 }
 
 func (c Config) newExpert(l, e int) weights {
-	rng, n := c.rng('e', l, e), c.Intermediate*c.Hidden
-	return weights{up: normal(rng, n, c.Hidden), down: normal(rng, n, c.Intermediate), gate: normal(rng, n, c.Hidden)}
+	rng, n := c.rng('e', l, e), intermediate*hidden
+	return weights{up: normal(rng, n, hidden), down: normal(rng, n, intermediate), gate: normal(rng, n, hidden)}
 }
 
-// normal draws n weights of variance 1/fanIn.
+// normal draws n numbers of variance 1/fanIn.
 func normal(rng *rand.Rand, n, fanIn int) []float32 {
 	w := make([]float32, n)
 	for i := range w {
@@ -57,123 +54,104 @@ func normal(rng *rand.Rand, n, fanIn int) []float32 {
 	return w
 }
 
-// embed draws the hidden states of a rank's tokens in a step on prompts of that number.
-func (c Config) embed(hidden []float32, prompts uint64, step, rank int) {
-	c.Seed += prompts * 0x9e3779b97f4a7c15
-	copy(hidden, normal(c.rng('t', step, rank), len(hidden), 1))
-}
-
-// rank is one rank's memory. Others read its tokens and write into its
-// returned rows in the experts phase.
+// rank is one rank's memory. Others read its tokens and write what comes back in the experts phase.
 type rank struct {
 	id       int
 	router   *router.Router
 	balanced []float32 // logits that replace the gate's; nil without
 
-	hidden   []float32 // [T, H]
-	normal   []float32 // [T, H], normalized
-	logits   []float32 // [T, E]
-	ids      []int32   // [T, k]
-	weights  []float32 // [T, k]
-	returned []float32 // [T·k, H]: what comes back
-	up, gate []float32 // [I], scratch of an expert
-
-	spent time.Duration // in the phase that is ending
-	err   error
+	hidden, normal [][]float32 // by token, as they are and normalized
+	ids            []int32     // by slot: the expert
+	weights        []float32   // by slot
+	returned       [][]float32 // by slot
 }
 
 func newRank(id int, c Config) (*rank, error) {
 	choice, err := router.NewRouter(c.Gate)
 	slots := c.Tokens * c.Gate.Shape.TopK
-	return &rank{
-		id: id, router: choice,
-		hidden: make([]float32, c.Tokens*c.Hidden), normal: make([]float32, c.Tokens*c.Hidden),
-		logits: make([]float32, c.Tokens*c.Gate.Shape.Experts),
-		ids:    make([]int32, slots), weights: make([]float32, slots), returned: make([]float32, slots*c.Hidden),
-		up: make([]float32, c.Intermediate), gate: make([]float32, c.Intermediate),
-	}, err
+	return &rank{id: id, router: choice, hidden: make([][]float32, c.Tokens), normal: make([][]float32, c.Tokens),
+		ids: make([]int32, slots), weights: make([]float32, slots), returned: make([][]float32, slots)}, err
 }
 
-// now is the processor time of the rank's own thread, which calls it.
-func (r *rank) now() time.Duration {
-	var t unix.Timespec
-	r.err = cmp.Or(r.err, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t))
-	return time.Duration(t.Nano())
+// embed draws the hidden states of the rank's tokens in a step on prompts of that number.
+func (r *rank) embed(c Config, prompts uint64, step int) {
+	c.Seed += prompts * 0x9e3779b97f4a7c15
+	rng := c.rng('t', step, r.id)
+	for t := range r.hidden {
+		r.hidden[t] = normal(rng, hidden, 1)
+	}
 }
-
-// row is the i-th of rows that are so wide.
-func row(of []float32, i, width int) []float32 { return of[i*width : (i+1)*width] }
 
 // dispatch routes the rank's tokens in a layer.
-func (r *rank) dispatch(e *Engine, l int) error {
-	h, k, experts := e.c.Hidden, e.c.Gate.Shape.TopK, e.c.Gate.Shape.Experts
-	for t := range e.c.Tokens {
-		x, logits := row(r.normal, t, h), row(r.logits, t, experts)
-		normalize(x, row(r.hidden, t, h))
-		product(logits, x, e.layers[l].gate)
+func (r *rank) dispatch(e *Engine, l int) {
+	k, experts := e.Gate.Shape.TopK, e.Gate.Shape.Experts
+	for t, state := range r.hidden {
+		r.normal[t] = normalized(state)
+		logits := product(e.layers[l].gate, r.normal[t])
 		for i, b := range e.layers[l].bias {
 			logits[i] += b
 		}
 		if r.balanced != nil {
-			copy(logits, row(r.balanced, t, experts))
+			copy(logits, r.balanced[t*experts:])
 		}
-		r.router.Route(logits, r.ids[t*k:(t+1)*k], row(r.weights, t, k))
+		r.router.Route(logits, r.ids[t*k:(t+1)*k], r.weights[t*k:(t+1)*k])
 	}
-	return nil
 }
 
 // experts computes the experts this rank owns on the tokens of all ranks.
-func (r *rank) experts(e *Engine, l int) error {
-	h, k := e.c.Hidden, e.c.Gate.Shape.TopK
+func (r *rank) experts(e *Engine, l int) {
 	for _, held := range e.layout.Held(r.id) {
 		for _, from := range e.ranks {
 			for slot, id := range from.ids {
 				if id == held {
-					e.layers[l].experts[id].forward(row(from.returned, slot, h), row(from.normal, slot/k, h), r.up, r.gate)
+					from.returned[slot] = e.layers[l].experts[id].forward(from.normal[slot/e.Gate.Shape.TopK])
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // combine adds the weighted rows that came back to the hidden states.
-func (r *rank) combine(e *Engine, _ int) error {
-	h, k := e.c.Hidden, e.c.Gate.Shape.TopK
+func (r *rank) combine(e *Engine, _ int) {
 	for slot, w := range r.weights {
-		state := row(r.hidden, slot/k, h)
-		for i, v := range row(r.returned, slot, h) {
+		state := r.hidden[slot/e.Gate.Shape.TopK]
+		for i, v := range r.returned[slot] {
 			state[i] += w * v
 		}
 	}
-	return nil
 }
 
-// product is out = w·x, for w of a row per output, on the calling goroutine alone: gonum's own goes parallel.
-func product(out, x, w []float32) {
-	for j := range out {
-		out[j] = gonum.Implementation{}.Sdot(len(x), x, 1, row(w, j, len(x)), 1)
-	}
-}
-
-// forward runs an expert on a token; up and gate are scratch.
-func (x weights) forward(out, in, up, gate []float32) {
-	product(up, in, x.up)
-	product(gate, in, x.gate)
-	for i, g := range gate {
+// forward runs an expert on a token.
+func (x weights) forward(in []float32) []float32 {
+	up := product(x.up, in)
+	for i, g := range product(x.gate, in) {
 		up[i] *= g / (1 + float32(math.Exp(float64(-g))))
 	}
-	product(out, up, x.down)
+	return product(x.down, up)
 }
 
-// normalize writes a hidden state of root mean square 1 (RMSNorm, ε = 10⁻⁶).
-func normalize(out, in []float32) {
-	var squares float32
-	for _, v := range in {
-		squares += v * v
+// product is w·x, for w of a row per output, on the calling goroutine alone: gonum's own goes parallel.
+func product(w, x []float32) []float32 {
+	out, n := make([]float32, len(w)/len(x)), len(x)
+	for j := range out {
+		out[j] = gonum.Implementation{}.Sdot(n, x, 1, w[j*n:(j+1)*n], 1)
 	}
-	scale := 1 / float32(math.Sqrt(float64(squares/float32(len(in))+1e-6)))
+	return out
+}
+
+// normalized is a hidden state of root mean square 1 (RMSNorm, ε = 10⁻⁶).
+func normalized(in []float32) []float32 {
+	squares := gonum.Implementation{}.Sdot(len(in), in, 1, in, 1)
+	out := make([]float32, len(in))
 	for i, v := range in {
-		out[i] = v * scale
+		out[i] = v / float32(math.Sqrt(float64(squares/float32(len(in))+1e-6)))
 	}
+	return out
+}
+
+// processorTime is what the calling thread has used.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // a clock that every unix has
+	return time.Duration(t.Nano())
 }

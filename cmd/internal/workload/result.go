@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
+	"os"
+	"path/filepath"
 
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
-	"gonum.org/v1/gonum/floats"
 )
 
 // Result is the measurement of a run; the command prints it as one JSON line. Times are the
@@ -35,79 +38,67 @@ type Result struct {
 	RankFloor   router.Number `json:"rank_floor"`
 }
 
-// empty is the result of a run that is to come.
-func (e *Engine) empty(steps int) Result {
-	c := e.c
-	tokens := int64(c.Ranks) * int64(c.Tokens)
-	slots := tokens * int64(c.Gate.Shape.TopK)
-	return Result{SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Config: c, Clock: "cpu", Steps: steps,
-		InputTokens:       tokens * int64(steps),
-		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
-		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks)}
-}
+// counts are the slots of a step: by layer and the rank whose tokens they are.
+type counts [][]router.Load
 
-// count adds a layer's routing of one step to the result and the statistics.
-func (e *Engine) count(res *Result, layer int) {
-	all := router.NewLoad(e.c.Gate.Shape.Experts)
-	var bySource [][]int64
-	for _, r := range e.ranks {
-		own := router.NewLoad(e.c.Gate.Shape.Experts)
-		own.Add(r.ids)
-		all.Merge(own)
-		bySource = append(bySource, own.PerExpert)
+// result is the measurement of timed steps.
+func (e *Engine) result(times []float64, routed []counts) Result {
+	shape, n, total := e.Gate.Shape, len(times), floats.Sum(times)
+	tokens := int64(e.Ranks) * int64(e.Tokens)
+	r := Result{SchemaVersion: 1, Kind: "workload", PerfectRouter: e.ranks[0].balanced != nil, Shape: shape, Config: e.Config,
+		Clock: "cpu", Steps: n, InputTokens: tokens * int64(n), TokensPerSecond: float64(tokens) * float64(n) / total * 1e3,
+		StepMS: total / float64(n), IterationMS: times,
+		ExpertMaxOverMean: make([]router.Number, e.Layers), RankMaxOverMean: make([]router.Number, e.Layers),
+		ExpertFloor: router.Floor(tokens*int64(shape.TopK), shape.Experts),
+		RankFloor:   router.Floor(tokens*int64(shape.TopK), e.Ranks)}
+	for _, layers := range routed {
+		for l, ranks := range layers {
+			all := router.NewLoad(shape.Experts)
+			for _, load := range ranks {
+				all.Merge(load)
+			}
+			r.ExpertMaxOverMean[l] += all.Experts().MaxOverMean / router.Number(n)
+			r.RankMaxOverMean[l] += all.Ranks(e.layout).MaxOverMean / router.Number(n)
+		}
 	}
-	last := len(e.statistics) - 1
-	e.statistics[last] = append(e.statistics[last], bySource)
-	res.ExpertMaxOverMean[layer] += all.Experts().MaxOverMean / router.Number(res.Steps)
-	res.RankMaxOverMean[layer] += all.Ranks(e.layout).MaxOverMean / router.Number(res.Steps)
+	return r
 }
 
-// finish adds the times of all steps, of which the last were routed so.
-func (res *Result) finish(perfect bool) {
-	res.PerfectRouter = perfect
-	total := floats.Sum(res.IterationMS)
-	res.StepMS = total / float64(res.Steps)
-	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// statistics are the counts of every step, by step, layer, the rank whose
-// tokens they are, and expert.
-type statistics [][][][]int64
-
-// WriteStatistics writes the counts of all steps since the last call into a folder in the
-// layout of TensorRT-LLM's expert statistics (tensorrt_llm/_torch/moe/expert_statistic.py):
-// a file per source rank with one I64 tensor of [experts] named "step_layer" for
-// each, then meta_info.json. write writes a file whole or not at all. Without a step it
-// writes nothing.
-func (e *Engine) WriteStatistics(write func(name string, render func(io.Writer) error) error) error {
-	steps, shape := e.statistics, e.c.Gate.Shape
-	if e.statistics = nil; len(steps) == 0 {
+// WriteCounts writes the counts of all timed steps since the last call below a folder, in the layout of
+// TensorRT-LLM's expert statistics (tensorrt_llm/_torch/moe/expert_statistic.py): a file per source rank
+// with one I64 tensor of [experts] named "step_layer" for each, then meta_info.json. Without a step, or
+// without a folder, it writes nothing.
+func (e *Engine) WriteCounts(folder, below string) error {
+	steps := e.recorded
+	if e.recorded = nil; len(steps) == 0 || folder == "" {
 		return nil
 	}
-	for r := range e.ranks {
-		if err := write(fmt.Sprintf("rank%d.safetensors", r), func(w io.Writer) error {
-			return steps.render(w, r)
-		}); err != nil {
+	folder = filepath.Join(folder, below)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for rank := range e.ranks {
+		path := filepath.Join(folder, fmt.Sprintf("rank%d.safetensors", rank))
+		if err := target.WriteOwn(path, func(w io.Writer) error { return writeCounts(w, steps, rank) }); err != nil {
 			return err
 		}
 	}
-	return write("meta_info.json", func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(map[string]int{"num_experts": shape.Experts,
-			"num_experts_per_token": shape.TopK})
+	return target.WriteOwn(filepath.Join(folder, "meta_info.json"), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(map[string]int{"num_experts": e.Gate.Shape.Experts,
+			"num_experts_per_token": e.Gate.Shape.TopK})
 	})
 }
 
-// render writes the counts of one rank's tokens.
-func (s statistics) render(w io.Writer, rank int) error {
+// writeCounts writes the counts of one rank's tokens.
+func writeCounts(w io.Writer, steps []counts, rank int) error {
 	var tensors []safetensors.Tensor
 	var data []byte
-	for step, layers := range s {
+	for step, layers := range steps {
 		for l, ranks := range layers {
+			slots := ranks[rank].PerExpert
 			tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprintf("%d_%d", step, l), DType: safetensors.I64,
-				Shape: []int64{int64(len(ranks[rank]))}})
-			data, _ = binary.Append(data, binary.LittleEndian, ranks[rank])
+				Shape: []int64{int64(len(slots))}})
+			data, _ = binary.Append(data, binary.LittleEndian, slots)
 		}
 	}
 	head, err := safetensors.Header(nil, tensors)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -16,14 +15,16 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/control"
 )
 
-// Follow serves runs, and changes the router to one of the rows of balanced logits and back as the
-// folder of MOEBALANCE_CONTROL says. write is called for the counts of each order, apart.
-func (e *Engine) Follow(ctx context.Context, address string, rows [][]float32, write func(sequence int) error) error {
-	steps, folder := int64(0), os.Getenv("MOEBALANCE_CONTROL")
-	var unwritten error
+// Follow serves runs at an address, and changes the router to rows of balanced logits and back as the folder
+// of MOEBALANCE_CONTROL says. The counts of each order go to a folder of their own below counts.
+func (e *Engine) Follow(ctx context.Context, address string, rows [][]float32, counts string) error {
+	var failed error
+	write := func(sequence int) {
+		failed = errors.Join(failed, e.WriteCounts(counts, fmt.Sprintf("sequence%d", sequence)))
+	}
+	folder := os.Getenv("MOEBALANCE_CONTROL")
 	follower := control.Follower{
-		Side: control.Folder(folder), Ranks: len(rows), Own: "off",
-		Changed: func(sequence int) { unwritten = errors.Join(unwritten, write(sequence)) },
+		Side: control.Folder(folder), Ranks: len(rows), Own: "off", Changed: write,
 		Set: func(router string) error {
 			switch router {
 			case "off":
@@ -37,32 +38,30 @@ func (e *Engine) Follow(ctx context.Context, address string, rows [][]float32, w
 		},
 	}
 	if folder != "" {
-		e.Step = func() error {
+		steps := int64(0)
+		e.between = func() error {
 			steps++
-			return errors.Join(follower.Poll(time.Now(), steps-1), unwritten)
+			return errors.Join(follower.Poll(time.Now(), steps-1), failed)
 		}
 	}
 	err := e.serve(ctx, address)
 	sequence, _, _ := follower.Sequence()
-	return errors.Join(err, write(sequence))
+	write(sequence)
+	return errors.Join(err, failed)
 }
 
 // serve answers /health, and /run?steps=N&prompts=N by the result of a run, until ctx ends.
 func (e *Engine) serve(ctx context.Context, address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
 	var busy sync.Mutex // one run at a time
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/run", func(w http.ResponseWriter, r *http.Request) {
 		busy.Lock()
 		defer busy.Unlock()
-		steps, err := strconv.Atoi(r.FormValue("steps"))
-		prompts, err2 := strconv.ParseUint(r.FormValue("prompts"), 10, 64)
+		steps, _ := strconv.Atoi(r.FormValue("steps")) // 0 is refused
+		prompts, err := strconv.ParseUint(r.FormValue("prompts"), 10, 64)
 		var res Result
-		if err = errors.Join(err, err2); err == nil {
+		if err == nil {
 			res, err = e.Run(r.Context(), 0, steps, prompts)
 		}
 		if err != nil {
@@ -71,9 +70,9 @@ func (e *Engine) serve(ctx context.Context, address string) error {
 		}
 		_ = json.NewEncoder(w).Encode(res) // a client that is gone needs no answer
 	})
-	server := &http.Server{Handler: mux}
+	server := &http.Server{Addr: address, Handler: mux}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

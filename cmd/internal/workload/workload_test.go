@@ -18,8 +18,7 @@ import (
 func small() Config {
 	return Config{
 		Gate:   router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 12, TopK: 3}},
-		Hidden: 20, Intermediate: 28, Layers: 3, Ranks: 3, Tokens: 37,
-		Skew: 1, Seed: 4,
+		Layers: 2, Ranks: 3, Tokens: 37, Skew: 1, Seed: 4,
 	}
 }
 
@@ -63,7 +62,6 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 		"one rank": func(c *Config) { c.Ranks = 1 },
 		"uneven":   func(c *Config) { c.Ranks = 5 },
 		"balanced": func(*Config) {},
-		"wide":     func(c *Config) { c.Hidden, c.Intermediate, c.Tokens = 200, 210, 70 },
 		"grouped": func(c *Config) {
 			c.Gate.Method, c.Gate.Shape = router.DeepSeekV3, router.Shape{Experts: 12, TopK: 3, Groups: 4,
 				TopKGroups: 2}
@@ -84,9 +82,9 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			for r, rank := range l.ranks {
-				for i, v := range rank.hidden {
+				for i, v := range slices.Concat(rank.hidden...) {
 					if d := math.Abs(float64(v) - want[r][i]); !(d < 1e-3) {
-						t.Fatalf("rank %d, token %d, channel %d: %v, the reference has %v", r, i/c.Hidden, i%c.Hidden,
+						t.Fatalf("rank %d, token %d, channel %d: %v, the reference has %v", r, i/hidden, i%hidden,
 							v, want[r][i])
 					}
 				}
@@ -98,21 +96,21 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 // reference computes the hidden states after step 0 with one token at a time,
 // in double precision, in nested loops, without ranks or buffers.
 func reference(t *testing.T, l *Engine) [][]float64 {
-	c := l.c
+	c := l.Config
 	out := make([][]float64, c.Ranks)
 	for r := range out {
-		start := make([]float32, c.Tokens*c.Hidden)
-		l.c.embed(start, 7, 0, r)
-		for token := range c.Tokens {
-			h := make([]float64, c.Hidden)
+		l.ranks[r].embed(c, 7, 0)
+		for _, state := range l.ranks[r].hidden {
+			token := len(out[r]) / hidden
+			h := make([]float64, hidden)
 			for i := range h {
-				h[i] = float64(start[token*c.Hidden+i])
+				h[i] = float64(state[i])
 			}
 			for _, layer := range l.layers {
 				x := referenceNorm(h)
 				logits := make([]float32, c.Gate.Shape.Experts)
 				for e := range logits {
-					logits[e] = float32(dot(layer.gate[e*c.Hidden:(e+1)*c.Hidden], x) + float64(layer.bias[e]))
+					logits[e] = float32(dot(layer.gate[e*hidden:(e+1)*hidden], x) + float64(layer.bias[e]))
 				}
 				if l.ranks[r].balanced != nil {
 					copy(logits, l.ranks[r].balanced[token*c.Gate.Shape.Experts:])
@@ -120,7 +118,7 @@ func reference(t *testing.T, l *Engine) [][]float64 {
 				ids, weights := make([]int32, c.Gate.Shape.TopK), make([]float32, c.Gate.Shape.TopK)
 				l.ranks[r].router.Route(logits, ids, weights)
 				for s, e := range ids {
-					for i, y := range referenceExpert(layer.experts[e], x, c.Intermediate) {
+					for i, y := range referenceExpert(layer.experts[e], x, intermediate) {
 						h[i] += float64(weights[s]) * y
 					}
 				}
@@ -192,7 +190,7 @@ func TestEngineRefuses(t *testing.T) {
 		"no tokens":  func(c *Config) { c.Tokens = 0 },
 		"skew":       func(c *Config) { c.Skew = math.NaN() },
 		"method":     func(c *Config) { c.Gate.Method = "coin" },
-		"too large":  func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<12, 1<<13, 1<<7 },
+		"too large":  func(c *Config) { c.Gate.Shape.Experts, c.Layers = 1024, 1<<6 },
 	} {
 		c := small()
 		change(&c)
@@ -210,7 +208,7 @@ func TestEngineRefuses(t *testing.T) {
 // A served engine runs what is asked of it, one run at a time, until it is ended.
 func TestServe(t *testing.T) {
 	e, _ := ran(t, small(), nil)
-	e.statistics = nil
+	e.recorded = nil
 	ctx, end := context.WithCancel(t.Context())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -228,8 +226,8 @@ func TestServe(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	var res Result
-	if read := json.NewDecoder(&out).Decode(&res); cmp.Or(err, read) != nil || res.Steps != 3 || len(e.statistics) != 3 {
-		t.Errorf("%v, %+v, %d steps", err, res, len(e.statistics))
+	if read := json.NewDecoder(&out).Decode(&res); cmp.Or(err, read) != nil || res.Steps != 3 || len(e.recorded) != 3 {
+		t.Errorf("%v, %+v, %d steps", err, res, len(e.recorded))
 	}
 	if err := Ask(ctx, address, 0, 1, &out); err == nil || !strings.Contains(err.Error(), "want steps") {
 		t.Errorf("no steps: %v", err)
