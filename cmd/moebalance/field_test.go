@@ -17,7 +17,10 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
-const fieldResults = "../../testdata/field/results/"
+const (
+	fieldFolder  = "testdata/field/results/"
+	fieldResults = "../../" + fieldFolder
+)
 
 // fieldJSON is the JSON that a verb prints of files of the field test.
 func fieldJSON(t *testing.T, into any, words ...string) {

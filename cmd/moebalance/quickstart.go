@@ -24,7 +24,7 @@ func quickstartCmd() *cobra.Command {
 	var o struct {
 		Dir target.Folder `flag:"dir"`
 	}
-	return verb("quickstart", argCount(0, 0, "no argument"), &o, func(c *cobra.Command, _ []string) (err error) {
+	return verb("quickstart", none, &o, func(c *cobra.Command, _ []string) (err error) {
 		folder := o.Dir.Path
 		if folder == "" {
 			folder, err = newFolder("moebalance-quickstart")

@@ -45,40 +45,6 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 	}
 }
 
-// A model that the counts contradict is refused, with both sides' numbers, and so
-// is one that nothing is judged by.
-func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
-	const (
-		export  = fixtures + "gptoss-ep4-ranks/normal.rank0.sqlite"
-		perfect = fixtures + "gptoss-ep4-ranks/perfect.rank0.sqlite"
-		counts  = fixtures + "gptoss-ep4-ranks/counts-normal"
-	)
-	topK8 := writeReports(t, "config.json",
-		`{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64, "moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`)
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{exitDone, "", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", export}},
-		{exitDone, "", []string{"compare", "--counts-normal", counts, "--model", "gpt-oss-20b", export, perfect}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"trace", "--counts", counts, "--model",
-			"deepseek-v3", export}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts,
-			"--model", "deepseek-v3", export, perfect}},
-		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model",
-			topK8, export}},
-		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", export}},
-		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", export,
-			perfect}},
-	} {
-		_, stderr, code := invoke(t.Context(), c.args...)
-		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%v: exit %d, want %d with %q: %q", c.args, code, c.code, c.says, stderr)
-		}
-	}
-}
-
 // Counts that record no ranks are taken to be on the trace's ranks, if all are there: then time is
 // allocated, the counts of the other arm contradict it, and counts of a deeper model are refused.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {

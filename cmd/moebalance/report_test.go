@@ -86,50 +86,6 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	}
 }
 
-func TestReportRefuses(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	normal := "../../testdata/gptoss-ep4-loop/normal.sqlite"
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{exitUsage, normal + " is named twice", []string{normal, normal}},
-		{exitFailed, "no file matches", []string{filepath.Join(dir, "*.none")}},
-		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
-		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give `, []string{"../../testdata/gptoss-graph"}},
-		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
-		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
-		{exitFailed, `as count, have "x"`,
-			[]string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
-		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
-		{exitFailed, "cut.json: the JSON ends early, after ",
-			[]string{file("cut.json", `{"kind":"trace","cel`)}},
-		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},
-	} {
-		target := filepath.Join(dir, "out.html")
-		args := c.args
-		if c.code != exitUsage {
-			args = append([]string{"-o", target}, args...)
-		}
-		code, out, errs := report(t, args...)
-		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
-			t.Errorf("%v: exit %d, stdout %.20q, stderr %q; want exit %d and one line with %q", c.args, code, out, errs,
-				c.code, c.says)
-		}
-		if _, err := os.Stat(target); err == nil {
-			t.Errorf("%v: left a page behind", c.args)
-		}
-	}
-}
-
 // A page says that the sides did different work, shows no gain and no figure of one, and the
 // verb exits with 4: for traces and for the result of compare.
 func TestReportOfDifferentWork(t *testing.T) {

@@ -152,9 +152,9 @@ func rootCmd() *cobra.Command {
 		}
 	}
 	for _, topic := range []string{"campaigns", "numbers", "formats", "exit-codes", "proof", "loader"} {
-		root.AddCommand(verb(topic, cobra.NoArgs, nil, nil)) // a page of help that belongs to no verb
+		root.AddCommand(verb(topic, none, nil, nil)) // a page of help that belongs to no verb
 	}
-	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
+	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: none, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
 	root.SetCompletionCommandGroupID("Start")
 	return root
@@ -169,6 +169,9 @@ func strict(root *cobra.Command) {
 		switch c.Name() {
 		case "completion":
 			c.Args, c.RunE = cobra.ArbitraryArgs, noVerb
+			for _, shell := range c.Commands() {
+				shell.Args = none
+			}
 		case "help":
 			c.Args = func(_ *cobra.Command, args []string) error {
 				if of, rest, _ := root.Find(args); of.HasSubCommands() && len(rest) > 0 {
@@ -221,6 +224,9 @@ func flagError(c *cobra.Command, err error) error {
 
 // verbOf is the verb as it is typed.
 func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
+
+// none takes no argument.
+var none = argCount(0, 0, "no argument")
 
 // argCount checks the number of positional arguments, any where most < 0, and says what they are.
 func argCount(least, most int, what string) cobra.PositionalArgs {

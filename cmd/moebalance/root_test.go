@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,118 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-const loop = "../../testdata/gptoss-ep4-loop/"
-
-// Every way of asking wrongly, or for what is not there, ends with the right
-// code, one line on stderr that helps, and nothing on stdout.
-func TestExitCodes(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	whole, err := os.ReadFile(loop + "normal.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut := file("cut.sqlite", string(whole[:len(whole)/3]))
-	prose := file("prose.sqlite", "not a database, a sentence\n")
-	lfs := file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-	rep := file("run.nsys-rep", "\x00\x01\x02")
-	file("rank0.safetensors", "\x78\x00\x00\x00\x00\x00\x00\x00{\"0_0\":{\"dtype\"")
-	t.Setenv("PATH", dir) // no nsys to convert reports with
-
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{exitUsage, "needs a verb", nil},
-		{exitUsage, `did you mean "trace"`, []string{"trcae"}},
-		{exitUsage, `did you mean "numbers"?`, []string{"help", "numbrs"}},
-		{exitUsage, `unknown flag: --tabel; did you mean "--table"?`, []string{"trace", "--tabel", "x"}},
-		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
-		{exitUsage, `trace: --format: want one of text, json, csv, md, have "jsn"`,
-			[]string{"trace", "--format", "jsn", "x"}},
-		{exitUsage, `"imbalnce" in this result: want one of`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
-		{exitUsage, `bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"`,
-			[]string{"bench", "--timeout", "10", "--", "x"}},
-		{exitUsage, `--pairs: want a whole number, such as 8, have "8 pairs"`, []string{"bench", "--pairs", "8 pairs",
-			"--", "x"}},
-		{exitUsage, `--treatment: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy, atom, lightllm or env:NAME=VALUE; see`, []string{"bench", "--treatment", "vlm", "--", "x"}},
-		{exitUsage, "--treatment sglang switches nothing in vllm: want --treatment atom or vllm or vllm-ascend",
-			[]string{"bench", "--treatment", "sglang", "--", "env", "A=1", "/bin/vllm", "bench", "throughput"}},
-		{exitUsage, "--treatment trtllm switches nothing in sglang",
-			[]string{"profile", "--perfect", "--dry-run", "--", "mpirun", "-n", "2", "python3", "-m", "sglang.launch_server"}},
-		{exitUsage, `--ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"`,
-			[]string{"logits", "plans", "--ep=4-"}},
-		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal",
-			"--model", "deepseek-v3"}},
-		{exitUsage, "--threshold: want 95% if a percentage is meant", []string{"compare", "--threshold", "95", "a",
-			"b"}},
-		{exitUsage, "workload: unknown flag: --format", []string{"workload", "--format", "json"}},
-		{exitUsage, "report: unknown flag: --brief", []string{"report", "--brief", loop, "-o", "r.html"}},
-		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
-		{exitUsage, `--phase: "api_key: (redacted)": want PHASE=REGEX`,
-			[]string{"trace", "--phase", "api_key: sk-1", loop + "normal.sqlite"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
-			[]string{"counts", loop + "normal.sqlite"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
-			[]string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
-		{exitFailed, "this is a result of moebalance, not counts", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
-		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
-		{exitFailed, "moebalance: \\x1b(none\\xff: want a file", []string{"counts", "\x1b(none\xff"}},
-		{exitFailed, `have "HF_TOKEN=(redacted)"`,
-			[]string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
-		{exitUsage, "want at least one export", []string{"trace"}},
-		{exitUsage, "no folder", []string{"trace", "-o", dir + "/none/x", loop + "normal.sqlite"}},
-		{exitFailed, "no such file", []string{"trace", dir + "/missing.sqlite"}},
-		{exitFailed, "truncated", []string{"trace", cut}},
-		{exitFailed, "want an nsys export (SQLite) or a PyTorch trace (JSON)", []string{"trace", prose}},
-		{exitFailed, "git lfs pull", []string{"trace", lfs}},
-		{exitFailed, "git lfs pull", []string{"report", lfs}},
-		{exitNotComparable, "does not say how it was routed", []string{"report", "-o", dir + "/r.html",
-			fixtures + "outputs/trtllm-bench-a.txt", fixtures + "outputs/trtllm-bench-b.txt"}},
-		{exitUsage, "standard input is not read", []string{"trace", "-"}},
-		{exitUsage, "URLs are not read: download it", []string{"compare", "http://localhost/a", "http://localhost/b"}},
-		{exitFailed, "nsys export", []string{"trace", rep}},
-		{exitUsage, "normal side", []string{"compare", loop + "normal.sqlite"}},
-		{exitNotComparable, "swapped", []string{"compare", loop + "perfect.sqlite", loop + "normal.sqlite"}},
-		{exitUsage, "after --", []string{"bench"}},
-		{exitUsage, "unknown model", []string{"logits", "generate", "--model", "nope", "--ep", "8", "--cache", dir}},
-		{exitUsage, `unknown verb "nope"`, []string{"logits", "nope"}},
-		{exitUsage, `unknown verb "foo"`, []string{"completion", "foo"}},
-		{exitUsage, `unknown verb "nope"`, []string{"help", "logits", "nope"}},
-		{exitFailed, "no cache", []string{"logits", "verify", dir + "/none"}},
-		{exitFailed, "no manifest.json", []string{"logits", "verify", dir}},
-	} {
-		stdout, stderr, code := invoke(t.Context(), c.args...)
-		if code != c.code || !strings.Contains(stderr+stdout, c.says) {
-			t.Errorf("%v: exit %d, want %d and %q; stderr %q", c.args, code, c.code, c.says, stderr)
-		}
-		if strings.Count(stderr, "\n") != 1 || strings.Count(stderr, "moebalance: ") != 1 {
-			t.Errorf("%v: want one line, have %q", c.args, stderr)
-		}
-		if stdout != "" && code != exitNotComparable && code != exitGate {
-			t.Errorf("%v: printed a result: %q", c.args, stdout)
-		}
-	}
-}
-
-func TestGateFails(t *testing.T) {
-	if stdout, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25",
-		loop+"normal.sqlite"); code != exitGate || stdout == "" || !strings.Contains(stderr, "layer 1") {
-		t.Errorf("normal: exit %d, %q", code, stderr)
-	}
-	if _, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25",
-		loop+"perfect.sqlite"); code != exitDone {
-		t.Errorf("perfect: exit %d, %q", code, stderr)
-	}
-}
 
 func TestVersionAndHelp(t *testing.T) {
 	if out, _, code := invoke(t.Context(), "--version"); code != exitDone || !strings.Contains(out, version) {

@@ -136,47 +136,6 @@ func runIn(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-func TestTraceVerbExitCodes(t *testing.T) {
-	t.Chdir("../..")
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
-		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50 %",
-			[]string{"--fail-above", "0.5", loopNormal}},
-		{exitInconclusive, "2 of the run's 4 ranks were given",
-			[]string{"--fail-above", "0.9", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",
-				"testdata/gptoss-ep4-ranks/normal.rank1.sqlite"}},
-		{exitInconclusive, "no layer has expert time",
-			[]string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitNotComparable, "of both arms by their names",
-			[]string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz",
-				"testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
-		{exitGate, "expert-time imbalance of layer 2 is 67.9 %",
-			[]string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
-		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
-		{exitFailed, "want exports of one run, one per rank", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
-		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
-		{exitUsage, "want a named group", []string{"--range", "step", loopNormal}},
-		{exitUsage, "no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
-		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank",
-			"normal.sqlite=2", loopNormal}},
-		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},
-		{exitUsage, "is an input", []string{"--summary", loopNormal, loopNormal}},
-		{exitUsage, "do not match", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
-	} {
-		out, errs, code := runIn(t, append([]string{"trace"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") > 1 {
-			t.Errorf("%v: want exit %d with %q, have %d with %q", c.args, c.code, c.says, code, errs)
-		}
-		if (code == exitFailed || code == exitUsage) && out != "" {
-			t.Errorf("%v: want nothing on stdout, have %q", c.args, out)
-		}
-	}
-}
-
 // Without ranges that name layers there is no layer −1 to blame. A layer is judged against
 // its floor: a noisy one with a larger max/mean does not fail, and hides no other.
 func TestTraceGate(t *testing.T) {

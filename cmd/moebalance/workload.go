@@ -33,7 +33,7 @@ type workloadOptions struct {
 
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{Experts: 32, Layers: 4, Ranks: 4, Tokens: 128, Steps: 16, Skew: 1.5}
-	return verb("workload", argCount(0, 0, "no arguments"), &o, func(c *cobra.Command, _ []string) error {
+	return verb("workload", none, &o, func(c *cobra.Command, _ []string) error {
 		config, err := o.config()
 		switch {
 		case err != nil:

@@ -81,28 +81,3 @@ func TestWorkloadWritesExpertStatistics(t *testing.T) {
 		t.Errorf("%d steps of a layer, want 6", layers)
 	}
 }
-
-func TestWorkloadExitCodes(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"more"}, exitUsage, "no arguments"},
-		{[]string{"--ranks", "9"}, exitUsage, "ranks between 1 and 8"},
-		{[]string{"--skew", "-1"}, exitUsage, "skew"},
-		{[]string{"--steps", "many"}, exitUsage, "steps"},
-		{[]string{"--steps", "0"}, exitUsage, "want steps"},
-		{[]string{"--serve", "8000"}, exitUsage, "--serve: want HOST:PORT"},
-		{[]string{"--url", "host"}, exitUsage, "--url: want HOST:PORT"},
-	} {
-		t.Setenv(perfectRouterVariable, "1")
-		var out, errs bytes.Buffer
-		code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], c.args...), strings.NewReader(""), &out,
-			&errs)
-		if code != c.code || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
-			t.Errorf("%v: exit %d, stdout %q, stderr %q; want exit %d and %q", c.args, code, out.String(),
-				errs.String(), c.code, c.want)
-		}
-	}
-}

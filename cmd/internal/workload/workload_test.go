@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"

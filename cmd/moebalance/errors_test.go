@@ -1,0 +1,305 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/bench/launch"
+)
+
+const (
+	loopFolder  = "testdata/gptoss-ep4-loop/"
+	loop        = "../../" + loopFolder
+	loopNormal  = loopFolder + "normal.sqlite"
+	loopPerfect = loopFolder + "perfect.sqlite"
+)
+
+// asked is how the program can be asked, wrongly or for what is not there, or with a gate: the exit code, the
+// arguments, and what is said.
+const asked = `
+2 :: needs a verb
+2 trcae :: did you mean "trace"
+2 help numbrs :: did you mean "numbers"?
+2 help logits nope :: unknown verb "nope"
+2 completion foo :: unknown verb "foo"
+2 logits nope :: unknown verb "nope"
+2 version 1 :: version: want no argument, have 1 argument
+2 completion bash x :: completion bash: want no argument
+2 --format json :: unknown flag
+2 models --brief --format json :: --brief is one line of text
+1 models D/none.json :: no such file
+2 models nope :: unknown model
+2 models -o D/r.pdf :: no result is written as .pdf
+2 models -o D/none/x :: not written: no folder
+2 models -o D :: is a folder
+2 hook :: want -o
+2 hook x :: flags only
+2 workload --format json :: unknown flag: --format
+2 workload more :: no argument
+2 workload --ranks 33 :: ranks between 1 and 32
+2 workload --skew -1 :: skew
+2 workload --steps many :: want a whole number, such as 8, have "many"
+2 workload --steps 0 :: want steps
+2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
+2 workload --serve 8000 :: --serve: want HOST:PORT
+2 workload --url host :: --url: want HOST:PORT
+1 workload --url localhost:1 :: connection refused
+2 quickstart more :: no argument
+2 quickstart --dir D/prose.sqlite :: is a file
+2 bench :: after --
+2 bench --timeout 10 -- x :: bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"
+2 bench --pairs '8 pairs' -- x :: --pairs: want a whole number, such as 8, have "8 pairs"
+2 bench --treatment vlm -- x :: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy,
+2 bench --treatment sglang -- env A=1 /bin/vllm bench throughput :: switches nothing in vllm: want --treatment atom or
+2 bench --points concurrency=1,8 -- true :: --points concurrency: the command has no {concurrency}
+2 bench --points concurrency=1,1 -- true {concurrency} :: 1 is named twice
+2 bench --points concurrency=1,x -- true {concurrency} :: value "x": want positive numbers
+2 bench --arm before --arm after -- true :: nothing sets the arms apart
+2 bench --arm before --arm after --treatment vllm -- true {arm} :: without a treatment and without proof
+2 bench --arm balancer=greedy -- true :: is neither a router, VARIABLE=VALUE nor a flag
+2 bench --arm balancer=A=1 --arm balancer=A=2 -- true :: --arm balancer is given twice
+2 bench --metric 'a:b:higher=(' -- true :: --metric
+2 bench --fail-above 2000% -- true :: at most 1000%
+1 bench --resume D/none :: none
+2 bench dataset x :: no arguments
+2 bench dataset --input-mean 0 :: bench dataset:
+2 profile :: want a command after --
+2 profile --perfect --dry-run -- mpirun -n 2 python3 -m sglang.launch_server :: switches nothing in sglang
+2 profile --iterations 9-1 -- true :: profile:
+2 logits generate --model nope --ep 8 --cache D :: unknown model
+2 logits plans --ep=4- :: --ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
+2 logits plans --plans diagnal --model deepseek-v3 :: have "diagnal"; did you mean "diagonal"?
+1 logits verify D/none :: no cache
+1 logits verify D :: no manifest.json
+1 logits list D/none :: no cache
+2 place :: want at least one file
+2 place --max-moves 200% COUNTS :: at most 100%
+1 place testdata/torch/rank0.pt.trace.json :: this is a trace, not counts: 'moebalance trace' reads it
+1 place testdata/campaign-qwen3-ep4.json :: this is a result of moebalance, not counts
+2 counts - :: standard input is not read
+1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it
+1 counts D/empty.json :: unknown format of JSON: it is empty and
+1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
+1 counts D/lfs.sqlite :: git lfs pull
+2 counts --axes x,y COUNTS :: --axes
+2 counts --threshold 2000% COUNTS :: --threshold: want a percentage such as 10%, at most 1000%
+2 trace :: want at least one export
+2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?
+2 trace -format x :: did you mean "--format"?
+2 trace --format jsn x :: trace: --format: want one of text, json, csv, md, have "jsn"
+2 trace --table imbalnce NORMAL :: "imbalnce" in this result: want one of
+2 trace --table imbalnce --json NORMAL :: "imbalnce" in this result: want one of
+2 trace --threshold 95 NORMAL :: --threshold: want 95% if a percentage is meant
+2 trace --steps 9-1 NORMAL :: --steps
+2 trace -o D/none/x NORMAL :: no folder
+2 trace --summary D/none/x NORMAL :: no folder
+2 trace --summary NORMAL NORMAL :: is an input
+2 trace --summary D/s --threshold 5% NORMAL :: --summary replaces the trace: remove --threshold
+2 trace - :: standard input is not read
+2 trace https://example.org/a.sqlite :: URLs are not read: download it
+2 trace --phase 'api_key: sk-1' NORMAL :: --phase: "api_key: (redacted)": want PHASE=REGEX
+2 trace --phase experts NORMAL :: want PHASE=REGEX
+2 trace --phase 'experts=(' NORMAL :: --phase
+2 trace --range step NORMAL :: want a named group
+2 trace --rank nope.sqlite=1 NORMAL :: no export "nope.sqlite"
+2 trace --rank normal.sqlite=1 --rank normal.sqlite=2 NORMAL :: rank 1 is given for the same export
+2 trace --rank 3000000000 NORMAL :: N from 0 to 1048575
+2 trace --model gpt-oss-20b RANK0 :: add --counts
+2 trace --counts COUNTS --model deepseek-v3 RANK0 :: the model has 256 experts, the record 32
+2 trace --counts COUNTS --model D/top8.json RANK0 :: the model routes to top-8, the record to top-4
+2 trace --counts testdata/deepseek-ep4-ranks/counts-normal NORMAL :: do not match
+0 trace --counts COUNTS --model gpt-oss-20b RANK0 ::
+1 trace D/missing.sqlite :: no such file
+1 trace D/cut.sqlite :: truncated
+1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
+1 trace D/lfs.sqlite :: git lfs pull
+1 trace D/run.nsys-rep :: nsys export
+1 trace RANK0 testdata/deepseek-ep4-ranks/normal.rank0.sqlite :: want exports of one run, one per rank
+4 trace testdata/hf-qwen3-ep4/normal.rank0.json.gz testdata/hf-qwen3-ep4/perfect.rank1.json.gz :: of both arms by
+0 trace --fail-above 0.6 NORMAL ::
+3 trace --brief --fail-above 0.5 NORMAL :: expert-time imbalance of layer 1 is 51.5 %, limit 50 %
+3 trace --fail-above 0.5 testdata/hf-qwen3-ep4/normal.rank?.json.gz :: expert-time imbalance of layer 2 is 67.9 %
+0 trace --fail-above 0.25 PERFECT ::
+5 trace --fail-above 0.9 RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: 2 of the run's 4 ranks were given
+5 trace --fail-above 0.5 testdata/gptoss-graph/node-normal.sqlite :: no layer has expert time
+2 compare http://localhost/a http://localhost/b :: URLs are not read: download it
+2 compare NORMAL :: give the normal side and the perfect side
+4 compare PERFECT NORMAL :: swapped
+4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
+1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of
+4 compare NORMAL testdata/deepseek-ep4-ranks/perfect.rank0.sqlite :: 1 of 4 ranks in common
+2 compare --counts-normal testdata/deepseek-ep4-ranks/counts-normal NORMAL PERFECT :: do not match the trace
+1 compare --counts-perfect testdata/counts/engine.log NORMAL PERFECT :: want slots per expert, have engine log lines
+2 compare --counts-normal COUNTS D/traced.json PERFECT :: judged already
+2 compare --counts-normal COUNTS --model deepseek-v3 NORMAL PERFECT :: the model has 256 experts, the record 32
+2 compare --model gpt-oss-20b NORMAL PERFECT :: add --counts-normal or --counts-perfect
+4 compare NORMAL NORMAL :: same recording
+1 compare nowhere.sqlite PERFECT :: nowhere.sqlite: want a file, a folder or a pattern, have no such file
+1 compare NORMAL nowhere*.sqlite :: no file matches
+1 compare NORMAL D/empty :: contains no file: want
+1 compare NORMAL D/folders :: only folders: give
+1 compare D/prose.sqlite PERFECT :: prose.sqlite
+2 compare NORMAL,NORMAL PERFECT :: named twice
+2 compare NORMAL D/perfect.jsonl :: of different kinds
+2 compare NORMAL,D/normal.jsonl PERFECT :: of different kinds
+2 compare D/normal.jsonl D/perfect.jsonl testdata/pairs.jsonl :: contains neither normal nor perfect
+2 compare NORMAL testdata/gptoss-graph/*-normal.sqlite RANK0 :: has perfect in its name
+2 compare D/judged.json PERFECT :: summaries of them (trace --summary)
+2 compare --arm before NORMAL PERFECT :: want two names
+2 compare --arm x --arm x NORMAL PERFECT :: want two names
+2 compare --arm a --arm b --trust-arms NORMAL PERFECT :: remove --trust-arms
+2 compare --step-tokens 5 NORMAL PERFECT :: and --campaign
+2 compare --require-verdict NORMAL PERFECT :: --require-verdict
+2 compare --metric x NORMAL PERFECT :: --metric
+2 compare --counts-normal x D/normal.jsonl D/perfect.jsonl :: benchmark reports: remove --counts-normal
+2 compare --step-tokens 5 testdata/campaign-qwen3-ep4.json :: --campaign
+0 compare D/own/normal.sqlite D/own/perfect.sqlite ::
+4 compare --trust-arms PERFECT NORMAL :: balance is not proved
+5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
+2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
+4 compare D/perfect.jsonl D/normal.jsonl :: report of all 4 ranks: perfect router
+4 compare --metric 'speed=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
+0 compare --trust-arms --metric 'speed=speed ([\d.]+)' D/silent.txt D/faster.txt ::
+4 compare --trust-arms D/normal.jsonl D/perfect.jsonl,D/./normal.jsonl :: , on both sides
+1 compare --metric ttft_p99 D/normal.jsonl D/perfect.jsonl :: no metric "ttft_p99"
+4 compare D/normal.jsonl D/half.jsonl :: tokens_per_rank: normal 1024, perfect 512
+4 compare D/normal.jsonl D/other.jsonl :: router: normal deepseek
+4 compare D/normal.jsonl D/loop.jsonl :: backend: normal grouped, perfect loop
+0 compare --arm a --arm b D/normal.jsonl D/loop.jsonl ::
+4 compare FIELDnormal.rank?.json.gz FIELDbalanced.rank?.json.gz :: hold 8192 and 15872 tokens per step
+4 compare --arm a --arm b FIELDnormal.rank?.json.gz FIELDbalanced.rank?.json.gz :: hold 8192 and 15872 tokens per step
+1 compare D/silent.txt D/faster.txt :: silent.txt
+2 report :: want at least one
+2 report --brief NORMAL :: unknown flag: --brief
+2 report -o D/r.pdf NORMAL :: a page is HTML
+2 report NORMAL NORMAL :: NORMAL is named twice
+1 report -o D/r.html D/*.none :: no file matches
+2 report --png D/prose.sqlite NORMAL :: is a file
+1 report -o D/r.html testdata/gptoss-graph :: have two that claim rank 0 (by environment and by environment); give
+1 report -o D/r.html D/silent.txt :: want a campaign folder
+1 report -o D/r.html D/nothing.json :: the file is empty
+1 report -o D/r.html D/bad.csv :: as count, have "x"
+1 report -o D/r.html D/lunch.json :: have kind "lunch"
+1 report -o D/r.html D/cut.json :: cut.json: the JSON ends early, after
+1 report -o D/r.html D/head.sqlite :: head.sqlite
+1 report D/lfs.sqlite :: git lfs pull
+4 report -o D/page.html BENCHa.txt BENCHb.txt :: does not say how it was routed
+2 report testdata/campaign-deepseek-ep4.json FIELDcampaign.json :: want the results of one program
+`
+
+// Every wrong question ends with the right code, one line on stderr that helps, and nothing on stdout but a
+// result that a gate judged; no output is left behind.
+func TestWhatIsAsked(t *testing.T) {
+	dir := askedFiles(t)
+	t.Chdir("../..")
+	t.Setenv("PATH", dir) // no nsys to convert reports with
+	t.Setenv(perfectRouterVariable, "1")
+	words := strings.NewReplacer("D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
+		"testdata/gptoss-ep4-ranks/counts-normal", "RANK0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "FIELD",
+		fieldFolder+"vllm-qwen3-", "BENCH", "testdata/outputs/trtllm-bench-")
+	for line := range strings.SplitSeq(strings.TrimSpace(asked), "\n") {
+		command, says, _ := strings.Cut(line[1:], " ::")
+		args, err := launch.Words(words.Replace(strings.Replace(command, " D ", " "+dir+" ", 1)))
+		if len(command) > 0 && err != nil {
+			t.Fatal(line, err)
+		}
+		if strings.HasSuffix(command, " D") {
+			args[len(args)-1] = dir
+		}
+		stdout, stderr, code := invoke(t.Context(), args...)
+		said, want := stderr, words.Replace(strings.TrimSpace(says))
+		if code == exitNotComparable || code == exitInconclusive { // the reasons are in the answer, and once
+			said += strings.Join(strings.Fields(stdout), " ")
+		}
+		if code != int(line[0]-'0') || !strings.Contains(said, want) {
+			t.Errorf("%s\nexit %d, %q", line, code, stderr)
+		}
+		if n := strings.Count(stderr, "\n"); n > 1 || n == 0 && code != exitDone {
+			t.Errorf("%s: want one line, have %q", line, stderr)
+		}
+		if stdout != "" && (code == exitFailed || code == exitUsage) {
+			t.Errorf("%s: printed a result: %q", line, stdout)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "r.html")); err == nil {
+			t.Fatalf("%s: left a page behind", line)
+		}
+	}
+}
+
+// askedFiles is a folder with the files of the questions.
+func askedFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	put := func(name, content string) {
+		path := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{
+		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
+		"lfs.sqlite":   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+		"run.nsys-rep": "\x00\x01\x02", "rank0.safetensors": "\x78\x00\x00\x00\x00\x00\x00\x00{\"0_0\":{\"dtype\"",
+		"empty.json": "{}", "nothing.json": "", "lunch.json": `{"kind":"lunch"}`, "cut.json": `{"kind":"trace","cel`,
+		"secret.csv": "layer,expert,count\n0,1,HF_TOKEN=hf_1\n", "bad.csv": "layer,expert,count\n0,1,x\n",
+		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
+		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
+		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "",
+		"top8.json": `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64,` +
+			`"moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`,
+	} {
+		put(name, content)
+	}
+	for _, arm := range []string{"normal", "perfect"} {
+		content, err := os.ReadFile(loop + arm + ".sqlite")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put("cut.sqlite", string(content[:len(content)/3]))
+		// the arm was switched by another variable, as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'
+		put("own/"+arm+".sqlite", strings.ReplaceAll(string(content), perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
+	}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	normal, perfect := recordedLaunches(t)
+	lines := func(all []string) string { return strings.Join(all, "\n") + "\n" }
+	for name, content := range map[string]string{
+		"normal.jsonl": lines(normal), "fewer.jsonl": lines(normal[:4]), "perfect.jsonl": lines(perfect),
+		"fewer-p.jsonl": lines(perfect[:4]),
+		"half.jsonl":    strings.ReplaceAll(lines(perfect), `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`),
+		"other.jsonl":   strings.ReplaceAll(lines(perfect), `"router": "deepseek`, `"router": "other`),
+		"loop.jsonl":    strings.ReplaceAll(lines(perfect), `"experts": "grouped"`, `"experts": "loop"`),
+	} {
+		put(name, content)
+	}
+	return dir
+}
+
+// recordedLaunches are the lines of both arms of the recorded campaign.
+func recordedLaunches(t *testing.T) (normal, perfect []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../testdata/pairs-abba.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var row struct {
+			Perfect bool `json:"perfect_router"`
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		if line = strings.TrimSpace(line); row.Perfect {
+			perfect = append(perfect, line)
+		} else {
+			normal = append(normal, line)
+		}
+	}
+	return normal, perfect
+}
