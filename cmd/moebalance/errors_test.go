@@ -58,7 +58,7 @@ const asked = `
 2 bench --points concurrency=1,8 -- true :: --points concurrency: the command has no {concurrency}
 2 bench --points concurrency=1,1 -- true {concurrency} :: 1 is named twice
 2 bench --points concurrency=1,x -- true {concurrency} :: value "x": want positive numbers
-2 bench --arm before --arm after -- true :: nothing sets the arms apart
+2 bench --arm before --arm after -- true :: nothing sets the arm after apart
 2 bench --arm before --arm after --treatment vllm -- true {arm} :: without a treatment and without proof
 2 bench --arm balancer=greedy -- true :: is neither a router, VARIABLE=VALUE nor a flag
 2 bench --arm balancer=A=1 --arm balancer=A=2 -- true :: --arm balancer is given twice
@@ -82,7 +82,7 @@ const asked = `
 1 place testdata/campaign-qwen3-ep4.json :: this is a result of moebalance, not counts
 2 counts - :: standard input is not read
 1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it
-1 counts D/empty.json :: unknown format of JSON: it is empty and
+1 counts D/empty.json :: it is empty and
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
 2 counts --axes x,y COUNTS :: --axes
