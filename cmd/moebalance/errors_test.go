@@ -162,8 +162,8 @@ const asked = `
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
 2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
 4 compare D/perfect.jsonl D/normal.jsonl :: report of all 4 ranks: perfect router
-4 compare --metric 'speed=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
-0 compare --trust-arms --metric 'speed=speed ([\d.]+)' D/silent.txt D/faster.txt ::
+4 compare --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
+0 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt ::
 4 compare --trust-arms D/normal.jsonl D/perfect.jsonl,D/./normal.jsonl :: , on both sides
 1 compare --metric ttft_p99 D/normal.jsonl D/perfect.jsonl :: no metric "ttft_p99"
 4 compare D/normal.jsonl D/half.jsonl :: tokens_per_rank: normal 1024, perfect 512
