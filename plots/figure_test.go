@@ -67,13 +67,13 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
 	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases,
 		Arms: []Stack{stack("normal"), stack("perfect")}}))
-	var pairs []gain.Pair
+	var pairs []gain.Unit
 	for i, v := range wave(steps, 0.2) {
-		pairs = append(pairs, gain.Pair{Pair: i, Gain: router.Number(v), Status: gain.PairComplete})
+		pairs = append(pairs, gain.Unit{Pair: i, Values: gain.Values{Gain: router.Number(v), Status: gain.PairComplete}})
 	}
-	var points []gain.PointGain
+	var points []gain.Comparison
 	for i, v := range []float64{-0.05, 0.1, 0.2} {
-		points = append(points, gain.PointGain{Name: "concurrency", Value: math.Pow(8, float64(i)),
+		points = append(points, gain.Comparison{Name: "concurrency", Value: math.Pow(8, float64(i)),
 			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
 				High: router.Number(v + 0.02)}})
 	}
@@ -222,10 +222,10 @@ func TestNothingToDraw(t *testing.T) {
 		},
 		"no pairs": func() (Figure, error) { return Gains(gain.Result{}, 0) },
 		"no curve": func() (Figure, error) {
-			return Gains(gain.Result{Points: []gain.PointGain{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}}, 0)
+			return Gains(gain.Result{Points: []gain.Comparison{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}}, 0)
 		},
 		"only incomplete pairs": func() (Figure, error) {
-			return Gains(gain.Result{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}}, 0)
+			return Gains(gain.Result{Pairs: []gain.Unit{{Values: gain.Values{Gain: 0.1, Status: gain.PairIncomplete}}}}, 0)
 		},
 		"no placement":    func() (Figure, error) { return PlacementLayers(&place.Result{Placements: []place.Placement{{}}}) },
 		"no trace's heat": func() (Figure, error) { return HeatMap(ExpertTimes()) },

@@ -17,15 +17,17 @@ import (
 // which has launches left, the title says so. Without a gain the error wraps ErrNothing.
 func Gains(r gain.Result, left int) (Figure, error) {
 	unit, measured := "pair", quantity.Count(r.Gain.N, "complete pair")+" of launches"
-	pairs := slices.DeleteFunc(slices.Clone(r.Pairs), func(p gain.Pair) bool { return p.Arm != "" })
-	launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
+	units := slices.DeleteFunc(r.Units(), func(u gain.Unit) bool { return u.Arm != "" })
 	switch {
-	case len(launches) == 1: // its blocks alone show its noise
-		unit, measured, pairs = "block", "one launch, with a widened interval", nil
-		for i, b := range launches[0].Blocks {
-			pairs = append(pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})
+	case len(r.Launches) == 0:
+	case len(units) == 1: // its blocks alone show its noise
+		unit, measured = "block", "one launch, with a widened interval"
+		blocks := units[0].Blocks
+		units = nil
+		for i, b := range blocks {
+			units = append(units, gain.Unit{Pair: i, Values: b.Values})
 		}
-	case len(launches) > 0:
+	default:
 		unit, measured = "launch", quantity.Count(r.Gain.N, "launch")+", both arms in each"
 	}
 	metric := fmt.Sprintf("%s (%s)", r.Metric.Name, r.Metric.Unit)
@@ -45,12 +47,12 @@ func Gains(r gain.Result, left int) (Figure, error) {
 	if len(r.Points) > 0 {
 		return f.curve(r)
 	}
-	return f.pairs(unit, pairs, r)
+	return f.pairs(unit, units, r)
 }
 
 // pairs draws one point per unit, the estimate as a line, its interval as a band, the threshold dashed and
 // zero as a thin line.
-func (f Figure) pairs(unit string, list []gain.Pair, r gain.Result) (Figure, error) {
+func (f Figure) pairs(unit string, list []gain.Unit, r gain.Result) (Figure, error) {
 	none := router.Undefined()
 	var pairs, whole marks
 	var numbers []int

@@ -151,7 +151,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "remove it"},
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
-		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of points, arms, pairs, launches, blocks"},
+		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of comparisons, pairs, launches, blocks"},
 		"bad URL": {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage,
 			"want a full URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},

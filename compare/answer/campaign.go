@@ -30,7 +30,7 @@ func (c *campaign) unit() string {
 }
 
 // builds reports a campaign of two builds, whose balance nobody asks about.
-func (c *campaign) builds() bool { return len(c.Arms) == 2 }
+func (c *campaign) builds() bool { return c.Builds.Named() }
 
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(r gain.Result, run gain.Run) Answer {
@@ -79,18 +79,19 @@ func (k *known) gains(c *campaign) {
 		k.number("smallest", "smallest gain of a "+unit, slices.Min(gains), Fraction, Measured)
 	}
 	k.dose(c)
-	at := pointOf(c.Result)
-	for i, p := range c.Points {
-		if g := p.Gain; &c.Points[i] != at && g.Estimate.Defined() {
+	for _, p := range c.Points {
+		if g := p.Gain; !p.Leads && g.Estimate.Defined() {
 			k.know("at", named(p.Name, fmt.Sprintf("%g", p.Value)), "at_gain", g.Estimate, "at_low", g.Low, "at_high", g.High)
 			k.because("points", k.say("point"))
 		}
 	}
-	for _, check := range c.Leading() {
+	for _, check := range c.First() {
 		k.because("checks", said(check))
 	}
-	if s := c.Share; s != nil && s.High > 0 { // an arm that is more uneven than normal recovers nothing
-		k.know("share_arm", string(s.Arm), "share", s.Estimate, "share_low", s.Low, "share_high", s.High)
+	shares := slices.DeleteFunc(c.Leading(), func(c gain.Comparison) bool { return c.Share == nil })
+	if len(shares) > 0 && shares[0].Share.High > 0 { // an arm that is more uneven than normal recovers nothing
+		s := shares[0].Share
+		k.know("share_arm", string(shares[0].Arm), "share", s.Estimate, "share_low", s.Low, "share_high", s.High)
 	}
 	if c.Chance {
 		k.know("chance", gain.ChanceArm.Label())
@@ -151,13 +152,13 @@ func (k *known) open(c *campaign) string {
 		k.know("more", needed)
 	case c.run.Server && !c.within() && !c.builds():
 		k.know("one_server", k.values["again"])
-	case len(c.Outliers) > 0:
+	case c.Outliers() > 0:
 		k.know("quiet", c.Gain.N)
 	}
-	if len(c.Outliers) == 0 {
+	if c.Outliers() == 0 {
 		return "bench.undecided"
 	}
-	k.know("far", len(c.Outliers), "said", k.say("said.between"))
+	k.know("far", c.Outliers(), "said", k.say("said.between"))
 	return "bench.outliers"
 }
 
@@ -173,7 +174,7 @@ func (k *known) repeats(c *campaign) {
 	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again,
 		"units", many(c.unit()), "n", c.Gain.N, "least", max(gain.MinPairs, c.Gain.N), "load_to_fill", loadToFill)
 	if c.builds() {
-		k.builds(c.Arms[0].Name, c.Arms[1].Name)
+		k.builds(c.Builds[0], c.Builds[1])
 		k.know("again", cmp.Or(run.Again, fmt.Sprint(k.values["arms"], " -- YOUR_BENCHMARK {arm}")))
 	}
 	if run.Folder != "" && !run.Server && !c.within() {
@@ -224,21 +225,12 @@ func many(unit string) string { return strings.TrimPrefix(quantity.Count(2, unit
 
 // AtPoint is the point whose gain the campaign's is: " at 32 tokens"; empty where there is one load.
 func AtPoint(r gain.Result) string {
-	if p := pointOf(r); p != nil {
-		return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
+	for _, p := range r.Points {
+		if p.Leads {
+			return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
+		}
 	}
 	return ""
-}
-
-func pointOf(r gain.Result) *gain.PointGain {
-	at := slices.IndexFunc(r.Points, func(p gain.PointGain) bool {
-		g := p.Gain
-		return g.Estimate == r.Gain.Estimate && (g.Low == r.Gain.Low || !g.Low.Defined() && !r.Gain.Low.Defined())
-	})
-	if at < 0 {
-		return nil
-	}
-	return &r.Points[at]
 }
 
 // named are values of a point: 32 tokens, concurrency 8.
@@ -252,18 +244,15 @@ func named(point, values string) string {
 // dose says what each 10 % of imbalance costs at the point of the gain, or, where no line goes through the arms,
 // the largest load.
 func (k *known) dose(c *campaign) {
-	d := c.Dose
-	if p := pointOf(c.Result); p != nil {
-		d = cmp.Or(d, p.Dose)
-	}
-	if d == nil || !d.Slope.Defined() {
+	curved := slices.DeleteFunc(c.Leading(), func(c gain.Comparison) bool { return c.Dose == nil })
+	if len(curved) == 0 || !curved[0].Dose.Slope.Defined() {
 		return
 	}
+	d := curved[0].Dose
 	k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10)
-	if fitted := slices.DeleteFunc(slices.Clone(d.Arms), func(a gain.DoseArm) bool { return !a.Fitted }); d.Bent {
-		most := slices.MaxFunc(append(fitted, gain.DoseArm{}), func(a, b gain.DoseArm) int {
-			return cmp.Compare(a.MaxOverMean, b.MaxOverMean)
-		})
+	if d.Bent {
+		line := append([]gain.DoseArm{{}}, d.Line()...)
+		most := line[len(line)-1]
 		if k.know("load", most.MaxOverMean, "cost", most.Time-1); most.Low > 1 {
 			k.because("dose", k.say("dose.bent"))
 		}
@@ -303,20 +292,19 @@ func campaignBasis(c *campaign) string {
 
 // gained are the gains of the complete pairs or launches, or of the blocks of one launch.
 func gained(c *campaign) (unit string, gains []router.Number) {
-	if c.Gain.Method == gain.OneLaunch {
-		for _, l := range c.Launches {
-			for _, b := range l.Blocks {
-				if b.Status == gain.PairComplete && l.Arm == "" {
-					gains = append(gains, b.Gain)
-				}
+	var blocks []router.Number
+	for _, u := range c.Units() {
+		if u.Status == gain.PairComplete && u.Arm == "" && u.Gain.Defined() {
+			gains = append(gains, u.Gain)
+		}
+		for _, b := range u.Blocks {
+			if b.Status == gain.PairComplete && u.Arm == "" {
+				blocks = append(blocks, b.Gain)
 			}
 		}
-		return "block", gains
 	}
-	for _, p := range c.Pairs {
-		if p.Status == gain.PairComplete && p.Arm == "" && p.Gain.Defined() {
-			gains = append(gains, p.Gain)
-		}
+	if c.Gain.Method == gain.OneLaunch {
+		return "block", blocks
 	}
 	return c.unit(), gains
 }

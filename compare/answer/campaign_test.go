@@ -74,16 +74,14 @@ func TestAnswersOfPairs(t *testing.T) {
 	needs := func(n router.Number) gain.Result {
 		return with(open, func(r *gain.Result) { r.PairsNeeded = n })
 	}
-	far := func(o ...gain.Outlier) gain.Result {
-		return with(needs(2000), func(r *gain.Result) {
-			r.Outliers, r.Checks = o, []gain.Check{{Name: gain.CheckOutliers, Status: gain.Warn}}
-		})
-	}
+	far := with(needs(2000), func(r *gain.Result) {
+		r.Checks = []gain.Check{gain.NewCheck(gain.CheckOutliers, gain.Warn, "launches", "launches", []int{7, 8}, "changes",
+			[]float64{-0.3, -0.2})}
+	})
 	invalid := with(judged(gain.Invalid, 0, 0), func(r *gain.Result) {
 		r.Balance = gain.None
 		r.Checks = []gain.Check{{Name: gain.CheckProof, Status: gain.Fail, Text: "no proof"}}
 	})
-	builds := []gain.ArmGain{{Name: "a"}, {Name: "b"}}
 	hook := gain.Run{Treatment: "hook"}
 	server := gain.Run{Treatment: "hook", Server: true, Again: "--server s --ready u --client c"}
 	for name, k := range map[string]struct {
@@ -100,8 +98,8 @@ func TestAnswersOfPairs(t *testing.T) {
 		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
 		"hopeless":     {needs(2000), hook, "", "About 2000 pairs in all would decide.", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
 		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},
-		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
-		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "2 launches are far off; the gain is between", "", ""},
+		"builds":       {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
+		"slow":         {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
 		"known trt": {with(invalid, func(r *gain.Result) { r.Command = "trtllm-bench x" }),
 			gain.Run{Folder: "c", Treatment: "trtllm", Ranks: 4}, "", "", "mpirun -n 4 trtllm-llmapi-launch trtllm-bench x"},
@@ -124,16 +122,18 @@ func TestAnswersOfPairs(t *testing.T) {
 // A campaign at several loads says where its gain is, and what it is elsewhere.
 func TestPoints(t *testing.T) {
 	r := judged(gain.Significant, 0.11, 0.13)
-	point := func(value float64, low, high router.Number) gain.PointGain {
-		return gain.PointGain{Name: "tokens", Value: value, Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
+	point := func(value float64, low, high router.Number) gain.Comparison {
+		return gain.Comparison{Arm: gain.Perfect, Name: "tokens", Value: value, Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
 	}
-	r.Points = []gain.PointGain{point(64, -0.03, -0.02), point(8192, 0.11, 0.13)}
-	r.Gain = r.Points[1].Gain
+	r.Points = []gain.Comparison{point(64, -0.03, -0.02), point(8192, 0.11, 0.13)}
+	r.Points[1].Leads, r.Gain = true, r.Points[1].Gain
+	r.Comparisons = r.Points
 	check(t, "two loads", OfCampaign(r, gain.Run{}), Verdict(gain.Significant), "Balanced routing is 12.0 % faster at 8192 tokens.",
 		"", "")
 	one := r.Points[0]
+	one.Leads = true
 	one.Name = "batch size"
-	r.Points, r.Gain = []gain.PointGain{one}, one.Gain
+	r.Points, r.Gain = []gain.Comparison{one}, one.Gain
 	if have := AtPoint(r); have != " at batch size 64" {
 		t.Errorf("have %q", have)
 	}
@@ -151,7 +151,7 @@ func TestCostOfLoad(t *testing.T) {
 		"": {Slope: 0.1, Bent: true},
 	} {
 		r := judged(gain.Significant, 0.2, 0.26)
-		r.Dose = &d
+		r.Comparisons = []gain.Comparison{{Arm: gain.Perfect, Leads: true, Dose: &d}}
 		if have := OfCampaign(r, gain.Run{}).Reasons; strings.Join(have, " ") != want {
 			t.Errorf("have %q, want %q", have, want)
 		}

@@ -195,8 +195,8 @@ func TestThreeArms(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := gains(t, c)
-	if r.Verdict != gain.Significant || r.Share == nil || !(r.Share.Estimate > 0.1 && r.Share.Estimate < 0.9) {
-		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Share, because(r))
+	if r.Verdict != gain.Significant || !(r.Comparisons[1].Share.Estimate > 0.1 && r.Comparisons[1].Share.Estimate < 0.9) {
+		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Comparisons[1], because(r))
 	}
 	for _, l := range c.Launches {
 		last, _ := l.Done()
@@ -237,8 +237,8 @@ func TestTwoBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := gains(t, c)
-	if r.Verdict != gain.Faster || len(r.Proof) != 0 || len(r.Arms) != 2 || r.Arms[1].Name != "after" {
-		t.Errorf("verdict %s, arms %+v, proof %+v: %q", r.Verdict, r.Arms, r.Proof, because(r))
+	if r.Verdict != gain.Faster || len(r.Proof) != 0 || r.Comparisons[0].Arm != "after" {
+		t.Errorf("verdict %s, %+v, proof %+v: %q", r.Verdict, r.Comparisons, r.Proof, because(r))
 	}
 	if a, _ := c.Launches[0].Done(); !slices.Contains([]string{"before", "after"}, a.Arguments[1]) {
 		t.Errorf("{arm} is %q", a.Arguments[1])

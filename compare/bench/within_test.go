@@ -290,15 +290,16 @@ func TestWithinDose(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := gain.Judge(Recorded(c))
-	if r.Dose == nil || len(r.Dose.Arms) != 4 || math.Abs(float64(r.Dose.Slope)-slope) > 0.01 || r.Dose.N != 2 {
-		t.Fatalf("%+v", r.Dose)
+	d := r.Comparisons[0].Dose
+	if d == nil || len(d.Arms) != 4 || math.Abs(float64(d.Slope)-slope) > 0.01 || d.N != 2 {
+		t.Fatalf("%+v", d)
 	}
 	for i, want := range []struct {
 		arm  gain.Arm
 		load router.Number
 		time float64
 	}{{gain.Perfect, 1, 1}, {"target-1.2", 1.2, 1.04}, {gain.Normal, 1.5, 1.1}, {"target-1.5", 1.5, 1.1}} {
-		if a := r.Dose.Arms[i]; a.Arm != want.arm || a.MaxOverMean != want.load || !a.Measured ||
+		if a := d.Arms[i]; a.Arm != want.arm || a.MaxOverMean != want.load || !a.Measured ||
 			math.Abs(float64(a.Time)-want.time) > 0.005 || a.Fitted == (a.Arm == gain.Normal) {
 			t.Errorf("%+v, want %+v", a, want)
 		}

@@ -23,8 +23,8 @@ func TestPrediction(t *testing.T) {
 		t.Errorf("prediction %+v", p)
 	}
 	// 64 tokens at 1e4 a second: 6.4 ms a step.
-	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Pair{
-		{Perfect: 1e4, Status: gain.PairComplete}, {Perfect: 9e9, Status: gain.PairIncomplete},
+	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Unit{
+		{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}}, {Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}},
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), (p.SavedNS / 6.4e6).Float64(), 1e-9)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), (p.StepNS/6.4e6 - 1).Float64(), 1e-9)
@@ -37,7 +37,7 @@ func TestPrediction(t *testing.T) {
 	}
 	c = Compare(normal, perfect)
 	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"},
-		Pairs: []gain.Pair{{Perfect: 2e9, Status: gain.PairComplete}}}, 0)
+		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 2e9, Status: gain.PairComplete}}}}, 0)
 	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled ||
 		!strings.Contains(caveat.Text(c.Warnings[i]), "throughput in tok/s; for tokens per second, add --step-tokens") {
 		t.Errorf("without tokens: %+v, warnings %v", c.Prediction, c.Warnings)

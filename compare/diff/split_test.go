@@ -35,7 +35,7 @@ func TestSplit(t *testing.T) {
 	}
 	// Measured by launches, +50 %: 64 tokens at 1e4 a second take 6.4 ms.
 	measured := gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Gain: gain.Gain{Estimate: 0.5, Low: 0.4, High: 0.6},
-		Pairs: []gain.Pair{{Perfect: 1e4, Status: gain.PairComplete}}}
+		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}}}}
 	c.WithCampaign(measured, 64)
 	parts = partsAddUp(t, c.Split)
 	if _, known := parts[Rest]; !known {

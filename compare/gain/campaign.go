@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -97,8 +98,7 @@ func (c Campaign) sorted() Campaign {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
 	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Arm, b.Arm),
-			cmp.Compare(a.Normal, b.Normal), cmp.Compare(a.Perfect, b.Perfect))
+		return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	})...)
 	return c
 }

@@ -32,8 +32,6 @@ type Check struct {
 	Args   router.Args `json:"args,omitempty"`
 	// Subjects are the points and arms of which it holds, such as "tokens 64"; empty for all.
 	Subjects []string `json:"subjects,omitempty"`
-	// Parts are the answers at several points in results of before: see Upgrade.
-	Parts []Check `json:"parts,omitempty"`
 }
 
 // NewCheck is the answer of a check by its case and what its words need.
@@ -151,23 +149,21 @@ func (c *Campaign) balance() Grade {
 // unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
 func (c *Campaign) unproved() (missing []string) {
 	for _, arm := range Arms {
-		seen, lacks, ranks := false, []string(nil), map[string][]int{}
-		for _, p := range c.Proof {
-			if seen = seen || p.Arm == arm; p.Arm == arm && Weaker(p.Grade, Claimed) == None {
-				lacks, ranks[p.Evidence] = append(lacks, p.Evidence), append(ranks[p.Evidence], int(p.Rank))
-			}
-		}
-		if !seen {
+		of := slices.DeleteFunc(slices.Clone(c.Proof), func(p Proof) bool { return p.Arm != arm })
+		if len(of) == 0 {
 			missing = append(missing, fmt.Sprintf("%s arm: no evidence", arm))
 		}
-		for _, evidence := range each(lacks) {
-			of := ""
-			if r := ranks[evidence]; len(r) > 1 {
-				of = ", ranks " + quantity.Ranges(r)
-			} else if r[0] != AllRanks {
-				of = fmt.Sprintf(", rank %d", r[0])
+		of = slices.DeleteFunc(of, func(p Proof) bool { return Weaker(p.Grade, Claimed) != None })
+		for _, evidence := range each(mapped(of, func(p Proof) string { return p.Evidence })) {
+			alike := slices.DeleteFunc(slices.Clone(of), func(p Proof) bool { return p.Evidence != evidence })
+			ranks := mapped(alike, func(p Proof) int { return int(p.Rank) })
+			text := fmt.Sprintf("%s arm, rank %d: %s", arm, ranks[0], evidence)
+			if len(ranks) > 1 {
+				text = fmt.Sprintf("%s arm, ranks %s: %s", arm, quantity.Ranges(ranks), evidence)
+			} else if ranks[0] == AllRanks {
+				text = fmt.Sprintf("%s arm: %s", arm, evidence)
 			}
-			missing = append(missing, fmt.Sprintf("%s arm%s: %s", arm, of, evidence))
+			missing = append(missing, text)
 		}
 	}
 	return missing
@@ -208,21 +204,23 @@ const tolerance = 0.01
 // checkWork compares what the two measurements did that stand for each other in a block.
 func (c *comparison) checkWork() Check {
 	var unequal, lacking []string
-	halves, told := 0, map[string]int{} // how many of the halves tell a kind of work, of both measurements
+	halves, told := 0, map[string]int{} // in how many of the halves both measurements tell a kind of work
 	for _, u := range c.all {
+		where := fmt.Sprintf("pair %d", u.Pair)
 		for _, b := range u.blocks {
+			if c.within() {
+				where = fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
+			}
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
 				halves++
-				unequal = append(unequal, c.unequal(c.name(u, b), b.sides[0][i], b.sides[1][i], told)...)
+				for _, differ := range c.unequal(b.sides[0][i], b.sides[1][i], told) {
+					unequal = append(unequal, where+": "+differ)
+				}
 			}
 		}
 	}
 	names := slices.Sorted(maps.Keys(told))
-	for _, name := range names {
-		if told[name] < halves {
-			lacking = append(lacking, name)
-		}
-	}
+	lacking = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return told[name] == halves })
 	switch {
 	case len(unequal) > 0:
 		args := []any{"differences", each(unequal), "tolerance", tolerance}
@@ -238,37 +236,23 @@ func (c *comparison) checkWork() Check {
 	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", tolerance)
 }
 
-// name is how a sentence calls a block.
-func (c *comparison) name(u Pair, b Block) string {
-	if c.within() {
-		return fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
-	}
-	return fmt.Sprintf("pair %d", u.Pair)
-}
-
 // unequal says in what two measurements did different work, and counts the kinds of work that both of them tell.
-func (c *comparison) unequal(where string, normal, other *Measurement, told map[string]int) (found []string) {
+func (c *comparison) unequal(normal, other *Measurement, told map[string]int) (found []string) {
 	differ := func(name string, a, b any) {
-		found = append(found, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a, c.called(1), b))
+		found = append(found, fmt.Sprintf("%s: %s %v, %s %v", name, c.called(0), a, c.called(1), b))
 	}
 	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
-		a, b := normal.Setup[name], other.Setup[name]
 		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
-		if b != "" && a != b && !may {
+		if a, b := normal.Setup[name], other.Setup[name]; b != "" && a != b && !may {
 			differ(name, a, b)
 		}
 	}
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
-	work := maps.Clone(normal.Work)
-	if work == nil {
-		work = map[string]float64{}
-	}
-	maps.Copy(work, other.Work)
-	for _, name := range slices.Sorted(maps.Keys(work)) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(normal.Work)),
+		maps.Keys(other.Work))))) {
 		a, inNormal := normal.Work[name]
 		b, inOther := other.Work[name]
-		if !inNormal || !inOther {
-			told[name] += 0
+		if told[name] += 0; !inNormal || !inOther {
 			continue
 		}
 		told[name]++
@@ -289,27 +273,4 @@ func each(texts []string) (once []string) {
 		}
 	}
 	return once
-}
-
-// copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
-// that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
-func (c *comparison) copied() bool {
-	seen := map[[2]int]float64{} // by side, and by launch where one holds all arms
-	for _, u := range c.whole {
-		for _, b := range u.blocks {
-			for side, measured := range b.sides {
-				at := [2]int{side}
-				if c.within() {
-					at[1] = u.Pair
-				}
-				for _, m := range measured {
-					if before, known := seen[at]; known && before != m.Value {
-						return false
-					}
-					seen[at] = m.Value
-				}
-			}
-		}
-	}
-	return len(c.whole) > 1
 }

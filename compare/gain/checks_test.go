@@ -128,27 +128,26 @@ func TestChecksGoOnAfterAnIncompletePair(t *testing.T) {
 func noGain(t *testing.T, what string, r Result) {
 	t.Helper()
 	numbers := []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High}
-	for _, p := range r.Pairs {
-		numbers = append(numbers, p.Gain)
-	}
-	for _, l := range r.Launches {
-		numbers = append(numbers, l.Gain)
-		for _, b := range l.Blocks {
+	for _, u := range r.Units() {
+		numbers = append(numbers, u.Gain)
+		for _, b := range u.Blocks {
 			numbers = append(numbers, b.Gain)
 		}
 	}
 	for _, s := range r.Secondary {
 		numbers = append(numbers, s.Gain.Estimate)
 	}
-	for _, a := range r.Arms {
-		numbers = append(numbers, a.Gain.Estimate)
+	for _, c := range r.Comparisons {
+		if numbers = append(numbers, c.Gain.Estimate); c.Share != nil || c.Dose != nil {
+			t.Errorf("%s: %+v", what, c)
+		}
 	}
 	for _, c := range r.Checks {
 		if g, ok := c.Args["gain"]; ok {
 			t.Errorf("%s: check %s tells a gain of %v", what, c.Name, g)
 		}
 	}
-	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) || r.Share != nil {
+	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) {
 		t.Errorf("%s: verdict %q, gains %v", what, r.Verdict, numbers)
 	}
 }

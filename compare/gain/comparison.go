@@ -18,28 +18,27 @@ type comparison struct {
 	further bool    // the arm is neither perfect nor a build that stands in its place
 	each    float64 // confidence of each of the comparisons that are judged together
 
-	all      []Pair
-	out      map[*Measurement]bool // measurements that fall out
-	outliers []Outlier
-	falls    []Check // about what falls out
-	whole    []Pair  // complete units
-	kept     []Pair  // whole without what falls out; they give the gain
-	lean     float64 // by how much disturbed launches may have raised the log gain
-	sd       float64 // of the log gain of a unit
-	gain     Gain
-	checks   []Check
-	verdict  Verdict
+	all     []Unit
+	out     map[*Measurement]bool // measurements that fall out
+	falls   []Check               // about what falls out
+	whole   []Unit                // complete units
+	kept    []Unit                // whole without what falls out; they give the gain
+	lean    float64               // by how much disturbed launches may have raised the log gain
+	sd      float64               // of the log gain of a unit
+	gain    Gain
+	checks  []Check
+	verdict Verdict
 }
 
 // compare judges an arm at a point.
 func (c *Campaign) compare(arm Arm, point float64) *comparison {
-	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect,
-		each: simultaneous(max(1, len(c.Points))), out: map[*Measurement]bool{}}
+	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, each: c.simultaneous(1),
+		out: map[*Measurement]bool{}}
 	one.all = one.units()
 	one.whole = complete(one.all)
 	one.leaveOut()
-	t := one.test(one.kept, primary, one.each).Leaning(one.lean)
-	if one.gain, one.sd = one.gainOf(t, one.kept), t.SD; one.copied() {
+	one.gain, one.sd = one.test(one.kept, primary, one.each, one.lean)
+	if one.copied() {
 		one.gain = one.gain.unbounded() // how launches differ is not known
 	}
 	one.check()
@@ -47,9 +46,11 @@ func (c *Campaign) compare(arm Arm, point float64) *comparison {
 	return one
 }
 
-// simultaneous is the confidence of each of so many intervals that hold together at DefaultConfidence, by
-// Bonferroni.
-func simultaneous(family int) float64 { return 1 - (1-DefaultConfidence)/float64(family) }
+// simultaneous is the confidence of each interval at each point, of so many at each, that hold together at
+// DefaultConfidence, by Bonferroni.
+func (c *Campaign) simultaneous(each int) float64 {
+	return 1 - (1-DefaultConfidence)/float64(max(1, len(c.Points))*each)
+}
 
 // label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)".
 func (c *comparison) label() string {
@@ -74,45 +75,53 @@ func (c *comparison) called(side int) Arm {
 	return c.Builds.Called(Arms[side])
 }
 
-func (c *comparison) threshold() float64 {
-	if c.further {
-		return 0
-	}
-	return c.Threshold
-}
-
 // groups are the log gains of units in a metric. Both orders are apart if every unit has a known order and both
 // were run, so that the effect of the order can be taken out; else all units are together.
 //
 //	AB 0.11, BA 0.05, AB 0.13, BA 0.07 → {0.11, 0.13}, {0.05, 0.07}
-func (c *comparison) groups(units []Pair, read reading) [][]float64 {
-	var by [3][]float64 // AB, BA, unknown
+func (c *comparison) groups(units []Unit, read reading) [][]float64 {
+	by := map[string][]float64{}
+	var all []float64
 	for _, u := range units {
 		if x := stats.Center(c.logs(u, read)); !math.IsNaN(x) {
-			at, known := map[string]int{"AB": 0, "BA": 1}[u.Order]
-			if !known {
-				at = 2
-			}
-			by[at] = append(by[at], x)
+			by[u.Order], all = append(by[u.Order], x), append(all, x)
 		}
 	}
-	if len(by[0]) > 0 && len(by[1]) > 0 && len(by[2]) == 0 {
-		return by[:2]
+	if ab, ba := by["AB"], by["BA"]; len(ab) > 0 && len(ba) > 0 && len(by) == 2 {
+		return [][]float64{ab, ba}
 	}
-	return [][]float64{slices.Concat(by[:]...)}
+	return [][]float64{all}
 }
 
-// test is the estimate of the units' log gain in a metric. The interval of one launch that holds all arms is
-// widened by how much launches differ.
-func (c *comparison) test(units []Pair, read reading, confidence float64) stats.TTest {
+// test is the gain of units in a metric, leaning by a bias, and the standard deviation of their log gain.
+func (c *comparison) test(units []Unit, read reading, confidence, bias float64) (Gain, float64) {
 	groups := c.groups(units, read)
-	if c.within() && len(groups[0]) == 1 {
-		blocks := slices.Concat(mapped(units, func(u Pair) []float64 { return c.logs(u, read) })...)
-		t := stats.Widened(blocks, LaunchSD, confidence)
-		t.N = 1
-		return t
+	t, method := stats.Crossover(confidence, groups...), PairedT
+	switch {
+	case c.within():
+		t, method = overLaunches(mapped(units, func(u Unit) []float64 { return c.logs(u, read) }), LaunchSD, confidence)
+	case len(groups) == 2:
+		method = CrossoverT
 	}
-	return stats.Crossover(confidence, groups...)
+	t = t.Leaning(bias)
+	g := Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
+		Confidence: router.Number(t.Confidence), N: t.N}
+	if !c.within() && g.N < MinPairs {
+		g = g.unbounded()
+	}
+	return g, t.SD
+}
+
+// overLaunches is a number of which each launch has a value in each block: Student's t over launches; of a single
+// one over its blocks, widened by the standard deviation by which launches differ.
+func overLaunches(launches [][]float64, sd, confidence float64) (t stats.Interval, method string) {
+	launches = slices.DeleteFunc(launches, func(blocks []float64) bool { return len(blocks) == 0 })
+	if len(launches) == 1 {
+		t = stats.Widened(launches[0], sd, confidence)
+		t.N = 1
+		return t, OneLaunch
+	}
+	return stats.PairedT(mapped(launches, stats.Center), confidence), LaunchT
 }
 
 // mapped are the values of a list.
@@ -121,29 +130,6 @@ func mapped[T, V any](list []T, value func(T) V) (values []V) {
 		values = append(values, value(t))
 	}
 	return values
-}
-
-// gainOf is a gain as results show it.
-func (c *comparison) gainOf(t stats.TTest, units []Pair) Gain {
-	g := Gain{Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
-		Confidence: router.Number(t.Confidence), N: t.N}
-	switch {
-	case c.within() && g.N == 1:
-		g.Method = OneLaunch
-	case c.within():
-		g.Method = LaunchT
-	case len(c.groups(units, primary)) == 2:
-		g.Method = CrossoverT
-	}
-	if !c.within() && g.N < MinPairs {
-		return g.unbounded()
-	}
-	return g
-}
-
-// undecided is the gain where so many units show none.
-func undecided(n int, method string) Gain {
-	return Gain{Method: method, Estimate: router.Undefined(), N: n}.unbounded()
 }
 
 func (g Gain) unbounded() Gain {
@@ -167,11 +153,18 @@ func (c *comparison) decide() {
 		return
 	}
 	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
-	c.verdict = verdictOf(c.gain, c.threshold(), c.builds(), c.equivalent(), c.leastUnits())
+	c.verdict = verdictOf(c.gain, c.threshold(), c.builds(), c.leastUnits())
 	if !c.verdict.Open() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
 		len(c.whole)-len(c.kept) > len(c.whole)/4) {
 		c.verdict = Inconclusive
 	}
+}
+
+func (c *comparison) threshold() float64 {
+	if c.further {
+		return 0
+	}
+	return c.Threshold
 }
 
 // refusedBy is the verdict of failed checks, empty where none failed.
@@ -189,7 +182,7 @@ func refusedBy(checks []Check) (v Verdict) {
 }
 
 // verdictOf decides by the interval of at least so many units.
-func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Verdict {
+func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
 	low, high := g.Low.Float64(), g.High.Float64()
 	switch {
 	case g.N < least:
@@ -198,7 +191,7 @@ func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Ve
 		return Faster
 	case builds && high < 1/(1+threshold)-1:
 		return Slower
-	case builds && equivalent:
+	case builds && low > -equivalenceMargin && high < equivalenceMargin:
 		return Equal
 	case builds:
 	case low > threshold:
@@ -209,26 +202,17 @@ func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Ve
 	return Inconclusive
 }
 
-// equivalent reports whether two one-sided tests (TOST) at the level of the campaign show the gain to lie within
-// the margin: the interval of twice the level does.
-//
-// Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15(6), 1987.
-func (c *comparison) equivalent() bool {
-	margin, t := math.Log1p(equivalenceMargin), c.test(c.kept, primary, 2*c.each-1).Leaning(c.lean)
-	return -margin < t.Low && t.High < margin && c.gain.Low.Defined()
-}
-
-// pairsNeeded is how many pairs in all would settle on which side of the
+// pairsNeeded is how many units in all would settle on which side of the
 // threshold the gain lies, with probability 0.8, if the estimate and the spread
 // stay what they are (see stats.ToDecide). It is at least one more than there are. It is undefined when no
-// spread is known yet, and when the estimate is so near the threshold that a million pairs would not do.
+// spread is known yet, and when the estimate is so near the threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
 	least, lost := 2, 1
 	if !c.within() {
 		least, lost = MinPairs, 2
 	}
 	n, ok := stats.ToDecide(math.Log1p(c.gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each, least, lost)
-	if c.verdict != Inconclusive || !ok || c.copied() || len(c.outliers) > 0 && !c.within() {
+	if c.verdict != Inconclusive || !ok || c.copied() || len(c.falls) > 0 && !c.within() {
 		return router.Undefined()
 	}
 	return router.Number(max(n, c.gain.N+1))
@@ -236,25 +220,25 @@ func (c *comparison) pairsNeeded() router.Number {
 
 // secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
 // the units that have it.
-func (c *comparison) secondary() (rows []SecondaryGain) {
-	found := map[Metric]bool{}
+func (c *comparison) secondary() []SecondaryGain {
+	rows := []SecondaryGain{}
 	for i := range c.Measurements {
 		for _, r := range c.Measurements[i].Secondary {
-			if read := c.read(r.Metric); r.Metric != c.Metric && !found[r.Metric] &&
-				slices.ContainsFunc(c.whole, func(u Pair) bool { return len(c.logs(u, read)) > 0 }) {
-				found[r.Metric] = true
+			known := slices.ContainsFunc(rows, func(row SecondaryGain) bool { return row.Metric == r.Metric })
+			if r.Metric != c.Metric && !known && slices.ContainsFunc(c.whole, func(u Unit) bool {
+				return len(c.logs(u, c.read(r.Metric))) > 0
+			}) {
 				rows = append(rows, SecondaryGain{Metric: r.Metric})
 			}
 		}
 	}
 	for i, row := range rows {
-		t := c.test(c.whole, c.read(row.Metric), simultaneous(max(1, len(c.Points))*len(rows)))
-		rows[i].Gain = c.gainOf(t, c.whole)
+		rows[i].Gain, _ = c.test(c.whole, c.read(row.Metric), c.simultaneous(len(rows)), 0)
 	}
 	slices.SortFunc(rows, func(a, b SecondaryGain) int {
 		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Metric.Unit, b.Metric.Unit))
 	})
-	return append([]SecondaryGain{}, rows...)
+	return rows
 }
 
 // read reads a secondary metric, whose direction may be other than the primary one's.

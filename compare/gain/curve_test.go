@@ -64,7 +64,7 @@ func TestCurveJudgesEveryPoint(t *testing.T) {
 			t.Errorf("confidence %v of one of four points, want 0.9875", p.Gain.Confidence)
 		}
 	}
-	if r.Verdict != Significant || r.Gain != r.Points[3].Gain || len(r.Pairs) != 32 ||
+	if r.Verdict != Significant || r.Gain != r.Points[3].Gain || !r.Points[3].Leads || len(r.Pairs) != 32 ||
 		r.SimultaneousConfidence != 0.95 {
 		t.Errorf("verdict %s, gain %+v, %d pairs", r.Verdict, r.Gain, len(r.Pairs))
 	}
@@ -87,50 +87,5 @@ func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
 	}
 	if w := r.Failed()[0].Warnings(); len(w) != 1 || w[0].Subject != "concurrency 8" {
 		t.Errorf("%+v", w)
-	}
-}
-
-// The pairs needed are those of the point that needs most, and unknown where those of a
-// point are: the middle gain is the threshold itself.
-func TestPairsNeededOfPoints(t *testing.T) {
-	judge := func(gains ...float64) Result {
-		var launches []Measurement
-		for i := range 8 {
-			for j, gain := range gains {
-				noise := 0.02 * float64(1-2*(i/2%2)) // of equal numbers in both orders
-				for at, v := range []float64{100, 100 * (1 + gain) * math.Exp(noise)} {
-					launches = append(launches, Measurement{Unit: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j +
-						(at+i)%2, Status: StatusOK, Value: v})
-				}
-			}
-		}
-		c := valid(launches)
-		c.PointName = "concurrency"
-		for j := range gains {
-			c.Points = append(c.Points, float64(j+1))
-		}
-		return Judge(c)
-	}
-	near, far := judge(0.095), judge(0.11)
-	if !(near.PairsNeeded > far.PairsNeeded && far.PairsNeeded > 8) {
-		t.Fatalf("alone: %v and %v pairs needed", near.PairsNeeded, far.PairsNeeded)
-	}
-	if most, least := judge(0.11, 0.095), judge(0.11, 0.01); !(most.PairsNeeded > least.PairsNeeded) {
-		t.Errorf("%v pairs needed, of the easier point %v", most.PairsNeeded, least.PairsNeeded)
-	}
-	for what, k := range map[string]struct {
-		gains []float64
-		known bool
-	}{
-		"one undecided":       {[]float64{0.01, 0.11}, true},
-		"on the threshold":    {[]float64{0.11, 0.1, 0.095}, false},
-		"the head has none":   {[]float64{0.1, 0.095}, false},
-		"all are decided":     {[]float64{0.01, 0.02}, false},
-		"two that can decide": {[]float64{0.11, 0.095}, true},
-	} {
-		r := judge(k.gains...)
-		if r.PairsNeeded.Defined() != k.known {
-			t.Errorf("%s: verdict %s, %v pairs needed", what, r.Verdict, r.PairsNeeded)
-		}
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"gonum.org/v1/gonum/stat"
 )
 
 // Load is how uneven the ranks' loads were under an arm: max/mean, a mean over layers.
@@ -32,8 +33,7 @@ type Dose struct {
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence float64       `json:"confidence"`
-	N          int           `json:"n"` // launches
-	Method     string        `json:"method"`
+	N          int           `json:"n"`    // launches
 	Arms       []DoseArm     `json:"arms"` // by load
 	// Bent says that the time of some fitted arm is off the line between its neighbors, by more than
 	// chance (t over launches, Bonferroni over arms) and by leastBend or more: no slope holds for all loads.
@@ -52,26 +52,25 @@ type DoseArm struct {
 	Fitted      bool          `json:"fitted"` // the line goes through it
 }
 
-// dose is the curve at a point of a campaign whose launches hold arms of known loads, by the gains of all arms in
-// each launch. Nil where no two loads are apart.
-func (c *Campaign) dose(point float64, launches []LaunchGain) *Dose {
-	of, confidence := c.Loads[point], simultaneous(max(1, len(c.Points)))
-	if !c.within() || len(of) == 0 {
-		return nil
-	}
+// leastSpread is the least standard deviation of loads through which a line is drawn.
+const leastSpread = 0.01
+
+// dose is the curve at a point of a campaign whose launches hold arms of known loads, by the units of all arms.
+// Nil where no two loads are apart.
+func (c *Campaign) dose(point float64, units []Unit) *Dose {
+	of, confidence := c.Loads[point], c.simultaneous(1)
 	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool { return !(of[a].MaxOverMean > 0) })
 	loads := mapped(fitted, func(a Arm) float64 { return of[a].MaxOverMean.Float64() })
-	_, sd := stat.PopMeanStdDev(loads, nil)
-	if len(fitted) < 2 || sd < leastSpread || fitted[0] != Perfect {
+	if len(fitted) < 2 || stat.PopStdDev(loads, nil) < leastSpread || fitted[0] != Perfect {
 		return nil
 	}
-	all := gainsOf(launches, len(c.More)+2)
+	all, spread := gainsOf(units, append([]Arm{Perfect}, c.More...)), stat.PopStdDev(loads, nil)*math.Sqrt(float64(len(loads)))
 	line := all.test(func(gained armLogs) float64 {
 		_, slope := stat.LinearRegression(loads, mapped(fitted, gained.time), nil, false)
 		return slope
-	}, LaunchSD/math.Sqrt2/(sd*math.Sqrt(float64(len(loads)))), confidence)
+	}, LaunchSD/math.Sqrt2/spread, confidence)
 	d := &Dose{Slope: router.Number(line.Estimate), Low: router.Number(line.Low), High: router.Number(line.High),
-		Confidence: confidence, N: line.N, Method: map[bool]string{true: OneLaunch, false: LaunchT}[line.N == 1]}
+		Confidence: confidence, N: line.N}
 	for a, load := range of {
 		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, confidence)
 		d.Arms = append(d.Arms, DoseArm{a, load.MaxOverMean, load.Measured, exp(t.Estimate), exp(t.Low), exp(t.High),
@@ -84,16 +83,20 @@ func (c *Campaign) dose(point float64, launches []LaunchGain) *Dose {
 	return d
 }
 
+// Line are the arms that the curve goes through, by load.
+func (d *Dose) Line() []DoseArm {
+	return slices.DeleteFunc(slices.Clone(d.Arms), func(a DoseArm) bool { return !a.Fitted })
+}
+
 // leastBend is the part of a step's time from which a curve is called bent.
 const leastBend = 0.005
 
 // bent tests each arm between the ends.
 func (d *Dose) bent(all launchLogs) bool {
-	curve := d.fitted()
+	curve := d.Line()
 	for i := 1; i < len(curve)-1; i++ {
-		rest := slices.Delete(slices.Clone(curve), i, i+1)
 		off := all.test(func(gained armLogs) float64 {
-			return gained.time(curve[i].Arm) - gained.timeAt(rest, curve[i].MaxOverMean.Float64())
+			return gained.time(curve[i].Arm) - gained.timeAt(without(curve, i), curve[i].MaxOverMean)
 		}, LaunchSD, 1-(1-d.Confidence)/float64(len(curve)-2))
 		if math.Abs(off.Estimate) >= leastBend && (off.Low > 0 || off.High < 0) {
 			return true
@@ -102,8 +105,8 @@ func (d *Dose) bent(all launchLogs) bool {
 	return false
 }
 
-// leastSpread is the least standard deviation of loads through which a line is drawn.
-const leastSpread = 0.01
+// without is a curve without one of its arms.
+func without(curve []DoseArm, i int) []DoseArm { return slices.Delete(slices.Clone(curve), i, i+1) }
 
 // armLogs are the log gains over the normal arm in a block, by arm.
 type armLogs map[Arm]float64
@@ -112,57 +115,49 @@ type armLogs map[Arm]float64
 func (g armLogs) time(a Arm) float64 { return math.Exp(g[Perfect] - g[a]) }
 
 // timeAt is the time at a load, over the time under the balanced arm, on straight lines between arms.
-func (g armLogs) timeAt(curve []DoseArm, load float64) float64 {
-	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean.Float64() >= load })
+func (g armLogs) timeAt(curve []DoseArm, load router.Number) float64 {
+	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean >= load })
 	if i == 0 {
 		return g.time(curve[0].Arm)
 	}
 	a, b := curve[i-1], curve[i]
-	share := (load - a.MaxOverMean.Float64()) / (b.MaxOverMean - a.MaxOverMean).Float64()
+	share := ((load - a.MaxOverMean) / (b.MaxOverMean - a.MaxOverMean)).Float64()
 	return (1-share)*g.time(a.Arm) + share*g.time(b.Arm)
 }
 
 // launchLogs are the blocks of launches that hold every arm.
 type launchLogs [][]armLogs
 
-// gainsOf are the blocks of launches that are complete in so many arms, in order.
-func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
-	by := map[int]map[int]armLogs{} // by launch and block
-	for _, l := range launches {
-		for _, b := range l.Blocks {
-			if by[l.Launch] == nil {
-				by[l.Launch] = map[int]armLogs{}
-			}
-			if by[l.Launch][b.Block] == nil {
-				by[l.Launch][b.Block] = armLogs{Normal: 0}
+// gainsOf are the blocks of launches that are complete in all of these arms, in order.
+func gainsOf(units []Unit, arms []Arm) (all launchLogs) {
+	by := map[[2]int]armLogs{} // by launch and block
+	for _, u := range units {
+		for _, b := range u.Blocks {
+			at := [2]int{u.Pair, b.Block}
+			if by[at] == nil {
+				by[at] = armLogs{Normal: 0}
 			}
 			if b.Status == PairComplete {
-				by[l.Launch][b.Block][cmp.Or(l.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
+				by[at][cmp.Or(u.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 			}
 		}
 	}
-	for _, launch := range slices.Sorted(maps.Keys(by)) {
-		var whole []armLogs
-		for _, block := range slices.Sorted(maps.Keys(by[launch])) {
-			if gained := by[launch][block]; len(gained) >= arms {
-				whole = append(whole, gained)
-			}
+	last := -1
+	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		lacks := func(a Arm) bool { _, has := by[at][a]; return !has }
+		if slices.ContainsFunc(arms, lacks) {
+			continue
 		}
-		if len(whole) > 0 {
-			all = append(all, whole)
+		if at[0] != last {
+			all, last = append(all, nil), at[0]
 		}
+		all[len(all)-1] = append(all[len(all)-1], by[at])
 	}
 	return all
 }
 
-// test computes a number from the log gains of each block, and its Student's t over launches; the interval
-// of a single launch is over its blocks, widened by sd.
-func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.TTest {
-	units := mapped(all, func(launch []armLogs) float64 { return stats.Center(mapped(launch, of)) })
-	if len(units) == 1 {
-		t := stats.Widened(mapped(all[0], of), sd, confidence)
-		t.N = 1
-		return t
-	}
-	return stats.PairedT(units, confidence)
+// test computes a number from the log gains of each block, over launches.
+func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.Interval {
+	t, _ := overLaunches(mapped(all, func(launch []armLogs) []float64 { return mapped(launch, of) }), sd, confidence)
+	return t
 }

@@ -38,8 +38,8 @@ func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment flo
 func TestDoseByHand(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := Judge(dosed(rng, 3, 2, 0.13, 0.05, 0, 0))
-	d := r.Dose
-	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Method != LaunchT || d.Bent {
+	d := r.Comparisons[0].Dose
+	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Bent {
 		t.Fatalf("%+v, want a slope of 0.13", d)
 	}
 	for i, want := range []DoseArm{{Perfect, 1, true, 1, 1, 1, true}, {"a", 1.2, true, 1.026, 0, 0, true},
@@ -51,21 +51,21 @@ func TestDoseByHand(t *testing.T) {
 	}
 	// One launch, quiet: 1.96 times the slope's error where each arm has one of 0.006/√2. The loads 1, 1.2 and
 	// 1.5 are 0.2333, 0.0333 and 0.2667 from their mean, the root of the sum of squares is 0.35590.
-	one := Judge(dosed(rng, 1, 4, 0.13, 0.05, 0, 0)).Dose
-	if half := float64(one.High-one.Low) / 2; one.Method != OneLaunch || math.Abs(half-1.95996*0.0042426/0.35590) > 1e-6 {
+	one := Judge(dosed(rng, 1, 4, 0.13, 0.05, 0, 0)).Comparisons[0].Dose
+	if half := float64(one.High-one.Low) / 2; one.N != 1 || math.Abs(half-1.95996*0.0042426/0.35590) > 1e-6 {
 		t.Errorf("%+v, half-width %.6f", one, half)
 	}
 	// 1.026 at a load of 1.4 is 2.6 % below the line from 1 to 1.065 at 1.5; one launch does not show it.
 	for launches, want := range map[int]bool{1: false, 3: true} {
 		c := dosed(rng, launches, 2, 0.13, 0.05, 0, 0)
 		c.Loads[0]["a"] = Load{1.4, true}
-		if d := Judge(c).Dose; d.Bent != want {
+		if d := Judge(c).Comparisons[0].Dose; d.Bent != want {
 			t.Errorf("%d launches: bent %t", launches, d.Bent)
 		}
 	}
 	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
 	c.Loads[0] = map[Arm]Load{Normal: {1.8, true}, "a": {1, true}, "b": {router.Undefined(), false}, Perfect: {1, true}}
-	if d := Judge(c).Dose; d != nil {
+	if d := Judge(c).Comparisons[0].Dose; d != nil {
 		t.Errorf("%+v of loads that are not apart", d)
 	}
 }
@@ -77,7 +77,7 @@ func doseCoverage(t *testing.T, campaigns int, cells ...int) {
 	for _, launches := range cells {
 		rng, covered, half, bent := rand.New(rand.NewPCG(3, uint64(launches))), 0.0, 0.0, 0.0
 		for range campaigns {
-			d := Judge(dosed(rng, launches, 2, 0.13, 0.05, 0.0055/math.Sqrt2, 0.015)).Dose
+			d := Judge(dosed(rng, launches, 2, 0.13, 0.05, 0.0055/math.Sqrt2, 0.015)).Comparisons[0].Dose
 			half += float64(d.High-d.Low) / 2 / float64(campaigns)
 			if d.Low <= 0.13 && 0.13 <= d.High {
 				covered += 1 / float64(campaigns)

@@ -6,17 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
-	"github.com/moebalance/moebalance/router"
 )
-
-// An Outlier is a launch far from the others of its arm, or by its gain from other launches.
-type Outlier struct {
-	Launch router.OptInt `json:"launch"` // its position; null where that was not recorded
-	Arm    Arm           `json:"arm"`
-	Pair   int           `json:"pair"`
-	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
-	Change router.Number `json:"change"`          // of its value against the median of its arm, a fraction
-}
 
 // outlierLevel is how often a campaign without an outlier is said to have one.
 const outlierLevel = 0.02
@@ -24,49 +14,51 @@ const outlierLevel = 0.02
 // distance is how far the logarithm of a measurement is from the median of its arm: in the campaign, or in
 // its launch where that holds all arms.
 type distance struct {
-	m    *Measurement
-	unit int
-	side int
-	log  float64
+	*Measurement
+	log float64
 }
 
-// distances are how far the measurements of complete blocks are from their median.
-func (c *comparison) distances() (all []distance) {
-	groups := [][]Pair{c.whole}
+func (d distance) unit() int { return d.Unit }
+
+// alike are the measurements of complete blocks that would be equal without noise: of each arm in the campaign, or
+// in each launch that holds all arms.
+func (c *comparison) alike() (groups [][]*Measurement) {
+	units := [][]Unit{c.whole}
 	if c.within() {
-		groups = slices.Collect(slices.Chunk(c.whole, 1))
+		units = slices.Collect(slices.Chunk(c.whole, 1))
 	}
-	for _, units := range groups {
-		for side := range Arms {
-			first, values := len(all), []float64(nil)
-			for _, u := range units {
-				for _, b := range u.blocks {
-					for _, m := range b.sides[side] {
-						if b.Status == PairComplete {
-							all, values = append(all, distance{m, u.Pair, side, primary(m)}), append(values, primary(m))
-						}
+	for _, some := range units {
+		var sides [2][]*Measurement
+		for _, u := range some {
+			for _, b := range u.blocks {
+				for side := range sides {
+					if b.Status == PairComplete {
+						sides[side] = append(sides[side], b.sides[side]...)
 					}
 				}
 			}
-			for i := first; i < len(all); i++ {
-				all[i].log -= stats.Median(values)
-			}
 		}
+		groups = append(groups, sides[:]...)
 	}
-	return all
+	return groups
 }
 
 // far are the measurements that are beyond a limit from their median. How many standard deviations that is
 // depends on how many measurements there are: the fewer, the more their own median takes of their spread.
 // Simulated, so that about 2 % of campaigns without any have one.
-func (c *comparison) far() (far []distance, limit float64) {
-	all := c.distances()
+func (c *comparison) far() (all []distance, limit float64) {
+	for _, group := range c.alike() {
+		if logs := mapped(group, primary); len(logs) > 0 {
+			median := stats.Median(logs)
+			all = append(all, mapped(group, func(m *Measurement) distance { return distance{m, primary(m) - median} })...)
+		}
+	}
 	if len(all) == 0 {
 		return nil, 0
 	}
 	limit = 3 + 48/float64(len(all))
 	if c.within() {
-		fewest := slices.Min(mapped(c.whole, func(u Pair) int { return len(c.logs(u, primary)) })) // blocks of a launch
+		fewest := slices.Min(mapped(c.whole, func(u Unit) int { return len(c.logs(u, primary)) })) // blocks of a launch
 		limit = 4 + 5/float64(fewest) + 24/float64(len(all))
 	}
 	limit *= 1.4826 * stats.Median(mapped(all, func(d distance) float64 { return math.Abs(d.log) }))
@@ -81,14 +73,14 @@ func (c *comparison) leaveOut() {
 		c.leaveSegments(far)
 		return
 	}
-	for _, d := range far {
-		c.outliers = append(c.outliers, Outlier{router.OptInt(d.m.Position), c.called(d.side), d.unit,
-			router.Number(c.point), fraction(d.log)})
+	slices.SortStableFunc(far, func(a, b distance) int { return cmp.Compare(a.Position, b.Position) })
+	why := "launches"
+	if slices.ContainsFunc(far, func(d distance) bool { return d.Position == UnknownPosition }) {
+		why = "pairs" // by which they are then named
 	}
-	slices.SortStableFunc(c.outliers, byLaunch)
-	c.named("launches")
-	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Pair) bool {
-		return slices.ContainsFunc(far, func(d distance) bool { return d.unit == u.Pair })
+	c.fell(CheckOutliers, why, far, func(d distance) int { return d.Position })
+	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Unit) bool {
+		return slices.ContainsFunc(far, func(d distance) bool { return d.Unit == u.Pair })
 	})
 	if c.kept = c.whole; len(kept) >= c.leastUnits() {
 		c.kept = kept
@@ -98,21 +90,12 @@ func (c *comparison) leaveOut() {
 	}
 }
 
-func byLaunch(a, b Outlier) int { return cmp.Compare(a.Launch, b.Launch) }
-
-// named is the check that names outliers, by their pairs where their places were not recorded.
-func (c *comparison) named(why string) {
-	var launches, pairs []int
-	var changes []float64
-	for _, o := range c.outliers {
-		launches, pairs = append(launches, int(o.Launch)), append(pairs, o.Pair)
-		changes = append(changes, o.Change.Float64())
-	}
-	if slices.Contains(launches, UnknownPosition) {
-		why = "pairs"
-	}
-	if len(launches) > 0 {
-		c.falls = append(c.falls, NewCheck(CheckOutliers, Warn, why, "launches", launches, "pairs", pairs, "changes", changes))
+// fell is the check that names what is far off, by its launches.
+func (c *comparison) fell(name, why string, far []distance, launch func(distance) int) {
+	if len(far) > 0 {
+		c.falls = append(c.falls, NewCheck(name, Warn, why, "segments", len(far), "launches", mapped(far, launch),
+			"pairs", mapped(far, distance.unit),
+			"changes", mapped(far, func(d distance) float64 { return fraction(d.log).Float64() })))
 	}
 }
 
@@ -124,7 +107,7 @@ func (c *comparison) named(why string) {
 func (c *comparison) hidden(far []distance, limit float64) (sum float64) {
 	for _, d := range far {
 		likely := limit / math.Abs(d.log) * limit / 2
-		if faster := (d.log > 0) == c.Metric.HigherIsBetter; faster != (d.side == 1) {
+		if faster := (d.log > 0) == c.Metric.HigherIsBetter; faster != (d.side() == 1) {
 			likely = -likely
 		}
 		sum += likely
@@ -149,28 +132,30 @@ func (c *comparison) skew() float64 {
 // leaveSegments takes far segments out of their blocks, and names the launches whose gains are far from
 // the others'.
 func (c *comparison) leaveSegments(far []distance) {
-	var launches []int
-	var changes []float64
 	for _, d := range far {
-		c.out[d.m] = true
-		launches, changes = append(launches, d.unit), append(changes, fraction(d.log).Float64())
+		c.out[d.Measurement] = true
 	}
 	for i := range c.all {
 		c.settle(&c.all[i])
 	}
 	c.whole = complete(c.all)
 	c.kept = c.whole
-	logs := mapped(c.whole, func(u Pair) float64 { return u.log })
+	logs := mapped(c.whole, func(u Unit) float64 { return u.log })
+	var launches []distance
 	for i, far := range stats.Outlying(logs, outlierLevel) {
 		if others := slices.Delete(slices.Clone(logs), i, i+1); far {
-			c.outliers = append(c.outliers, Outlier{Launch: router.OptInt(c.whole[i].Pair), Pair: c.whole[i].Pair,
-				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
+			launches = append(launches, distance{&Measurement{Unit: c.whole[i].Pair}, logs[i] - mean(others)})
 		}
 	}
-	c.named("gains")
-	if len(far) > 0 {
-		slices.Sort(launches)
-		c.falls = append(c.falls, NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches",
-			slices.Compact(launches), "changes", changes))
+	c.fell(CheckOutliers, "gains", launches, distance.unit)
+	c.fell(CheckSegments, "far", far, distance.unit)
+}
+
+// copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
+// that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
+func (c *comparison) copied() bool {
+	vary := func(group []*Measurement) bool {
+		return slices.ContainsFunc(group, func(m *Measurement) bool { return m.Value != group[0].Value })
 	}
+	return len(c.whole) > 1 && !slices.ContainsFunc(c.alike(), vary)
 }

@@ -17,124 +17,85 @@ func Judge(c Campaign) Result {
 	if !c.Builds.Named() {
 		c.Checks = append(slices.Clone(c.Checks), c.checkProof())
 	}
-	var points []judged
-	for _, p := range c.Points {
-		points = append(points, c.judgeAt(p))
-	}
+	points := c.Points
 	if len(points) == 0 {
-		points = []judged{c.judgeAt(0)}
+		points = []float64{0}
 	}
-	lead := leading(points)
+	all := mapped(points, c.judgeAt)
+	lead := leading(all)
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Pairs: []Pair{}, Gain: lead.all[0].gain,
-		Verdict: lead.verdict, PairsNeeded: pairsNeeded(points), Secondary: lead.all[0].secondary(), Dose: lead.dose,
+		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Builds: c.Builds, Pairs: []Unit{},
+		Gain: lead[0].gain, PairsNeeded: pairsNeeded(all), Secondary: lead[0].secondary(),
 		Proof: c.Proof, Differences: c.Differences}
-	r.Arms, r.Share = lead.arms()
 	var checks []Check
-	for _, p := range points {
-		p.add(&r)
-		for _, one := range p.all {
-			for _, check := range one.checks {
-				check.Subjects = []string{one.label()}
-				checks = append(checks, check)
-			}
+	for _, at := range all {
+		for _, one := range at {
+			checks = append(checks, one.checks...)
 		}
+		at.add(&r, at[0] == lead[0])
 	}
-	r.Checks = append(append([]Check{}, c.Checks...), merged(checks, len(points)*len(lead.all))...)
-	if slices.SortStableFunc(r.Outliers, byLaunch); len(c.Points) == 0 {
-		return r
+	r.Checks = append(append([]Check{}, c.Checks...), merged(checks, len(r.Comparisons))...)
+	r.Verdict = cmp.Or(refusedBy(r.Checks), overall(r.Main()))
+	if len(c.Points) > 0 {
+		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
 	}
-	r.SimultaneousConfidence = DefaultConfidence
-	for i, p := range points {
-		_, share := p.arms()
-		if share != nil && !share.Estimate.Defined() {
-			share = nil
-		}
-		r.Points = append(r.Points, PointGain{c.PointName, c.Points[i], p.all[0].gain, p.verdict, share, p.dose})
-	}
-	r.Verdict = cmp.Or(refusedBy(r.Checks), overall(r.Points))
 	return r
 }
 
-// judged are the comparisons of all arms at one point, the perfect one or a build first, and what they say
-// together. The verdict is the first comparison's, unless a check in any of them has failed.
-type judged struct {
-	all     []*comparison
-	verdict Verdict
-	dose    *Dose
-}
+// judged are the comparisons of all arms at one point, first the one of the perfect arm or the build.
+type judged []*comparison
 
-func (c *Campaign) judgeAt(point float64) (j judged) {
+// judgeAt compares all arms at a point. A check that fails in any of the comparisons refuses the first one's verdict.
+func (c *Campaign) judgeAt(point float64) judged {
+	all := mapped(append([]Arm{Perfect}, c.More...), func(a Arm) *comparison { return c.compare(a, point) })
 	checks := c.Checks
-	for _, arm := range append([]Arm{Perfect}, c.More...) {
-		one := c.compare(arm, point)
-		j.all, checks = append(j.all, one), slices.Concat(checks, one.checks)
+	for _, one := range all {
+		checks = slices.Concat(checks, one.checks)
 	}
-	if j.verdict = cmp.Or(refusedBy(checks), j.all[0].verdict); j.verdict != NotComparable {
-		j.dose = c.dose(point, j.launches())
-		return j
-	}
-	for _, one := range j.all {
-		one.forget()
-	}
-	return j
-}
-
-// forget takes the gain from a comparison, and what was checked about it; the values of its launches stay.
-func (c *comparison) forget() {
-	c.gain, c.verdict, c.whole = undecided(c.gain.N, c.gain.Method), NotComparable, nil
-	c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
-	for i := range c.all {
-		c.all[i].Gain = router.Undefined()
-		for j := range c.all[i].blocks {
-			c.all[i].blocks[j].Gain = router.Undefined()
+	all[0].verdict = cmp.Or(refusedBy(checks), all[0].verdict)
+	for _, one := range all {
+		if all[0].verdict == NotComparable {
+			one.forget()
 		}
-	}
-}
-
-// launches are the gains of all arms in each launch that holds them.
-func (j judged) launches() (all []LaunchGain) {
-	for _, c := range j.all {
-		for _, u := range c.all {
-			all = append(all, LaunchGain{u.Pair, u.Point, u.Arm, u.Gain, u.blocks})
+		for i := range one.checks {
+			one.checks[i].Subjects = []string{one.label()}
 		}
 	}
 	return all
 }
 
-// add adds the rows of a point to a result, which names an outlying launch once.
-func (j judged) add(r *Result) {
-	if r.Design == WithinLaunch {
-		r.Launches = append(r.Launches, j.launches()...)
-	}
-	for _, c := range j.all {
-		r.Pairs = append(r.Pairs, c.all...)
-		for _, o := range c.outliers {
-			if !slices.ContainsFunc(r.Outliers, func(other Outlier) bool {
-				return other.Launch == o.Launch && other.Pair == o.Pair && other.Point == o.Point
-			}) {
-				r.Outliers = append(r.Outliers, o)
-			}
+// forget takes the gain from a comparison, and what was checked about it; the values of its launches stay.
+func (c *comparison) forget() {
+	u := router.Undefined()
+	c.gain, c.verdict, c.whole = Gain{Method: c.gain.Method, Estimate: u, N: c.gain.N}.unbounded(), NotComparable, nil
+	c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
+	for i := range c.all {
+		c.all[i].Gain = u
+		for j := range c.all[i].blocks {
+			c.all[i].blocks[j].Gain = u
 		}
 	}
 }
 
-// arms lists the two builds, or all arms of a campaign that has further ones. Each further arm has the share
-// of the ceiling that it recovers; the first one's share is returned, too.
-func (j judged) arms() (arms []ArmGain, share *Share) {
-	head, none := j.all[0], undecided(0, PairedT)
-	switch {
-	case len(j.all) > 1:
-		arms = []ArmGain{{Name: Normal, Gain: none}}
-		for _, one := range j.all[1:] {
-			arms = append(arms, ArmGain{one.arm, one.gain, one.verdict, one.share(head)})
+// add adds the rows of a point to a result.
+func (j judged) add(r *Result, leads bool) {
+	var units []Unit
+	for _, c := range j {
+		row := Comparison{Arm: c.called(1), Name: c.PointName, Value: c.point, Leads: leads, Gain: c.gain,
+			Verdict: c.verdict}
+		if c.further {
+			row.Share = c.share(j[0])
 		}
-		share = arms[1].Share
-		arms = append(arms, ArmGain{Name: Perfect, Gain: head.gain, Verdict: j.verdict})
-	case head.Builds.Named():
-		arms = []ArmGain{{Name: head.Builds[0], Gain: none}, {Name: head.Builds[1], Gain: head.gain}}
+		r.Comparisons, units = append(r.Comparisons, row), append(units, c.all...)
 	}
-	return arms, share
+	if r.Design != WithinLaunch {
+		r.Pairs = append(r.Pairs, units...)
+		return
+	}
+	r.Launches = append(r.Launches, units...)
+	if head := &r.Comparisons[len(r.Comparisons)-len(j)]; head.Verdict != NotComparable {
+		head.Dose = j[0].dose(j[0].point, units)
+	}
 }
 
 // share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both;
@@ -153,9 +114,9 @@ func (c *comparison) share(ceiling *comparison) *Share {
 	}
 	ratio, u := stats.Ratio(parts, wholes, c.each), router.Undefined()
 	if !ratio.Defined() || !(ceiling.gain.Low > 0) || !c.gain.Low.Defined() {
-		return &Share{c.arm, u, u, u, u}
+		return &Share{u, u, u, u}
 	}
-	return &Share{c.arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
+	return &Share{router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
 		router.Number(ratio.Confidence)}
 }
 
@@ -164,10 +125,10 @@ func (c *comparison) share(ceiling *comparison) *Share {
 func leading(points []judged) judged {
 	lead := points[0]
 	for _, p := range points {
-		if p.verdict == NotComparable {
+		if p[0].verdict == NotComparable {
 			return p
 		}
-		if surer(p.all[0].gain, lead.all[0].gain) {
+		if surer(p[0].gain, lead[0].gain) {
 			lead = p
 		}
 	}
@@ -187,8 +148,8 @@ func surer(a, b Gain) bool {
 func pairsNeeded(points []judged) router.Number {
 	most := router.Undefined()
 	for _, p := range points {
-		switch n := p.all[0].pairsNeeded(); {
-		case p.verdict.Refused() || p.verdict == Inconclusive && !n.Defined():
+		switch n := p[0].pairsNeeded(); {
+		case p[0].verdict.Refused() || p[0].verdict == Inconclusive && !n.Defined():
 			return router.Undefined()
 		case !most.Defined() || n > most:
 			most = n
@@ -198,7 +159,7 @@ func pairsNeeded(points []judged) router.Number {
 }
 
 // overall is the verdict of several points: the one that all share, or significant where one is.
-func overall(points []PointGain) Verdict {
+func overall(points []Comparison) Verdict {
 	verdict := points[0].Verdict
 	for _, p := range points {
 		switch {

@@ -34,17 +34,17 @@ func TestShareOfCeiling(t *testing.T) {
 		r.Gain.N != 6 {
 		t.Fatalf("verdict %s, gain %+v", r.Verdict, r.Gain)
 	}
-	s := r.Share
-	if s.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High &&
+	s, balancer := r.Comparisons[1].Share, r.Comparisons[1]
+	if balancer.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High &&
 		s.High-s.Low < 1e-3) {
 		t.Errorf("share %+v, want 0.5", s)
 	}
-	if len(r.Arms) != 3 || r.Arms[1].Verdict != Faster || math.Abs(float64(r.Arms[1].Gain.Estimate)-0.10) > 1e-4 ||
-		r.Arms[2].Name != Perfect {
-		t.Errorf("arms %+v", r.Arms)
+	if len(r.Comparisons) != 2 || balancer.Verdict != Faster || math.Abs(float64(balancer.Gain.Estimate)-0.10) > 1e-4 ||
+		r.Main()[0].Arm != Perfect || !r.More() || len(r.Leading()) != 2 {
+		t.Errorf("%+v", r.Comparisons)
 	}
 	text, err := json.Marshal(r)
-	if err != nil || !strings.Contains(string(text), `"share_of_ceiling":{"arm":"balancer","estimate":0.`) {
+	if err != nil || !strings.Contains(string(text), `"share_of_ceiling":{"estimate":0.`) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
@@ -55,14 +55,14 @@ func TestShareAtItsEnds(t *testing.T) {
 	for _, k := range []struct{ balancer, perfect, want float64 }{{0, 0.2, 0}, {0.2, 0.2, 1},
 		{-0.1, 0.2, math.Log(0.9) / math.Log(1.2)}} {
 		r := Judge(threeArms(rand.New(rand.NewPCG(1, 2)), 12, 0.005, k.balancer, k.perfect))
-		if s := r.Share; !(float64(s.Low) < k.want && k.want < float64(s.High)) || s.High-s.Low > 0.2 {
+		if s := r.Comparisons[1].Share; !(float64(s.Low) < k.want && k.want < float64(s.High)) || s.High-s.Low > 0.2 {
 			t.Errorf("%+v: share %+v", k, s)
 		}
 	}
 	for _, perfect := range []float64{0, -0.2} {
 		r := Judge(threeArms(rand.New(rand.NewPCG(1, 3)), 6, 0.005, 0.1, perfect))
-		if r.Share.Estimate.Defined() || r.Share.Low.Defined() {
-			t.Errorf("perfect %+.1f: share %+v", perfect, r.Share)
+		if s := r.Comparisons[1].Share; s.Estimate.Defined() || s.Low.Defined() {
+			t.Errorf("perfect %+.1f: share %+v", perfect, s)
 		}
 	}
 }

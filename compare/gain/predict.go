@@ -30,17 +30,15 @@ type Predicted struct {
 // prediction moves where one of the arms between the ends is left out: so much is not known of the curve's
 // shape. ranks is the EP size that it is asked for.
 func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
-	points := r.Points
-	if len(points) == 0 {
-		points = []PointGain{{Value: math.NaN(), Dose: r.Dose}}
-	}
-	for _, point := range points {
-		p := Predicted{Point: point.Name, Value: router.Number(point.Value), From: from, To: to, Basis: "predicted"}
-		if p = r.refuse(p, point.Dose, ranks); p.Refused == nil {
-			launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l LaunchGain) bool {
-				return len(r.Points) > 0 && l.Point != router.Number(point.Value)
-			})
-			p.predict(point.Dose, gainsOf(launches, len(r.Arms)))
+	for _, c := range r.Main() {
+		p := Predicted{Point: c.Name, Value: router.Number(c.Value), From: from, To: to, Basis: "predicted"}
+		if c.Name == "" {
+			p.Value = router.Undefined()
+		}
+		if p = r.refuse(p, c.Dose, ranks); p.Refused == nil {
+			p.predict(c.Dose, gainsOf(slices.DeleteFunc(slices.Clone(r.Launches), func(u Unit) bool {
+				return u.Point != router.Number(c.Value)
+			}), mapped(c.Dose.Arms, func(a DoseArm) Arm { return a.Arm })))
 		}
 		list = append(list, p)
 	}
@@ -57,7 +55,7 @@ func (p Predicted) Refuse(why string, args ...any) Predicted {
 
 // Curved reports whether a curve was measured, at any point.
 func (r Result) Curved() bool {
-	return r.Dose != nil || slices.ContainsFunc(r.Points, func(p PointGain) bool { return p.Dose != nil })
+	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool { return c.Dose != nil })
 }
 
 // refuse is the prediction, refused where a curve does not predict it.
@@ -76,7 +74,7 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 	case len(of) > 0 && len(of) != ranks:
 		return p.Refuse("ranks", "ranks", len(of), "asked", ranks)
 	}
-	arms := d.fitted()
+	arms := d.Line()
 	least, most := arms[0].MaxOverMean, arms[len(arms)-1].MaxOverMean
 	switch {
 	case slices.ContainsFunc(arms, func(a DoseArm) bool { return !a.Measured }):
@@ -91,23 +89,17 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 	return p
 }
 
-// fitted are the arms that the curve goes through, by load.
-func (d *Dose) fitted() []DoseArm {
-	return slices.DeleteFunc(slices.Clone(d.Arms), func(a DoseArm) bool { return !a.Fitted })
-}
-
 // predict fills in the prediction of a curve.
 func (p *Predicted) predict(d *Dose, all launchLogs) {
-	along := func(curve []DoseArm) stats.TTest {
+	along := func(curve []DoseArm) stats.Interval {
 		return all.test(func(gained armLogs) float64 {
-			return math.Log(gained.timeAt(curve, p.From.Float64()) / gained.timeAt(curve, p.To.Float64()))
+			return math.Log(gained.timeAt(curve, p.From) / gained.timeAt(curve, p.To))
 		}, LaunchSD, d.Confidence)
 	}
-	curve := d.fitted()
+	curve := d.Line()
 	whole, off := along(curve), 0.0
 	for i := 1; i < len(curve)-1; i++ {
-		without := along(slices.Delete(slices.Clone(curve), i, i+1))
-		off = max(off, math.Abs(without.Estimate-whole.Estimate))
+		off = max(off, math.Abs(along(without(curve, i)).Estimate-whole.Estimate))
 	}
 	p.Confidence = router.Number(d.Confidence)
 	p.Estimate, p.Low, p.High = fraction(whole.Estimate), fraction(whole.Low-off), fraction(whole.High+off)

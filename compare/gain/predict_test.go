@@ -2,6 +2,7 @@ package gain
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,14 +18,10 @@ func twoH100(t *testing.T) (r Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		Result
-		Checks []json.RawMessage `json:"checks"`
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
+	if err := errors.Join(json.Unmarshal(data, &r), r.Upgrade(data)); err != nil {
 		t.Fatal(err)
 	}
-	return file.Result
+	return r
 }
 
 // The recorded router is no point of the curve, and the curve foretells what balanced routing won over
@@ -65,9 +62,9 @@ func TestPredictRefuses(t *testing.T) {
 		"undefined": {func(*Result) {}, 2, 1.3, router.Undefined(), "outside"},
 		"ranks":     {func(*Result) {}, 8, 1.3, 1.1, "ranks"},
 		"invalid":   {func(r *Result) { r.Verdict = Invalid }, 2, 1.3, 1.1, "campaign"},
-		"no curve":  {func(r *Result) { r.Points[1].Dose = nil }, 2, 1.3, 1.1, "no_curve"},
-		"claimed":   {func(r *Result) { r.Points[1].Dose.Arms[0].Measured = false }, 2, 1.3, 1.1, "claimed"},
-		"two arms":  {func(r *Result) { r.Points[1].Dose.Arms[1].Fitted = false }, 2, 1.3, 1.1, "two_arms"},
+		"no curve":  {func(r *Result) { r.Comparisons[1].Dose = nil }, 2, 1.3, 1.1, "no_curve"},
+		"claimed":   {func(r *Result) { r.Comparisons[1].Dose.Arms[0].Measured = false }, 2, 1.3, 1.1, "claimed"},
+		"two arms":  {func(r *Result) { r.Comparisons[1].Dose.Arms[1].Fitted = false }, 2, 1.3, 1.1, "two_arms"},
 	} {
 		r := twoH100(t)
 		test.change(&r)

@@ -1,7 +1,7 @@
 package gain
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -18,31 +18,23 @@ type Result struct {
 	Threshold     float64 `json:"threshold"` // fraction
 	// Balance is the grade of the weakest proof: None unless every rank of both arms
 	// is proved. Chance says that the perfect arm routes at random.
-	Balance Grade `json:"balance"`
-	Chance  bool  `json:"chance,omitempty"`
-	// Arms are all arms of a campaign with further ones, or of two builds; Share is how
-	// much of the ceiling the first further one recovers.
-	Arms  []ArmGain `json:"arms,omitempty"`
-	Share *Share    `json:"share_of_ceiling,omitempty"`
-	Dose  *Dose     `json:"dose,omitempty"`
-	// Points are the gains at each load. Gain is then the gain at the point whose interval
-	// begins highest, and all intervals hold together at SimultaneousConfidence.
-	Points                 []PointGain `json:"points,omitempty"`
-	SimultaneousConfidence float64     `json:"simultaneous_confidence,omitempty"`
-
-	// Launches are those that hold all arms, with their blocks: see WithinLaunch.
-	Launches []LaunchGain `json:"launches,omitempty"`
-	// Pairs are by pair. A launch that holds all arms is one, with the geometric means of
-	// the segments of its complete blocks.
-	Pairs   []Pair  `json:"pairs"`
+	Balance Grade  `json:"balance"`
+	Chance  bool   `json:"chance,omitempty"`
+	Builds  Builds `json:"builds,omitzero"` // that were compared in place of normal and perfect
+	// Comparisons are of each arm with the normal one, at each point; Points those of the perfect arm, or the
+	// build, where there are several loads. All intervals hold together at SimultaneousConfidence.
+	Comparisons            []Comparison `json:"comparisons"`
+	Points                 []Comparison `json:"points,omitempty"`
+	SimultaneousConfidence float64      `json:"simultaneous_confidence,omitempty"`
+	// Launches are the units where they hold all arms, Pairs where each is of one: by point, arm and number.
+	Launches []Unit `json:"launches,omitempty"`
+	Pairs    []Unit `json:"pairs"`
+	// Gain is the perfect arm's, or the build's, at the point that leads.
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
-	// Outliers are the launches far from the others of their arm, by position: their pairs are left out
-	// where enough remain. Of launches that hold all arms they are named only.
-	Outliers []Outlier `json:"outliers,omitempty"`
-	// PairsNeeded is how many pairs in all would decide an inconclusive campaign. Of
+	// PairsNeeded is how many units in all would decide an inconclusive campaign. Of
 	// several points it is of the point that needs most: undefined where one is
-	// inconclusive and no number of pairs is known that would decide it.
+	// inconclusive and no number is known that would decide it.
 	PairsNeeded router.Number   `json:"pairs_needed"`
 	Secondary   []SecondaryGain `json:"secondary"` // by name
 	Proof       []Proof         `json:"proof"`     // by arm and rank
@@ -50,12 +42,17 @@ type Result struct {
 	Checks      []Check         `json:"checks"`
 }
 
-// ArmGain is one arm of a campaign with further ones, against the first.
-type ArmGain struct {
-	Name    Arm     `json:"name"`
-	Gain    Gain    `json:"gain"` // over the first arm; undefined of that itself
-	Verdict Verdict `json:"verdict,omitempty"`
-	Share   *Share  `json:"share_of_ceiling,omitempty"`
+// Comparison is the gain of an arm over the normal one at a point.
+type Comparison struct {
+	Arm   Arm     `json:"arm"`
+	Name  string  `json:"name,omitempty"`  // of the point, in campaigns with points
+	Value float64 `json:"value,omitempty"` // positive, such as the number of concurrent requests
+	// Leads marks the comparisons at the point whose interval begins highest.
+	Leads   bool    `json:"leads"`
+	Gain    Gain    `json:"gain"`
+	Verdict Verdict `json:"verdict"`
+	Share   *Share  `json:"share_of_ceiling,omitempty"` // of a further arm
+	Dose    *Dose   `json:"dose,omitempty"`             // of all arms at the point, beside the perfect one
 }
 
 // Share is how much of the gain of perfect routing an arm recovers,
@@ -66,28 +63,48 @@ type ArmGain struct {
 // the perfect one. Low and High are Fieller's interval. All are undefined where the
 // interval of the ceiling is not above zero.
 type Share struct {
-	Arm        Arm           `json:"arm"`
 	Estimate   router.Number `json:"estimate"`
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
 }
 
+// Main are the comparisons of the perfect arm, or of the build in its place, by point.
+func (r Result) Main() []Comparison {
+	return slices.DeleteFunc(slices.Clone(r.Comparisons), func(c Comparison) bool { return c.Arm != r.Builds.Called(Perfect) })
+}
+
+// More reports whether there are arms beside normal and perfect.
+func (r Result) More() bool { return len(r.Comparisons) > len(r.Main()) }
+
+// Leading are the comparisons at the point that leads.
+func (r Result) Leading() []Comparison {
+	return slices.DeleteFunc(slices.Clone(r.Comparisons), func(c Comparison) bool { return !c.Leads })
+}
+
+// Units are the launches that hold all arms, or the pairs.
+func (r Result) Units() []Unit { return slices.Concat(r.Launches, r.Pairs) }
+
 // Failed are the failed checks.
 func (r Result) Failed() []Check { return r.with(Fail) }
 
-// Leading are the checks that a reader has to know of before the gain.
-func (r Result) Leading() []Check {
+// First are the checks that a reader has to know of before the gain.
+func (r Result) First() []Check {
 	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !c.leads() })
 }
 
-func (r Result) with(status CheckStatus) (checks []Check) {
-	for _, c := range r.Checks {
-		if c.Status == status {
-			checks = append(checks, c)
+func (r Result) with(status CheckStatus) []Check {
+	return slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool { return c.Status != status })
+}
+
+// Outliers counts the launches that are far off at a point.
+func (r Result) Outliers() (n int) {
+	for _, c := range r.with(Warn) {
+		if launches := reflect.ValueOf(c.Args["launches"]); c.Name == CheckOutliers && launches.IsValid() {
+			n = max(n, launches.Len())
 		}
 	}
-	return checks
+	return n
 }
 
 // Called is the name of an arm for people: random routing is not called perfect, and
@@ -96,10 +113,7 @@ func (r Result) Called(a Arm) Arm {
 	if a == Perfect && r.Chance {
 		return ChanceArm
 	}
-	if len(r.Arms) == 2 {
-		return Builds{r.Arms[0].Name, r.Arms[1].Name}.Called(a)
-	}
-	return a
+	return r.Builds.Called(a)
 }
 
 // Run is the design of a campaign and its progress.
@@ -118,64 +132,9 @@ type Run struct {
 	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
-// Upgrade turns a result of an older version into one of today: its checks by point and arm, its word for a gain
-// below the threshold, and a verdict of fewer launches than one takes today.
-func (r *Result) Upgrade() {
-	var checks []Check
-	for _, c := range r.Checks {
-		if leaves := c.leaves(""); len(c.Parts) > 0 {
-			checks = append(checks, merged(leaves, len(leaves))...)
-		} else {
-			checks = append(checks, c)
-		}
-	}
-	r.Checks = checks
-	if r.SchemaVersion >= SchemaVersion {
-		return
-	}
-	r.SchemaVersion = SchemaVersion
-	today := func(v *Verdict, n int) {
-		switch {
-		case *v == "":
-		case r.Design == WithinLaunch && n < decidingLaunches && !v.Refused():
-			*v = NoVerdict
-		case *v == "not significant":
-			*v = NotSignificant
-		}
-	}
-	today(&r.Verdict, r.Gain.N)
-	for i := range r.Points {
-		today(&r.Points[i].Verdict, r.Points[i].Gain.N)
-	}
-	for i := range r.Arms {
-		today(&r.Arms[i].Verdict, r.Arms[i].Gain.N)
-	}
-}
-
-// leaves are the answers of a check of an older version at each point and of each arm, which its Parts hold.
-//
-//	equal_work with parts "tokens 64", "tokens 8192" → equal_work of "tokens 64", equal_work of "tokens 8192"
-func (c Check) leaves(subject string) (all []Check) {
-	for _, p := range c.Parts {
-		of := p.Name
-		if len(c.Parts) == 1 {
-			of = subject
-		} else if subject != "" {
-			of = fmt.Sprintf("%s (%s)", subject, p.Name)
-		}
-		p.Name = c.Name
-		all = append(all, p.leaves(of)...)
-	}
-	if len(c.Parts) == 0 {
-		c.Subjects = []string{subject}
-		all = []Check{c}
-	}
-	return all
-}
-
 // SchemaVersion is the version of Result's JSON. Version 4 says "below the threshold", and no verdict of
-// fewer than five launches that hold all arms.
-const SchemaVersion = 4
+// fewer than five launches that hold all arms; version 5 has comparisons in place of arms, share and dose.
+const SchemaVersion = 5
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
 // the perfect arm; see Metric.StepNS. The warning says why there are none, else it has no code.
@@ -185,11 +144,11 @@ func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why router.Warni
 		return nil, router.Warn(noSteps, "", "why", "points")
 	}
 	why = router.Warn(noSteps, "", "why", "no_pair")
-	for _, p := range r.Pairs {
-		if p.Arm != "" || p.Status != PairComplete {
+	for _, u := range r.Units() {
+		if u.Arm != "" || u.Status != PairComplete {
 			continue
 		}
-		value := map[Arm]router.Number{Normal: p.Normal, Perfect: p.Perfect}[arm]
+		value := map[Arm]router.Number{Normal: u.Normal, Perfect: u.Perfect}[arm]
 		step := r.Metric.StepNS(value.Float64(), tokens)
 		if !step.Defined() {
 			return nil, router.Warn(noSteps, "", "why", "metric", "name", r.Metric.Name, "unit", r.Metric.Unit)
@@ -197,14 +156,4 @@ func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why router.Warni
 		ns, why = append(ns, step.Float64()), router.Warning{}
 	}
 	return ns, why
-}
-
-// PointGain is the gain at one load. Its interval is one of all points' together.
-type PointGain struct {
-	Name    string  `json:"name"`
-	Value   float64 `json:"value"` // positive, such as the number of concurrent requests
-	Gain    Gain    `json:"gain"`
-	Verdict Verdict `json:"verdict"`
-	Share   *Share  `json:"share_of_ceiling,omitempty"`
-	Dose    *Dose   `json:"dose,omitempty"`
 }

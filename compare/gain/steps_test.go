@@ -9,10 +9,10 @@ import (
 // Pairs of a further arm, incomplete ones and those of several loads give no step time, and
 // where none do it is said what to give.
 func TestStepsNS(t *testing.T) {
-	r := Result{Metric: Metric{Name: "token_throughput", Unit: "tok/s"}, Pairs: []Pair{
-		{Normal: 1000, Perfect: 2000, Status: PairComplete},
-		{Normal: 1000, Perfect: 4000, Status: PairComplete, Arm: "balancer"},
-		{Normal: 500, Perfect: 8000, Status: "excluded"},
+	r := Result{Metric: Metric{Name: "token_throughput", Unit: "tok/s"}, Pairs: []Unit{
+		{Values: Values{Normal: 1000, Perfect: 2000, Status: PairComplete}},
+		{Values: Values{Normal: 1000, Perfect: 4000, Status: PairComplete}, Arm: "balancer"},
+		{Values: Values{Normal: 500, Perfect: 8000, Status: "excluded"}},
 	}}
 	for arm, want := range map[Arm]float64{Normal: 8e6, Perfect: 4e6} {
 		if steps, why := r.StepsNS(arm, 8); !slices.Equal(steps, []float64{want}) || why.Code != "" {
@@ -27,7 +27,7 @@ func TestStepsNS(t *testing.T) {
 		"metric latency": {func(r *Result) { r.Metric = Metric{Name: "latency", Unit: "s"} },
 			8},
 		"no_pair <nil>": {func(r *Result) { r.Pairs = r.Pairs[1:] }, 8},
-		"points <nil>":  {func(r *Result) { r.Points = make([]PointGain, 2) }, 8},
+		"points <nil>":  {func(r *Result) { r.Points = make([]Comparison, 2) }, 8},
 	} {
 		other := r
 		k.change(&other)

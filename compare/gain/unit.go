@@ -23,87 +23,83 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
-// Pair is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms.
-type Pair struct {
-	Pair  int           `json:"pair"`
+// Unit is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms. Its
+// values are the block's; of several blocks the geometric means, and the gain is the mean of the log ratios, from
+// six on their median.
+type Unit struct {
+	Pair  int           `json:"pair"`            // number of the pair, or of the launch
 	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
 	Arm   Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
-	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
-	// one did, empty when that is not known, and of a launch that holds all arms.
-	Order string `json:"order"`
-	// Normal and Perfect are the metric's values; of several blocks their geometric means.
-	Normal  router.Number `json:"normal"`
-	Perfect router.Number `json:"perfect"`
-	Gain    router.Number `json:"gain"`   // fraction
-	Status  string        `json:"status"` // PairComplete or PairIncomplete
-	Note    string        `json:"note"`
+	Values
+	Blocks []Block `json:"blocks,omitempty"` // of a launch that holds all arms
 
 	blocks []Block
 	log    float64 // of the gain; NaN without a complete block
 }
 
-// The states of a pair, and of a block. Only complete ones enter the gain.
-const (
-	PairComplete   = "complete"
-	PairIncomplete = "incomplete"
-)
-
 // Block holds the measurements of both arms that are compared, in the order run. It is complete with as
 // many values of both arms: one of a pair, two at least in a launch that holds all arms.
 type Block struct {
-	Block int    `json:"block"`
-	Order string `json:"order"` // of its segments with a value: "ABBA", or "AB" of a pair
-	// Normal and Perfect are the geometric means of its segments' values.
+	Block int `json:"block"`
+	Values
+
+	sides [2][]*Measurement // with a value: normal, and the other arm
+}
+
+// Values are what a unit or a block shows. Normal and Perfect are geometric means of the metric.
+type Values struct {
+	// Order is of the measurements with a value: "ABBA", or "AB" of a pair whose normal launch (A) ran first; empty
+	// where that is not known, and of a launch that holds all arms.
+	Order   string        `json:"order"`
 	Normal  router.Number `json:"normal"`
 	Perfect router.Number `json:"perfect"`
 	Gain    router.Number `json:"gain"`   // fraction
 	Status  string        `json:"status"` // PairComplete or PairIncomplete
 	Note    string        `json:"note"`
-
-	sides [2][]*Measurement // with a value: normal, and the other arm
 }
 
-// LaunchGain is the gain that a launch shows which holds all arms: the mean of the log
-// ratios of its complete blocks, from six on their median.
-type LaunchGain struct {
-	Launch int           `json:"launch"`
-	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
-	Arm    Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
-	Gain   router.Number `json:"gain"`            // fraction; undefined without a complete block
-	Blocks []Block       `json:"blocks"`
-}
+// The states of a unit, and of a block. Only complete ones enter the gain.
+const (
+	PairComplete   = "complete"
+	PairIncomplete = "incomplete"
+)
 
 // units are the pairs, or launches, of both arms among the sorted measurements.
 //
 //	two launches {Unit 0, normal, 100}, {Unit 0, perfect, 110} → one unit of gain ln 1.1
-func (c *comparison) units() (units []Pair) {
+func (c *comparison) units() (units []Unit) {
 	for i := range c.Measurements {
 		m := &c.Measurements[i]
 		if m.Point != c.point || m.Arm != Normal && m.Arm != c.arm {
 			continue
 		}
 		if n := len(units); n == 0 || units[n-1].Pair != m.Unit {
-			units = append(units, Pair{Pair: m.Unit, Point: router.Number(c.point)})
+			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.point)})
+			if c.further {
+				units[n].Arm = c.arm
+			}
 		}
 		u := &units[len(units)-1]
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
 			u.blocks = append(u.blocks, Block{Block: m.Block})
 		}
-		b, side := &u.blocks[len(u.blocks)-1], 0
-		if m.Arm != Normal {
-			side = 1
-		}
+		b, side := &u.blocks[len(u.blocks)-1], m.side()
 		if b.Note = noted(b.Note, m.said()); m.Status == StatusOK {
 			b.sides[side], b.Order = append(b.sides[side], m), b.Order+string("AB"[side])
 		}
 	}
 	for i := range units {
-		if c.further {
-			units[i].Arm = c.arm
-		}
 		c.settle(&units[i])
 	}
 	return units
+}
+
+// side is 0 of the normal arm, 1 of any other.
+func (m *Measurement) side() int {
+	if m.Arm == Normal {
+		return 0
+	}
+	return 1
 }
 
 // noted is a note with one more.
@@ -118,24 +114,24 @@ func (m *Measurement) said() string {
 }
 
 // settle computes a unit and its blocks from the measurements that do not fall out.
-func (c *comparison) settle(u *Pair) {
-	var sides [2][]float64
-	u.Note, u.Status = "", PairIncomplete
+func (c *comparison) settle(u *Unit) {
+	note, sides := "", [2][]float64{}
 	for i := range u.blocks {
 		b := &u.blocks[i]
 		c.settleBlock(b)
-		if u.Note = noted(u.Note, b.Note); b.Status == PairComplete {
+		if note = noted(note, b.Note); b.Status == PairComplete {
 			for side := range sides {
 				sides[side] = append(sides[side], mean(c.values(*b, side, primary)))
 			}
 		}
 	}
-	if u.log = stats.Center(c.logs(*u, primary)); !math.IsNaN(u.log) {
-		u.Status = PairComplete
+	u.log = stats.Center(c.logs(*u, primary))
+	if u.Values = u.blocks[0].Values; c.within() {
+		u.Values = Values{Normal: exp(mean(sides[0])), Perfect: exp(mean(sides[1])), Status: PairIncomplete, Note: note}
+		u.Blocks = u.blocks
 	}
-	u.Gain, u.Normal, u.Perfect = fraction(u.log), exp(mean(sides[0])), exp(mean(sides[1]))
-	if !c.within() {
-		u.Order, u.Normal, u.Perfect = u.blocks[0].Order, u.blocks[0].Normal, u.blocks[0].Perfect
+	if u.Gain = fraction(u.log); u.Gain.Defined() {
+		u.Status = PairComplete
 	}
 }
 
@@ -144,7 +140,7 @@ func (c *comparison) settleBlock(b *Block) {
 	unplaced := func(m *Measurement) bool { return m.Position == UnknownPosition }
 	if c.within() {
 		least = 2
-	} else if n*other == 0 || slices.ContainsFunc(slices.Concat(b.sides[0], b.sides[1]), unplaced) {
+	} else if n*other == 0 || slices.ContainsFunc(slices.Concat(b.sides[:]...), unplaced) {
 		b.Order = ""
 	}
 	for side, value := range []*router.Number{&b.Normal, &b.Perfect} {
@@ -152,9 +148,8 @@ func (c *comparison) settleBlock(b *Block) {
 			*value = router.Number(b.sides[side][0].Value)
 		}
 	}
-	gained := c.blockLog(*b, primary)
 	b.Status, b.Gain = PairIncomplete, router.Undefined()
-	if n == other && n >= least && !math.IsNaN(gained) {
+	if gained := c.blockLog(*b, primary); n == other && n >= least && !math.IsNaN(gained) {
 		b.Status, b.Gain = PairComplete, fraction(gained)
 	}
 }
@@ -193,7 +188,7 @@ func (c *comparison) blockLog(b Block, read reading) float64 {
 }
 
 // logs are the log gains of a unit's complete blocks in a metric, without what is NaN.
-func (c *comparison) logs(u Pair, read reading) (logs []float64) {
+func (c *comparison) logs(u Unit, read reading) (logs []float64) {
 	for _, b := range u.blocks {
 		if log := c.blockLog(b, read); b.Status == PairComplete && !math.IsNaN(log) {
 			logs = append(logs, log)
@@ -203,8 +198,8 @@ func (c *comparison) logs(u Pair, read reading) (logs []float64) {
 }
 
 // complete are the units with a gain.
-func complete(units []Pair) []Pair {
-	return slices.DeleteFunc(slices.Clone(units), func(u Pair) bool { return u.Status != PairComplete })
+func complete(units []Unit) []Unit {
+	return slices.DeleteFunc(slices.Clone(units), func(u Unit) bool { return u.Status != PairComplete })
 }
 
 func mean(values []float64) float64 { return stat.Mean(values, nil) }

@@ -61,8 +61,8 @@ func TestWithinDropsOut(t *testing.T) {
 		if !reflect.DeepEqual(status, k.status) {
 			t.Errorf("%s: blocks %q", name, status)
 		}
-		if len(r.Pairs) != 3 || (r.Pairs[0].Status == PairComplete) == math.IsNaN(k.first) {
-			t.Errorf("%s: pairs %+v", name, r.Pairs)
+		if len(r.Launches) != 3 || (first.Status == PairComplete) == math.IsNaN(k.first) {
+			t.Errorf("%s: launches %+v", name, r.Launches)
 		}
 	}
 }
@@ -87,18 +87,18 @@ func TestWithinArms(t *testing.T) {
 	c := within(segments)
 	c.More = arms[2:]
 	r := Judge(c)
-	if r.Gain.N != 3 || len(r.Launches) != 6 || r.Launches[3].Arm != "balancer" || r.Verdict != NoVerdict ||
-		len(r.Pairs) != 6 {
+	if r.Gain.N != 3 || len(r.Launches) != 6 || r.Launches[3].Arm != "balancer" || r.Verdict != NoVerdict {
 		t.Fatalf("%s, %+v, %+v", r.Verdict, r.Gain, r.Launches)
 	}
 	// Means 0.20 and 0.10, each ± 4.3027 · 0.02/√3 and half of that; all shares are one half.
 	for i, x := range logs(r.Gain) {
 		checkNear(t, "perfect", x, []float64{0.2, 0.2 - 0.049683, 0.2 + 0.049683}[i], 1e-5)
 	}
-	for i, x := range logs(r.Arms[1].Gain) {
+	for i, x := range logs(r.Comparisons[1].Gain) {
 		checkNear(t, "balancer", x, []float64{0.1, 0.1 - 0.024842, 0.1 + 0.024842}[i], 1e-5)
 	}
-	for _, x := range []router.Number{r.Share.Estimate, r.Share.Low, r.Share.High} {
+	share := r.Comparisons[1].Share
+	for _, x := range []router.Number{share.Estimate, share.Low, share.High} {
 		checkNear(t, "share", x.Float64(), 0.5, 1e-6)
 	}
 }
@@ -143,8 +143,8 @@ func TestWithinChecks(t *testing.T) {
 		if name == "drift" && math.Abs(logs(r.Gain)[0]-logs(plain.Gain)[0]) > 1e-9 {
 			t.Errorf("a drift changes the gain from %v to %v", plain.Gain.Estimate, r.Gain.Estimate)
 		}
-		if name == "launch" && (len(r.Outliers) != 1 || r.Outliers[0].Launch != 3) {
-			t.Errorf("outliers %+v", r.Outliers)
+		if name == "launch" && (r.Outliers() != 1 || fmt.Sprint(check(t, r, CheckOutliers).Args["launches"]) != "[3]") {
+			t.Errorf("outliers %+v", r.Checks)
 		}
 		if name == "work" {
 			noGain(t, name, r)

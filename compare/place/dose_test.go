@@ -2,6 +2,7 @@ package place
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"testing"
@@ -17,11 +18,8 @@ func TestDose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		gain.Result
-		Checks []json.RawMessage `json:"checks"`
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
+	var file gain.Result
+	if err := errors.Join(json.Unmarshal(data, &file), file.Upgrade(data)); err != nil {
 		t.Fatal(err)
 	}
 	windows := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n"),
@@ -33,7 +31,7 @@ func TestDose(t *testing.T) {
 		refused bool // the last
 	}{{2, 0, 2, false}, {2, 8000, 1, false}, {2, 64, 1, true}, {2, 2048, 1, true}, {4, 8192, 1, true}} {
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{test.ranks}, Redundant: []int{0}, Threshold: 0.1,
-			Dose: &Dose{Tokens: test.tokens, Result: file.Result}})
+			Dose: &Dose{Tokens: test.tokens, Result: file}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +49,7 @@ func TestDose(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", test, last, want)
 		}
 	}
-	res, err := Judge(windows[:1], nil, Options{Ranks: []int{2}, Redundant: []int{0}, Dose: &Dose{Result: file.Result}})
+	res, err := Judge(windows[:1], nil, Options{Ranks: []int{2}, Redundant: []int{0}, Dose: &Dose{Result: file}})
 	if err != nil || res.Placements[0].Gains != nil {
 		t.Errorf("predicted without a judged window: %+v, %v", res, err)
 	}

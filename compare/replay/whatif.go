@@ -162,7 +162,7 @@ func overSteps(before, after []float64) stats.Interval {
 	whole := floats.Sum(before) / floats.Sum(after)
 	t.Low, t.High = whole*math.Exp(t.Low-t.Estimate)-1, whole*math.Exp(t.High-t.Estimate)-1
 	t.Estimate = whole - 1
-	return t.Interval
+	return t
 }
 
 // whatIf replays every step with what of gives for it.

@@ -76,9 +76,9 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := gain.Judge(set.Campaign); r.Verdict != gain.Significant || len(r.Leading()) != 1 ||
-		r.Leading()[0].Name != gain.CheckLaunches {
-		t.Errorf("%s, first %+v", r.Verdict, r.Leading())
+	if r := gain.Judge(set.Campaign); r.Verdict != gain.Significant || len(r.First()) != 1 ||
+		r.First()[0].Name != gain.CheckLaunches {
+		t.Errorf("%s, first %+v", r.Verdict, r.First())
 	}
 }
 

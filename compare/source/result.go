@@ -94,7 +94,9 @@ func ParseResult(name string, text []byte) (Item, error) {
 		}
 		in.Next = head.Answer.Next
 		if in.Campaign != nil {
-			in.Campaign.Upgrade()
+			if err := in.Campaign.Upgrade(text); err != nil {
+				return in, &input.Error{File: name, Expected: "a result of bench", Err: err}
+			}
 			in.Campaign.askAgain()
 		}
 		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
@@ -119,8 +121,8 @@ func (in Item) lacks() string {
 	switch {
 	case in.Place != nil && len(in.Place.Placements) == 0:
 		return "placements"
-	case in.Campaign != nil && in.Campaign.Share != nil && len(in.Campaign.Arms) == 0:
-		return "arms"
+	case in.Campaign != nil && len(in.Campaign.Main()) == 0:
+		return "comparisons"
 	}
 	return ""
 }

@@ -8,19 +8,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TTest is an estimate with Student's t interval at the confidence asked for.
-type TTest struct {
-	Interval
-	SD float64 // pooled sample standard deviation of one difference, about the mean of its group
-}
-
 // Leaning is the interval where something may have raised the mean by as much as bias, or lowered it where that
 // is negative: it reaches that much further to this side.
 //
 //	0.10 (0.08 to 0.12) leaning by 0.01 → 0.10 (0.07 to 0.12)
-func (t TTest) Leaning(bias float64) TTest {
-	t.Low, t.High = t.Low-max(0, bias), t.High+max(0, -bias)
-	return t
+func (i Interval) Leaning(bias float64) Interval {
+	i.Low, i.High = i.Low-max(0, bias), i.High+max(0, -bias)
+	return i
 }
 
 // PairedT estimates the mean of the differences d by their mean, with the interval
@@ -33,7 +27,7 @@ func (t TTest) Leaning(bias float64) TTest {
 // equal differences give one of no width.
 //
 // Student, Biometrika 6(1), 1908.
-func PairedT(d []float64, confidence float64) TTest { return Crossover(confidence, d) }
+func PairedT(d []float64, confidence float64) Interval { return Crossover(confidence, d) }
 
 // Crossover estimates the mean difference of a design in which each pair ran in one of
 // two orders, free of what the order adds: of d = effect ± order the mean over the
@@ -47,7 +41,7 @@ func PairedT(d []float64, confidence float64) TTest { return Crossover(confidenc
 // orders. One group alone gives PairedT.
 //
 // Jones and Kenward, Design and Analysis of Cross-Over Trials, 3rd ed., §2.3.
-func Crossover(confidence float64, groups ...[]float64) TTest {
+func Crossover(confidence float64, groups ...[]float64) Interval {
 	n, sum, squares, inverse, k := 0, 0.0, 0.0, 0.0, float64(len(groups))
 	for _, d := range groups {
 		if !finite(d) || len(d) == 0 {
@@ -60,7 +54,7 @@ func Crossover(confidence float64, groups ...[]float64) TTest {
 			squares += sd * sd * float64(len(d)-1)
 		}
 	}
-	r := TTest{Interval: undefinedInterval(sum/k, n), SD: math.NaN()}
+	r := undefinedInterval(sum/k, n)
 	if free := n - len(groups); free >= 1 && !math.IsNaN(sum) {
 		r.SD = math.Sqrt(squares / float64(free))
 		half := studentsT(free).Quantile((1+confidence)/2) * r.SD * math.Sqrt(inverse) / k

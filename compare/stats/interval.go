@@ -12,6 +12,8 @@ type Interval struct {
 	// interval is undefined.
 	Confidence float64
 	N          int // differences used
+	// SD is the sample standard deviation of one difference, about the mean of its group; NaN of a ratio.
+	SD float64
 }
 
 // Defined reports whether the interval has bounds.
@@ -19,7 +21,8 @@ func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.Hi
 
 // undefinedInterval has an estimate but no bounds.
 func undefinedInterval(estimate float64, n int) Interval {
-	return Interval{Estimate: estimate, Low: math.NaN(), High: math.NaN(), Confidence: math.NaN(), N: n}
+	nan := math.NaN()
+	return Interval{estimate, nan, nan, nan, n, nan}
 }
 
 // finite reports whether every value is a finite number.

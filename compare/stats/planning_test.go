@@ -36,7 +36,7 @@ func TestToDecide(t *testing.T) {
 		for i := range d {
 			d[i] = effect + sd*rng.NormFloat64()
 		}
-		if !contains(Crossover(0.95, d[:n/2], d[n/2:]).Interval, 0) {
+		if !contains(Crossover(0.95, d[:n/2], d[n/2:]), 0) {
 			decided++
 		}
 	}

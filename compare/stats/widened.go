@@ -26,7 +26,7 @@ func Center(values []float64) float64 {
 //	Center ± √((t₍(1+confidence)/2, n−1₎ · s/√n)² + (z₍(1+confidence)/2₎ · sd)²)
 //
 // The bounds are NaN where PairedT has none.
-func Widened(d []float64, sd, confidence float64) TTest {
+func Widened(d []float64, sd, confidence float64) Interval {
 	t := PairedT(d, confidence)
 	half := math.Hypot(t.High-t.Estimate, distuv.UnitNormal.Quantile((1+confidence)/2)*sd)
 	t.Estimate = Center(d)

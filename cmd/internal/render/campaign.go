@@ -18,7 +18,7 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "dose", "secondary", "proof", "checks"}
+var CampaignTables = []string{"comparisons", "pairs", "launches", "blocks", "dose", "secondary", "proof", "checks"}
 
 // Campaign renders a judged campaign: the verdict first, then what it rests on.
 func Campaign(r source.Campaign) output.Document {
@@ -34,12 +34,10 @@ func Campaign(r source.Campaign) output.Document {
 		func(t table.Table) bool { return len(t.Rows) == 0 })...)
 	switch {
 	case r.Verdict.Refused():
-	case r.Dose != nil:
+	case r.Curved():
 		d.Lead = d.Named("dose")
-	case len(r.Points) > 0:
-		d.Lead = d.Named("points")
-	case r.Share != nil:
-		d.Lead = d.Named("arms")
+	case len(r.Comparisons) > 1:
+		d.Lead = d.Named("comparisons")
 	case r.Verdict == gain.Inconclusive:
 		d.Lead = d.Named(units(r.Result)).Without("order", "status")
 	}
@@ -59,51 +57,49 @@ const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high
 
 // campaignTables are the tables of a result, named as in CampaignTables.
 func campaignTables(r gain.Result) []table.Table {
-	type values = gain.Block // or its name would hide its field
 	type block struct {
 		Launch int           `json:"launch"`
 		Point  router.Number `json:"point,omitempty"`
 		Arm    gain.Arm      `json:"arm,omitempty"`
-		values
+		Block  int           `json:"block"`
+		gain.Values
 	}
 	type dosed struct {
 		Point float64 `json:"point,omitempty"`
 		gain.DoseArm
 	}
-	point, perfect, doses := "point", string(r.Called(gain.Perfect)), []dosed{}
-	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
-		if point = cmp.Or(p.Name, point); p.Dose != nil && (p.Name != "" || len(r.Points) == 0) {
-			for _, a := range p.Dose.Arms {
-				doses = append(doses, dosed{p.Value, a})
+	point, perfect, doses, compared := "point", string(r.Called(gain.Perfect)), []dosed{}, r.Comparisons
+	for _, c := range r.Main() {
+		if point = cmp.Or(c.Name, point); c.Dose != nil {
+			for _, a := range c.Dose.Arms {
+				doses = append(doses, dosed{c.Value, a})
 			}
 		}
 	}
-	var further []gain.ArmGain
+	if len(compared) < 2 {
+		compared = nil // the gain alone
+	}
 	var last gain.Arm // the perfect one, where there are further arms
-	if r.Share != nil {
-		further, perfect, last = r.Arms[1:], "other arm", r.Called(gain.Perfect)
+	if r.More() {
+		perfect, last = "other arm", r.Called(gain.Perfect)
 	}
-	pairs, blocks := slices.Clone(r.Pairs), []block{}
-	for i := range pairs {
-		pairs[i].Arm = cmp.Or(pairs[i].Arm, last)
-	}
-	for _, l := range r.Launches {
-		for _, b := range l.Blocks {
-			blocks = append(blocks, block{l.Launch, l.Point, cmp.Or(l.Arm, last), b})
+	rows, blocks := r.Units(), []block{}
+	for i, u := range rows {
+		rows[i].Arm = cmp.Or(u.Arm, last)
+		for _, b := range u.Blocks {
+			blocks = append(blocks, block{u.Pair, u.Point, rows[i].Arm, b.Block, b.Values})
 		}
 	}
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
 	sides := fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
 		r.Called(gain.Normal), perfect)
 	return []table.Table{
-		table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", point,
-			quantity.Confidence(r.SimultaneousConfidence)), r.Points, "value:real="+point+", "+gained+", verdict, "+
-			"share_of_ceiling<share_of_ceiling.estimate:percent"),
-		table.Of("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
-			further, "arm<name, "+gained+", verdict, share_of_ceiling<share_of_ceiling.estimate:percent=share, "+
-				"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent"),
+		table.Of("comparisons", fmt.Sprintf("Gain over %s; the intervals hold together at %s", r.Called(gain.Normal),
+			quantity.Confidence(gain.DefaultConfidence)), compared, "value:real="+point+", arm, "+gained+", verdict, "+
+			"share_of_ceiling<share_of_ceiling.estimate:percent=share, share_low<share_of_ceiling.low:percent, "+
+			"share_high<share_of_ceiling.high:percent"),
 		table.Of(units(r), fmt.Sprintf("%s by %s; A is %s", metric, strings.TrimSuffix(units(r), "s"),
-			r.Called(gain.Normal)), pairs, "pair="+units(r)[:len(units(r))-1]+sides),
+			r.Called(gain.Normal)), rows, "pair="+units(r)[:len(units(r))-1]+sides),
 		table.Of("blocks", fmt.Sprintf("%s by block; A is %s", metric, r.Called(gain.Normal)), blocks, "launch, block"+sides),
 		table.Of("dose", "Time by load imbalance, over balanced routing's", doses, "point:real="+point+
 			", arm, rank_max_over_mean=rank load (max/mean), measured, time:ratio, low:ratio, high:ratio, fitted=on the line"),
