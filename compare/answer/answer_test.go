@@ -70,7 +70,7 @@ func TestAnswersLeadOn(t *testing.T) {
 			}
 			steps++
 		}
-		if steps == 0 && !strings.HasPrefix(rest, "exit 1\n") {
+		if steps == 0 && !strings.HasPrefix(rest, "exit 1\n") && !strings.Contains(command, "logits plans") { // a table
 			t.Errorf("%s: no next step", command)
 		}
 	}
