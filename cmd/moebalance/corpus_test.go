@@ -36,7 +36,6 @@ var held = map[string]string{
 	"step_kinds":               "step_kind steps",
 	"bound":                    "gain gain_low gain_high loss_ns step_ns",
 	"waiting":                  "steps mean_wait_ns cause cause_ns",
-	"waiting.parts":            "expert_ns other_compute_ns host_ns unexplained_ns",
 	"step":                     "normal_ns perfect_ns ratio",
 	"ceiling":                  "expert_share balancedness gain_bound",
 	"prediction":               "gain low high step_ns step_basis saved_loss_ns",

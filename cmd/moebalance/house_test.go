@@ -37,7 +37,7 @@ cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd
     compare/gain compare/imbalance compare/trace compare/capture compare/place compare/source logits logits/hook plots
     plots/page router router/input router/plan router/quantity router/shown testdata
 compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
-    compare/trace compare/trace/wait compare/place logits router router/quantity
+    compare/trace compare/place logits router router/quantity
 compare/answer/caveat: router router/quantity
 compare/bench: compare/bench/control compare/bench/evidence compare/bench/launch
     compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/input router/quantity
@@ -58,13 +58,12 @@ compare/gain: compare/stats router router/quantity
 compare/imbalance: compare/kernel compare/stats router
 compare/replay: compare/stats
 compare/trace: compare/imbalance compare/capture compare/replay compare/steps compare/kernel compare/kernel/ranges
-    compare/trace/wait router router/input router/quantity
+    compare/stats router router/input router/quantity
 compare/capture: compare/capture/rows router router/input
 compare/capture/rows:
 compare/steps:
 compare/kernel: compare/steps router
 compare/kernel/ranges: compare/kernel router
-compare/trace/wait: compare/replay compare/stats router
 compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
 compare/source: compare/bench compare/bench/launch compare/bench/metrics

@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -163,7 +162,7 @@ func (k *known) waits(t *trace.Trace) {
 }
 
 // cause says for what ranks wait: the part that explains most of it, and how much.
-func (k *known) cause(c wait.Cause, whole router.Number) string {
+func (k *known) cause(c trace.Cause, whole router.Number) string {
 	if c.Name == "" {
 		return k.say("cause.none")
 	}
@@ -171,16 +170,16 @@ func (k *known) cause(c wait.Cause, whole router.Number) string {
 	if c.NS >= whole || much == quantity.Duration(whole) {
 		much = "all" // where it is more, the rank has less of something else
 	}
-	what := strings.Replace(c.Name, wait.OtherCompute, wait.OtherCompute+" of the last rank", 1)
+	what := strings.Replace(c.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1)
 	k.know("cause", much, "what", what, "did", string(c.Did))
 	return k.say("cause")
 }
 
 // late says whose late launches stall whom, and how long: launches of a rank, or of ranks in turn.
-func (k *known) late(w *wait.Waiting) {
+func (k *known) late(w *trace.Waiting) {
 	k.number("waiting", "waiting per step", w.WaitNS, NS, Measured)
 	k.know("whom", "the ranks in turn", "stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
-	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS && w.Ranks[0].Name == wait.LateHosts {
+	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS && w.Ranks[0].Name == trace.LateHosts {
 		k.know("on", w.Ranks[0].Rank, "whom", "the others", "stall", w.Ranks[0].WaitNS)
 	}
 }

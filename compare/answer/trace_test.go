@@ -6,7 +6,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -23,35 +22,35 @@ func traced(maxOverMean, floor router.Number, flagged bool) *trace.Trace {
 // A cause is in the answer only where it explains most of the waiting, with how much; a late
 // step is named whatever the verdict.
 func TestWaitingReasons(t *testing.T) {
-	cause := func(name string, ns router.Number, did wait.Deed) wait.Cause {
-		return wait.Cause{Name: name, NS: ns, Did: did}
+	cause := func(name string, ns router.Number, did trace.Deed) trace.Cause {
+		return trace.Cause{Name: name, NS: ns, Did: did}
 	}
-	waiting := func(w wait.Waiting, late ...wait.LateStep) func(*trace.Trace) {
+	waiting := func(w trace.Waiting, late ...trace.Arrival) func(*trace.Trace) {
 		return func(t *trace.Trace) {
 			w.Steps, w.Late = 50, late
-			w.Ranks = []wait.Arrival{{Rank: 3, LastSteps: 30, WaitNS: w.WaitNS / 2, Cause: w.Cause},
+			w.Ranks = []trace.Arrival{{Rank: 3, LastSteps: 30, WaitNS: w.WaitNS / 2, Cause: w.Cause},
 				{Rank: 1, LastSteps: 20, WaitNS: w.WaitNS / 2}}
 			t.Waiting = w
 		}
 	}
-	step := wait.LateStep{Step: 37, Rank: 11, WaitNS: 6e6, Cause: cause(wait.LateHosts, 5e6, wait.CollectsGarbage)}
+	step := trace.Arrival{Step: 37, Rank: 11, WaitNS: 6e6, Cause: cause(trace.LateHosts, 5e6, trace.CollectsGarbage)}
 	for _, c := range []struct {
 		change  func(*trace.Trace)
 		verdict Verdict
 		want    string
 	}{
-		{waiting(wait.Waiting{WaitNS: 2e5}), Even,
+		{waiting(trace.Waiting{WaitNS: 2e5}), Even,
 			"Ranks wait 200 µs per step, and no single cause explains most of it."},
-		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.ExpertTime, 1.5e5, "")}), Even,
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.ExpertTime, 1.5e5, "")}), Even,
 			"200 µs per step, 150 µs of it for expert time."},
-		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 1.1e5, "")}), LateLaunches,
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 1.1e5, "")}), LateLaunches,
 			"The launch queue ran dry. Check the ranks' CPUs: "},
-		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 3e5, wait.Launches)}), LateLaunches,
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 3e5, trace.Launches)}), LateLaunches,
 			"The launch calls take too long: use CUDA graphs, "},
-		{waiting(wait.Waiting{WaitNS: 5e3}), Even, ""},
-		{waiting(wait.Waiting{WaitNS: 4e5, Cause: cause(wait.ExpertTime, 3e5, "")}, step), Even,
+		{waiting(trace.Waiting{WaitNS: 5e3}), Even, ""},
+		{waiting(trace.Waiting{WaitNS: 4e5, Cause: cause(trace.ExpertTime, 3e5, "")}, step), Even,
 			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
-		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, wait.CollectsGarbage)}, step), LateLaunches,
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, trace.CollectsGarbage)}, step), LateLaunches,
 			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
 	} {
 		of := traced(1.03, 1.01, false)
@@ -62,11 +61,11 @@ func TestWaitingReasons(t *testing.T) {
 			t.Errorf("want %q, have %+v", c.want, a)
 		}
 	}
-	for want, w := range map[string]wait.Waiting{
+	for want, w := range map[string]trace.Waiting{
 		"Late launches on rank 2 stall the others 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
-			Cause: cause(wait.LateHosts, 8e6, ""), Ranks: []wait.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(wait.LateHosts, 6e6, "")}}},
-		"Late launches stall the ranks in turn 8.00 ms per step": {WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
-			Ranks: []wait.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(wait.LateHosts, 4e6, "")}}},
+			Cause: cause(trace.LateHosts, 8e6, ""), Ranks: []trace.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(trace.LateHosts, 6e6, "")}}},
+		"Late launches stall the ranks in turn 8.00 ms per step": {WaitNS: 1e7, Cause: cause(trace.LateHosts, 8e6, ""),
+			Ranks: []trace.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(trace.LateHosts, 4e6, "")}}},
 	} {
 		of := traced(1.03, 1.01, false)
 		of.Waiting = w
@@ -79,8 +78,8 @@ func TestEvenBesideLateLaunches(t *testing.T) {
 	of := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
 	for want, late := range map[string]router.Number{"Expert time is even; late launches stall the ranks 60.0 µs per step.": 6e4,
 		"Expert time is even; about 5.0 % is left to gain.": 4e4} {
-		of.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: late},
-			Ranks: []wait.Arrival{{}}}
+		of.Waiting = trace.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: trace.Cause{Name: trace.LateHosts, NS: late},
+			Ranks: []trace.Arrival{{}}}
 		check(t, want, OfTrace(of, "x"), Even, want, "", "")
 	}
 }

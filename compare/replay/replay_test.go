@@ -374,15 +374,12 @@ func TestWaitsByHand(t *testing.T) {
 	ranks[1][8].hold = 1000e3 // beyond what hosts are ahead
 	run := replayOf(t, simulate(ranks, oneGroup, 10))
 	for _, w := range run.Waits() {
-		for rank, want := range map[int]Wait{0: {NS: 100e3, Experts: 100e3, Layer: 0},
-			3: {NS: 100e3, Experts: 100e3, Layer: 1}} {
+		for rank, want := range map[int]Wait{0: {NS: 100e3, Experts: 100e3},
+			3: {NS: 100e3, Experts: 100e3}} {
 			have := w.For[rank]
 			near(t, "wait", have.NS, want.NS, 5e3)
 			near(t, "experts", have.Experts, want.Experts, 1)
 			near(t, "late", have.Late, 0, 5e3)
-			if have.Layer != want.Layer {
-				t.Errorf("rank %d: layer %d, want %d", rank, have.Layer, want.Layer)
-			}
 		}
 		late := w.For[1]
 		near(t, "late launches", late.Late, late.NS, 5e3)

@@ -28,22 +28,17 @@ type Wait struct {
 	Experts float64 // compute of experts
 	Late    float64 // launches
 	Other   float64 // other compute
-	Longest float64 // at one collective
-	Layer   int32   // of experts before that collective, None without
 }
 
 // Add adds other waiting.
 func (w *Wait) Add(o Wait) {
-	if o.NS > w.Longest || w.NS == 0 {
-		w.Longest, w.Layer = o.NS, o.Layer
-	}
 	w.NS, w.Experts, w.Late, w.Other = w.NS+o.NS, w.Experts+o.Experts, w.Late+o.Late, w.Other+o.Other
 }
 
 // Per is the mean over n steps, of which the others have none.
 func (w Wait) Per(n int) Wait {
 	f := 1 / float64(n)
-	return Wait{w.NS * f, w.Experts * f, w.Late * f, w.Other * f, w.Longest, w.Layer}
+	return Wait{w.NS * f, w.Experts * f, w.Late * f, w.Other * f}
 }
 
 // StepWaits is the waiting in one step as it was recorded, by the rank that is waited for.
@@ -69,17 +64,14 @@ func (r *Run) Waits() (list []StepWaits) {
 			since[rank].Experts += seg.all.of[Experts]
 			since[rank].Other += seg.all.of[Tokens] + seg.all.of[Fixed]
 			since[rank].Late += late
-			if seg.layer != None {
-				since[rank].Layer = seg.layer
-			}
 		}, func(m *arrivals) {
 			rank, one := m.wait(since)
 			if w.For[rank] == nil {
-				w.For[rank] = &Wait{Layer: None}
+				w.For[rank] = &Wait{}
 			}
 			w.For[rank].Add(one)
 			for _, r := range m.ranks {
-				since[r] = Wait{Layer: None}
+				since[r] = Wait{}
 			}
 		})
 		list = append(list, w)
@@ -105,6 +97,6 @@ func (m *arrivals) wait(since []Wait) (rank int, w Wait) {
 	}
 	rank = m.ranks[at]
 	own := since[rank]
-	w.Experts, w.Other, w.Late, w.Layer = own.Experts-all.Experts, own.Other-all.Other, own.Late-all.Late, own.Layer
+	w.Experts, w.Other, w.Late = own.Experts-all.Experts, own.Other-all.Other, own.Late-all.Late
 	return rank, w
 }

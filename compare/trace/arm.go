@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -30,17 +29,15 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 }
 
 func summaryArm(path string) (arm string, err error) {
-	err = inSummary(path, func(r io.Reader) error {
-		head, _, err := summaryHead(r)
-		if len(head.Exports) > 0 {
-			arm = head.Exports[0].Arm
-		}
-		if slices.ContainsFunc(head.Exports, func(e summaryExport) bool { return e.Arm != arm }) {
-			arm = "" // some do not say
-		}
-		return err
-	})
-	return arm, err
+	exports, err := readSummary(path, true)
+	if err != nil {
+		return "", err
+	}
+	arm = exports[0].Arm
+	if slices.ContainsFunc(exports, func(d *exportSummary) bool { return d.Arm != arm }) {
+		arm = "" // some do not say
+	}
+	return arm, nil
 }
 
 // arm is the arm of all exports; unknown where some of them do not say. oneArm has

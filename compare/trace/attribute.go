@@ -32,6 +32,7 @@ type attribution struct {
 	recent    []recentLocation         // by kernel name
 	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
+	free      []int64 // when each device has run all kernels before
 	counts    exportCounts
 	stepNames map[int32]string // the first range of each step
 }
@@ -161,6 +162,11 @@ func (a *attribution) rankEvents() []*rankEvents {
 	a.origins = origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	a.waits = waits(a.rec)
+	a.free = slices.Repeat([]int64{never}, len(a.rec.Devices))
+	byStart := func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) }
+	if !slices.IsSortedFunc(a.rec.Kernels, byStart) {
+		slices.SortStableFunc(a.rec.Kernels, byStart)
+	}
 	a.several = make([]uint8, len(a.rec.Launches))
 	count := make([]int, len(a.rec.Devices))
 	for i := range a.rec.Kernels {
@@ -180,7 +186,6 @@ func (a *attribution) rankEvents() []*rankEvents {
 		h := &ranks[g.Device].Hidden
 		h.Launches, h.NS = h.Launches+1, h.NS+g.End-g.Start
 	}
-	a.lateness(ranks)
 	a.launches, a.rec.Launches = nil, nil // they make room
 	capture.Collect(len(a.rec.Kernels))
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
@@ -194,7 +199,8 @@ func (a *attribution) rankEvents() []*rankEvents {
 
 // addKernel adds a kernel to its rank, unless a range asks to ignore it.
 func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
-	at, launched := a.locationOf(k), a.rec.Launched(k)
+	at, launched, free := a.locationOf(k), a.rec.Launched(k), a.free[k.Device]
+	a.free[k.Device] = max(free, k.End)
 	if !launched {
 		a.counts.Launchless++
 	}
@@ -206,7 +212,7 @@ func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
 	r, e := ranks[k.Device], event{Start: k.Start, NS: k.End - k.Start, Place: at, Name: k.Name, Queued: -1}
 	if launched {
 		r.LaunchedNS += e.NS
-		a.host(k, &e)
+		a.host(k, &e, free)
 	}
 	if k.GraphNode > 0 {
 		a.counts.Replayed++

@@ -6,7 +6,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -14,16 +13,6 @@ import (
 // file holds, so a result from summaries is computed by the same code from the same
 // values as one from the exports.
 type exportSummary struct {
-	summaryExport
-	classes []kernel.Class // of Names
-	rules   []kernel.Rule  // of the user, that the classes and locations follow
-	ranks   []*rankEvents
-	at      map[location]int32 // numbers of Places, nil before any is asked for
-	common  []int32            // the numbers of Names among the names of all exports
-}
-
-// summaryExport is what a summary says of an export before its events.
-type summaryExport struct {
 	Export      Export           `json:"export"`
 	Arm         string           `json:"arm"` // normal, perfect or empty
 	ArmEvidence string           `json:"arm_evidence"`
@@ -31,27 +20,27 @@ type summaryExport struct {
 	Session     int64            `json:"session_utc_ns"` // UTC nanoseconds of the capture's zero; 0 when not recorded
 	Names       []string         `json:"names"`
 	Places      []location       `json:"places"`
-	Ranks       []summaryRank    `json:"ranks"`                 // in a file alone
-	Rules       []string         `json:"phase_rules,omitempty"` // in a file alone
+	Ranks       []*rankEvents    `json:"ranks"`
+	Rules       []string         `json:"phase_rules,omitempty"` // of the user, that the classes and locations follow
 	StepNames   map[int32]string `json:"step_names,omitempty"`  // the names of the ranges of steps
-}
 
-type summaryRank struct {
-	Rank       Rank        `json:"rank"`
-	Hidden     Hidden      `json:"hidden"`
-	LaunchedNS int64       `json:"launched_ns"` // of kernels whose launch is recorded
-	Events     int         `json:"events"`      // in a file alone: their number
-	Late       []wait.Late `json:"late,omitempty"`
+	classes []kernel.Class     // of Names
+	at      map[location]int32 // numbers of Places, nil before any is asked for
+	common  []int32            // the numbers of Names among the names of all exports
 }
 
 // rankEvents is what one rank did.
 type rankEvents struct {
-	summaryRank
+	Rank       Rank   `json:"rank"`
+	Hidden     Hidden `json:"hidden"`
+	LaunchedNS int64  `json:"launched_ns"` // of kernels whose launch is recorded
+	Events     int    `json:"events"`      // in a file: their number
+
 	of        *exportSummary
 	device    capture.Device
 	events    []event    // in the order of time
 	rows      []row      // see table; nil before it is asked for, and where events change
-	Structure *Structure // nil where ranges name all, see infer
+	structure *Structure // nil where ranges name all, see infer
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events
@@ -62,6 +51,7 @@ type event struct {
 	Queued        int32 // ns from the begin of its launch to its start, −1 where not recorded
 	Waited, Since int32 // ns that the host waited before its launch, and from then to the launch; 0 if it did not
 	Replayed      bool  // by a graph, whose kernels share one launch
+	Late          uint8 // what the host did while the GPU was free, see deedNames; 0 where it launched in time
 }
 
 // end is when the kernel ended.

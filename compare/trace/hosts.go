@@ -6,17 +6,64 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 )
 
-// host fills in what the host did for a launched kernel before it ran.
-func (a *attribution) host(k *capture.Kernel, e *event) {
+// Deed is what a host does instead of launching.
+type Deed string
+
+// The deeds; empty for anything else.
+const (
+	CollectsGarbage Deed = "Python garbage collection"
+	WaitsForLock    Deed = "waiting for Python's lock"
+	Launches        Deed = "launch calls"
+)
+
+// deedNames are the deeds by the number that an event has. Number 0 is of launches in time.
+var deedNames = [...]Deed{1: "", CollectsGarbage, WaitsForLock, Launches}
+
+// deeds is for how long, in nanoseconds, a GPU ran nothing before kernels, by what its host did.
+type deeds [len(deedNames)]int64
+
+// most is what the host did in more than half of the time of late launches.
+func (d deeds) most() Deed {
+	var late int64
+	for _, ns := range d[1:] {
+		late += ns
+	}
+	for i, ns := range d[1:] {
+		if 2*ns > late {
+			return deedNames[i+1]
+		}
+	}
+	return ""
+}
+
+// never is a time before all others.
+const never = math.MinInt64
+
+// host fills in what the host did for a launched kernel before it ran. The GPU is free from a time on; before
+// the first kernel nobody knows.
+func (a *attribution) host(k *capture.Kernel, e *event, free int64) {
 	clip := func(ns int64) int32 { return int32(min(max(ns, 0), math.MaxInt32-1)) }
 	l := &a.rec.Launches[k.Launch]
 	e.Queued, e.Replayed = clip(k.Start-l.Start), a.several[k.Launch] > 1
 	if w, waited := a.waits[k.Launch]; waited {
 		e.Waited, e.Since = max(1, clip(w.End-w.Start)), clip(l.Start-w.End)
 		delete(a.waits, k.Launch) // the other kernels of a graph do not wait again
+	}
+	until := min(k.Start, l.End)
+	if free == never || until <= free {
+		return
+	}
+	switch late := until - free; {
+	case 2*a.python.Collects[a.rec.Devices[k.Device].Process].Within(free, until) > late:
+		e.Late = 2
+	case 2*a.python.Locked[l.Thread].Within(free, until) > late:
+		e.Late = 3
+	case 2*(until-max(free, l.Start)) > late:
+		e.Late = 4
+	default:
+		e.Late = 1
 	}
 }
 
@@ -38,62 +85,18 @@ func waits(rec *capture.Recording) map[int32]capture.Wait {
 	slices.SortFunc(rec.Waits, func(x, y capture.Wait) int {
 		return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.End, y.End))
 	})
-	next := 0
-	for n, i := range order {
-		l := at(i)
-		for next < len(rec.Waits) {
-			w := rec.Waits[next]
-			if w.Thread > l.Thread || w.Thread == l.Thread && w.End > l.Start {
-				break
-			}
-			next++
-			if w.Thread == l.Thread && (n == 0 || at(order[n-1]).Thread != l.Thread || at(order[n-1]).Start < w.Start) {
-				if before, again := waited[i]; again {
-					w.Start = before.Start
-				}
-				waited[i] = w
-			}
+	for _, w := range rec.Waits {
+		n, _ := slices.BinarySearchFunc(order, w, func(i int32, w capture.Wait) int {
+			return cmp.Or(cmp.Compare(at(i).Thread, w.Thread), cmp.Compare(at(i).Start, w.End))
+		})
+		if n == len(order) || at(order[n]).Thread != w.Thread ||
+			n > 0 && at(order[n-1]).Thread == w.Thread && at(order[n-1]).Start >= w.Start {
+			continue
 		}
+		if before, again := waited[order[n]]; again {
+			w.Start = before.Start
+		}
+		waited[order[n]] = w
 	}
 	return waited
 }
-
-// lateness sums the host lateness of each rank before its collectives, in the order of
-// time; none where no launch is recorded.
-func (a *attribution) lateness(ranks []*rankEvents) {
-	order, sums := make([]int32, len(a.rec.Kernels)), make([]wait.Late, len(ranks))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	byStart := func(x, y int32) int { return cmp.Compare(a.rec.Kernels[x].Start, a.rec.Kernels[y].Start) }
-	if !slices.IsSortedFunc(order, byStart) {
-		slices.SortFunc(order, byStart)
-	}
-	free := slices.Repeat([]int64{never}, len(ranks)) // when each GPU became free; before the first kernel nobody knows
-	for _, i := range order {
-		k := &a.rec.Kernels[i]
-		r, sum, free := ranks[k.Device], &sums[k.Device], &free[k.Device]
-		if a.rec.Launched(k) {
-			l := &a.rec.Launches[k.Launch]
-			if until := min(k.Start, l.End); *free != never && until > *free {
-				sum.NS += until - *free
-				sum.GC += a.python.Collects[r.device.Process].Within(*free, until)
-				sum.GIL += a.python.Locked[l.Thread].Within(*free, until)
-				sum.Call += max(0, until-max(*free, l.Start))
-			}
-		}
-		*free = max(*free, k.End)
-		if a.classes[k.Name].Collective {
-			sum.At = k.Start
-			r.Late, *sum = append(r.Late, *sum), wait.Late{}
-		}
-	}
-	for _, r := range ranks {
-		if r.LaunchedNS == 0 {
-			r.Late = nil
-		}
-	}
-}
-
-// never is a time before all others.
-const never = math.MinInt64

@@ -166,7 +166,7 @@ func (p *placement) inferBeside() {
 	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
 		return
 	}
-	p.Structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
+	p.structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
 	p.countSteps()
 	layers := slices.Sorted(maps.Keys(seen))
 	for b, layer := range p.layers {
@@ -179,15 +179,15 @@ func (p *placement) inferBeside() {
 
 // inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
 func (p *placement) inferLayers() {
-	p.Structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
+	p.structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, stage: p.found.Stage}
 	if n := p.stepsOfRanges(); n > 0 {
-		p.Structure.Layers, p.Structure.Unknown, p.Structure.Unclear = router.Stated(n), "", false
+		p.structure.Layers, p.structure.Unknown, p.structure.Unclear = router.Stated(n), "", false
 	} else {
 		p.stepsOfPattern()
 	}
 	p.countSteps()
-	if p.Structure.Layers == 0 {
+	if p.structure.Layers == 0 {
 		for b := range p.found.Blocks {
 			p.steps[b], p.layers[b] = NoID, int32(b)
 		}
@@ -221,8 +221,8 @@ func (p *placement) stepsOfPattern() {
 // countSteps counts the complete steps by their last layers.
 func (p *placement) countSteps() {
 	for _, l := range p.layers {
-		if l != NoID && l == int32(p.Structure.Layers-1) {
-			p.Structure.Steps++
+		if l != NoID && l == int32(p.structure.Layers-1) {
+			p.structure.Steps++
 		}
 	}
 }

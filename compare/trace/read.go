@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -91,7 +90,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 			return nil, &input.Error{File: path, Expected: "an export, to place its kernels",
 				Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
 		}
-		exports, err := readSummary(path)
+		exports, err := readSummary(path, false)
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
@@ -122,31 +121,32 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	a := attribute(rec, o)
 	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{rules: o.Phases, ranks: a.rankEvents(), classes: a.classes, summaryExport: summaryExport{
-		Names: rec.KernelNames, Session: meta.SessionUTC, Places: a.final.Values, StepNames: a.stepNames}}
-	if len(e.ranks) == 0 {
+	e := &exportSummary{Ranks: a.rankEvents(), Names: rec.KernelNames, Session: meta.SessionUTC, Places: a.final.Values,
+		StepNames: a.stepNames, classes: a.classes}
+	for _, rule := range o.Phases {
+		e.Rules = append(e.Rules, rule.String())
+	}
+	if len(e.Ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
 			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
-	devices := make([]capture.Device, len(e.ranks))
-	for i, p := range e.ranks {
+	devices := make([]capture.Device, len(e.Ranks))
+	for i, p := range e.Ranks {
 		devices[i] = p.device
 	}
 	ranks, err := numberRanks(path, rec, devices, o.Rank)
 	if err != nil {
 		return nil, err
 	}
-	for i, p := range e.ranks {
+	for i, p := range e.Ranks {
 		p.Rank = ranks[i]
 	}
 	e.Arm, e.ArmEvidence = meta.Arm()
 	e.World, _ = meta.WorldSize()
 	e.Export = describe(path, rec, a.counts, ranks)
-	var wait sync.WaitGroup
-	for _, r := range e.ranks {
-		wait.Go(r.sort)
+	for _, r := range e.Ranks {
+		r.sort()
 	}
-	wait.Wait()
 	return e, nil
 }
 

@@ -76,7 +76,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})
 	for _, d := range r.exports {
-		for _, l := range d.ranks {
+		for _, l := range d.Ranks {
 			l.of = d
 			r.ranks = append(r.ranks, l)
 			r.trace.Hidden.Launches += l.Hidden.Launches
@@ -122,12 +122,23 @@ func (r *reduction) judged(layer router.OptInt) bool { return layer.Defined() ||
 
 // kernels groups by name over all ranks, the most time first.
 func (r *reduction) kernels() {
+	type use struct {
+		name  int32
+		phase Phase
+	}
+	uses := sums(r, func(g group) (use, bool) { return use{g.rank.of.common[g.name], g.at.Phase}, true })
 	stats := r.statistics(len(r.names.Values), func(p *rankEvents, e *event) int32 { return p.of.common[e.Name] })
 	for i, name := range r.names.Values {
-		if stats[i].Instances > 0 {
-			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase,
-				Library: r.classes[i].Library, Stats: stats[i]})
+		if stats[i].Instances == 0 {
+			continue
 		}
+		k := KernelStat{Name: name, Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: stats[i],
+			UnknownNS: uses[use{int32(i), PhaseUnknown}].ns}
+		k.Placed = slices.MaxFunc(kernel.Phases, func(a, b Phase) int {
+			x, y := uses[use{int32(i), a}], uses[use{int32(i), b}]
+			return cmp.Or(cmp.Compare(x.ns, y.ns), cmp.Compare(x.kernels, y.kernels))
+		})
+		r.trace.Kernels = append(r.trace.Kernels, k)
 	}
 	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances),

@@ -25,7 +25,8 @@ type Replay struct {
 	Stays []Stay `json:"stays"`
 
 	run   *replay.Run
-	steps []int // that it was made of
+	steps []int     // that it was made of
+	hosts [][]deeds // by step of these and rank
 }
 
 // Stay is a rank's time in collectives per step.
@@ -62,32 +63,32 @@ func (r *reduction) replays() {
 	if len(r.ranks) < 2 || int(r.trace.World) > len(r.ranks) {
 		return
 	}
-	whole, list := 0.0, []Replay(nil)
+	whole, found := 0.0, []Replay(nil)
 	for _, k := range r.trace.StepKinds {
 		steps := slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool {
 			return !slices.Contains(r.times.StepsOf(imbalance.Counts), step) &&
 				!slices.Contains(r.times.StepsOf(imbalance.OtherKind), step)
 		})
-		if run, err := replay.New(r.stepsToReplay(steps)); len(steps) > 0 && err == nil {
-
-			list = append(list, r.newReplay(k.Kind, steps, run))
+		list, hosts := r.stepsToReplay(steps)
+		if run, err := replay.New(list); len(steps) > 0 && err == nil {
+			found = append(found, r.newReplay(k.Kind, steps, run, hosts))
 			whole += run.ExpertsNS()
 		}
 	}
-	for _, p := range list {
+	for _, p := range found {
 		if p.run.ExpertsNS() >= leastExperts*whole {
 			r.trace.Replays = append(r.trace.Replays, p)
 		}
 	}
 }
 
-func (r *reduction) newReplay(kind int, steps []int, run *replay.Run) Replay {
+func (r *reduction) newReplay(kind int, steps []int, run *replay.Run, hosts [][]deeds) Replay {
 	stays := []Stay{}
 	for i, s := range run.Stays() {
 		stays = append(stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
 	}
 	return Replay{Stays: stays, Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
-		Undecided: run.Undecided(), run: run, steps: steps,
+		Undecided: run.Undecided(), run: run, steps: steps, hosts: hosts,
 		WhatIf: [2]WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
 }
 
@@ -175,11 +176,12 @@ func (p *Replay) Shift(from, to replay.Loads) WhatIf {
 	return whatIf("other loads", p.run.Shift(from, to))
 }
 
-// stepsToReplay gives what the ranks did in steps.
-func (r *reduction) stepsToReplay(steps []int) []replay.Step {
-	list, at := make([]replay.Step, len(steps)), map[int32]int{}
+// stepsToReplay gives what the ranks did in steps, and what their hosts did while the GPUs were free.
+func (r *reduction) stepsToReplay(steps []int) (list []replay.Step, hosts [][]deeds) {
+	at := map[int32]int{}
+	list, hosts = make([]replay.Step, len(steps)), make([][]deeds, len(steps))
 	for i, s := range steps {
-		at[int32(s)] = i
+		at[int32(s)], hosts[i] = i, make([]deeds, len(r.ranks))
 		list[i] = replay.Step{Ranks: make([][]replay.Kernel, len(r.ranks)), Free: make([]int64, len(r.ranks))}
 	}
 	for rank, p := range r.ranks {
@@ -195,11 +197,14 @@ func (r *reduction) stepsToReplay(steps []int) []replay.Step {
 					s.Free[rank] = min(free, e.Start)
 				}
 				s.Ranks[rank] = append(s.Ranks[rank], r.toReplay(p, e))
+				if e.Late > 0 {
+					hosts[n][rank][e.Late] += max(0, e.Start-free)
+				}
 			}
 			free = max(free, e.end())
 		}
 	}
-	return list
+	return list, hosts
 }
 
 // toReplay gives one kernel with what its work follows.

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -30,66 +29,27 @@ type Idle struct {
 	WallNS     router.Number `json:"wall_ns"`
 }
 
-// window is a step of one rank, from its first kernel to the first one of the next step. The
-// only step ends with its last kernel.
-type window struct {
-	step     int32
-	from, to int64
-}
+// moment is a time on a rank, and how long its GPU has run kernels until then.
+type moment struct{ at, busy int64 }
 
-// windows are the steps of a rank that have an end, in order, and the numbers of all.
-func (p *rankEvents) windows() (windows []window, begun []int32) {
-	starts, end := map[int32]int64{}, int64(0) // end of the last kernel in a step
+// begins are when the steps of a rank begin, and when the last kernel of any ends.
+func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
+	begins = map[int32]moment{}
+	busy, until, latest := int64(0), int64(-1<<62), int32(NoID)
 	for i := range p.events {
 		e := &p.events[i]
 		step := p.place(e).Step
-		if step == NoID {
-			continue
-		}
-		if end = max(end, e.end()); len(begun) > 0 && begun[len(begun)-1] == step {
-			continue
-		}
-		if _, known := starts[step]; !known {
-			starts[step] = e.Start
-			begun = append(begun, step)
-		}
-	}
-	slices.Sort(begun)
-	for _, step := range begun {
-		to, next := starts[step+1]
-		if len(begun) == 1 {
-			to, next = end, true
-		}
-		if next && to >= starts[step] {
-			windows = append(windows, window{step, starts[step], to})
-		}
-	}
-	return windows, begun
-}
-
-// idle is the mean over windows that do not overlap.
-func (p *rankEvents) idle(windows []window) Idle {
-	slices.SortFunc(windows, func(a, b window) int { return cmp.Compare(a.from, b.from) })
-	var wall, busy int64
-	for _, w := range windows {
-		wall += w.to - w.from
-	}
-	at, until := 0, -int64(1<<62) // kernels up to here are counted
-	for i := range p.events {
-		e := &p.events[i]
-		for at < len(windows) && windows[at].to <= e.Start {
-			at++
-		}
-		for _, w := range windows[at:] {
-			if w.from >= e.end() {
-				break
+		if step != latest && step != NoID {
+			if latest = step; begins[step] == (moment{}) {
+				begins[step] = moment{e.Start, busy - max(0, until-e.Start)}
 			}
-			busy += max(0, min(e.end(), w.to)-max(e.Start, w.from, until))
 		}
-		until = max(until, e.end())
+		busy += max(0, e.end()-max(e.Start, until))
+		if until = max(until, e.end()); step != NoID && e.end() > end.at {
+			end = moment{e.end(), busy - (until - e.end())}
+		}
 	}
-	n := router.Number(len(windows)) // 0/0 is NaN: undefined
-	return Idle{p.Rank.Rank, len(windows), router.Number(wall-busy) / n, router.Number(wall) / n}
+	return begins, end
 }
 
 // stepTimes fills StepTimes and Idle.
@@ -97,19 +57,29 @@ func (r *reduction) stepTimes() {
 	wall, ranks := map[int32]int64{}, map[int32]int{} // of steps
 	counted := imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	for _, p := range r.ranks {
-		windows, begun := p.windows()
-		for _, step := range begun {
+		idle := Idle{Rank: p.Rank.Rank}
+		begins, end := p.begins()
+		for step, from := range begins {
 			wall[step] += 0
+			to, ends := begins[step+1]
+			if len(begins) == 1 {
+				to, ends = end, true
+			}
+			length := to.at - from.at
+			if !ends || length < 0 {
+				continue
+			}
+			wall[step] += length
+			ranks[step]++
+			if _, counts := counted[int(step)]; counts && p.Hidden.Launches == 0 { // graphs hide kernels
+				idle.Steps++
+				idle.WallNS += router.Number(length)
+				idle.NoKernelNS += router.Number(length - (to.busy - from.busy))
+			}
 		}
-		for _, w := range windows {
-			wall[w.step] += w.to - w.from
-			ranks[w.step]++
-		}
-		windows = slices.DeleteFunc(windows, func(w window) bool {
-			_, counts := counted[int(w.step)]
-			return !counts || p.Hidden.Launches > 0 // graphs hide kernels
-		})
-		r.trace.Idle = append(r.trace.Idle, p.idle(windows))
+		idle.WallNS /= router.Number(idle.Steps) // 0/0 is NaN: undefined
+		idle.NoKernelNS /= router.Number(idle.Steps)
+		r.trace.Idle = append(r.trace.Idle, idle)
 	}
 	for _, step := range slices.Sorted(maps.Keys(wall)) {
 		s := StepTime{router.OptInt(step), router.Undefined(), r.ranks[0].of.StepNames[step]}

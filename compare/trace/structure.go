@@ -50,17 +50,17 @@ func (s *Structure) unlike(o *Structure) (own, others int, differ bool) {
 // and drops them where they do not: the blocks of two ranks with the same number
 // would be of different steps.
 func (r *reduction) structure() {
-	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.Structure != nil })
+	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.structure != nil })
 	if at < 0 {
 		r.layerSteps()
 		return
 	}
 	first := r.ranks[at]
-	unknown := !first.Structure.Beside && r.commonSteps()
-	s := *first.Structure
+	unknown := !first.structure.Beside && r.commonSteps()
+	s := *first.structure
 	r.trace.Structure = &s
 	for _, p := range r.ranks {
-		own, others, differ := s.unlike(p.Structure)
+		own, others, differ := s.unlike(p.structure)
 		if !differ && !(unknown && p != first) {
 			continue
 		}
@@ -153,12 +153,12 @@ func (r *reduction) commonSteps() (unknown bool) {
 	spans, shifts := make([][]steps.Span, len(r.ranks)), make([]int, len(r.ranks))
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
 	for i, p := range r.ranks {
-		if spans[i] = p.stepSpans(); p.Structure == nil || p.Structure.Layers != first.Structure.Layers ||
-			len(spans[i]) != int(p.Structure.Steps) || len(spans[i]) == 0 {
+		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != first.structure.Layers ||
+			len(spans[i]) != int(p.structure.Steps) || len(spans[i]) == 0 {
 			return false
 		}
 		if i > 0 {
-			alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
+			alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
 				spans[i][0].Step == spans[0][0].Step
 			clocks := p.of == first.of || p.of.Session > 0 && first.of.Session > 0
 			j := steps.JoinOf(spans[0], spans[i], alike, clocks)
@@ -171,7 +171,7 @@ func (r *reduction) commonSteps() (unknown bool) {
 		}
 	}
 	for i, p := range r.ranks {
-		n, begin, number := int(p.Structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
+		n, begin, number := int(p.structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
 			r.warn("uncommon_steps", p.Rank.Export, "rank", p.Rank.Rank, "steps", n, "common", to-from)
 		}
@@ -185,7 +185,7 @@ func (r *reduction) commonSteps() (unknown bool) {
 // keepSteps keeps n steps from a first one on, which get the numbers from another on: of steps 2 to 6, keeping 3 from
 // 2 as 0 makes 2, 3 and 4 steps 0 to 2, and 5 and 6 none.
 func (p *rankEvents) keepSteps(first, number int32, n int) {
-	p.Structure.Steps = router.Stated(n)
+	p.structure.Steps = router.Stated(n)
 	p.rows = nil
 	for i := range p.events {
 		e := &p.events[i]

@@ -17,7 +17,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -27,19 +26,15 @@ import (
 //
 //	magic line
 //	uint32   length of the header, little endian as all numbers
-//	header   JSON, see summaryHeader
+//	header   the summaries as JSON
 //	events   of each rank of each export, in the header's order, see event
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "4\n"
+	summaryMagic = summaryMark + "5\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
 const summaryLimit = 1 << 28
-
-type summaryHeader struct {
-	Exports []summaryExport `json:"exports"`
-}
 
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
@@ -56,20 +51,12 @@ func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) erro
 }
 
 func writeSummary(w io.Writer, exports []*exportSummary) error {
-	var head summaryHeader
 	for _, d := range exports {
-		e := d.summaryExport
-		e.Ranks, e.Rules = nil, nil // of a summary that it was read from
-		for _, l := range d.ranks {
-			l.Events = len(l.events)
-			e.Ranks = append(e.Ranks, l.summaryRank)
+		for _, p := range d.Ranks {
+			p.Events = len(p.events)
 		}
-		for _, rule := range d.rules {
-			e.Rules = append(e.Rules, rule.String())
-		}
-		head.Exports = append(head.Exports, e)
 	}
-	text, err := json.Marshal(head)
+	text, err := json.Marshal(exports)
 	if err != nil {
 		return err
 	}
@@ -83,8 +70,8 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	}
 	_, err = zip.Write(slices.Concat([]byte(summaryMagic), binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text))
 	for _, d := range exports {
-		for _, l := range d.ranks {
-			for events := range slices.Chunk(l.events, eventsAtOnce) {
+		for _, p := range d.Ranks {
+			for events := range slices.Chunk(p.events, eventsAtOnce) {
 				err = errors.Join(err, binary.Write(zip, binary.LittleEndian, events))
 			}
 		}
@@ -100,58 +87,56 @@ func IsSummary(path string) bool {
 	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
-// readSummary reads a summary file. Everything in it is checked:
-// a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
-func readSummary(path string) (exports []*exportSummary, err error) {
-	err = inSummary(path, func(r io.Reader) (err error) {
-		exports, err = decodeSummary(r)
-		return err
-	})
-	return exports, err
-}
-
-// inSummary opens a summary file and puts the errors of reading it into words.
-func inSummary(path string, read func(io.Reader) error) error {
+// readSummary reads a summary file, or of its header alone what its exports say about themselves. Everything in it
+// is checked: a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
+func readSummary(path string, headOnly bool) (exports []*exportSummary, err error) {
 	f, err := input.Open(path)
 	if err != nil {
-		return err
-	}
-	defer f.Close()
-	err = read(f)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again",
-			Err: capture.ErrTruncated}
-	case err != nil:
-		return &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again",
-			Err: capture.ErrDamaged}
-	}
-	return nil
-}
-
-func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
-	head, in, err := summaryHead(r)
-	if err = cmp.Or(err, head.check()); err != nil {
 		return nil, err
 	}
-	for _, e := range head.Exports {
-		d := &exportSummary{summaryExport: e}
-		for _, text := range e.Rules {
-			rule, err := kernel.ParseRule(text)
-			if err != nil {
+	defer f.Close()
+	exports, err = decodeSummary(f, headOnly)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again",
+			Err: capture.ErrTruncated}
+	case err != nil:
+		return nil, &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again",
+			Err: capture.ErrDamaged}
+	}
+	return exports, nil
+}
+
+func decodeSummary(r io.Reader, headOnly bool) (exports []*exportSummary, err error) {
+	zip, err := gzip.NewReader(bufio.NewReader(r))
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(zip, 1<<16)
+	begin := make([]byte, len(summaryMagic)+4)
+	if _, err := io.ReadFull(in, begin); err != nil {
+		return nil, err
+	}
+	if magic := begin[:len(summaryMagic)]; string(magic) != summaryMagic {
+		return nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
+	}
+	n := binary.LittleEndian.Uint32(begin[len(summaryMagic):])
+	if n > summaryLimit {
+		return nil, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
+	}
+	var text bytes.Buffer
+	if _, err := io.CopyN(&text, in, int64(n)); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(json.Unmarshal(text.Bytes(), &exports), checkExports(exports)); err != nil || headOnly {
+		return exports, err
+	}
+	for _, d := range exports {
+		for _, p := range d.Ranks {
+			if p.events, err = readEvents(in, p.Events, len(d.Places), len(d.Names)); err != nil {
 				return nil, err
 			}
-			d.rules = append(d.rules, rule)
 		}
-		d.classes = kernel.Classes(d.Names, d.rules)
-		for _, s := range e.Ranks {
-			l := &rankEvents{summaryRank: s}
-			if l.events, err = readEvents(in, s.Events, len(d.Places), len(d.Names)); err != nil {
-				return nil, err
-			}
-			d.ranks = append(d.ranks, l)
-		}
-		exports = append(exports, d)
 	}
 	if _, err := in.ReadByte(); err != io.EOF {
 		return nil, cmp.Or(err, errors.New("bytes after its end"))
@@ -159,73 +144,38 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	return exports, nil
 }
 
-// summaryHead reads the header; the events follow in what it returns.
-func summaryHead(r io.Reader) (head summaryHeader, events *bufio.Reader, err error) {
-	zip, err := gzip.NewReader(bufio.NewReader(r))
-	if err != nil {
-		return head, nil, err
-	}
-	in := bufio.NewReaderSize(zip, 1<<16)
-	begin := make([]byte, len(summaryMagic)+4)
-	if _, err := io.ReadFull(in, begin); err != nil {
-		return head, nil, err
-	}
-	if magic := begin[:len(summaryMagic)]; string(magic) != summaryMagic {
-		return head, nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
-	}
-	n := binary.LittleEndian.Uint32(begin[len(summaryMagic):])
-	if n > summaryLimit {
-		return head, nil, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
-	}
-	var text bytes.Buffer
-	if _, err := io.CopyN(&text, in, int64(n)); err != nil {
-		return head, nil, err
-	}
-	return head, in, json.Unmarshal(text.Bytes(), &head)
-}
-
-// check holds the header against what writeSummary can have written, because
-// everything behind it takes that for granted.
-func (h summaryHeader) check() error {
-	if len(h.Exports) == 0 {
+// checkExports holds a header against what writeSummary can have written, because
+// everything behind it takes that for granted, and classifies its kernels.
+func checkExports(exports []*exportSummary) error {
+	if len(exports) == 0 {
 		return errors.New("want at least one export, have none")
 	}
-	for _, e := range h.Exports {
-		if len(e.Ranks) == 0 {
-			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
+	for _, d := range exports {
+		if d == nil || len(d.Ranks) == 0 {
+			return errors.New("want at least one rank of each export, have none")
 		}
-		for _, at := range e.Places {
+		for _, at := range d.Places {
 			if min(at.Step, at.Layer, at.Expert) < NoID || !slices.Contains(kernel.Phases, at.Phase) ||
 				at.Evidence >= ranges.Evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
 					at.Layer, at.Expert)
 			}
 		}
-		for _, s := range e.Ranks {
-			if err := s.check(e.Export.Ranks); err != nil {
-				return fmt.Errorf("rank %d of %q: %w", s.Rank.Rank, e.Export.Path, err)
+		for _, p := range d.Ranks {
+			if p == nil || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
+				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.LaunchedNS, p.Hidden.NS, p.Hidden.Launches) < 0 {
+				return fmt.Errorf("no rank of the listed %v in %q has this number and sums", d.Export.Ranks, d.Export.Path)
 			}
 		}
-	}
-	return nil
-}
-
-// check holds a rank against the listed ones of its export.
-func (s summaryRank) check(listed []int) error {
-	if s.Rank.Rank < 0 || s.Rank.Rank >= capture.MaxRanks || !slices.Contains(listed, s.Rank.Rank) {
-		return fmt.Errorf("want one of the ranks %v, from 0 to %d", listed, capture.MaxRanks-1)
-	}
-	if min(s.LaunchedNS, s.Hidden.NS, s.Hidden.Launches) < 0 {
-		return fmt.Errorf("want no negative sum, have %d ns launched and %+v", s.LaunchedNS, s.Hidden)
-	}
-	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {
-		return errors.New("lateness is not in the order of time")
-	}
-	for _, l := range s.Late {
-		if max(l.At, l.NS) > capture.TimeLimit || l.At < -capture.TimeLimit || min(l.NS, l.GC, l.GIL) < 0 ||
-			max(l.GC, l.GIL) > l.NS {
-			return fmt.Errorf("no launch is late by %d ns at %d ns", l.NS, l.At)
+		var rules []kernel.Rule
+		for _, text := range d.Rules {
+			rule, err := kernel.ParseRule(text)
+			if err != nil {
+				return err
+			}
+			rules = append(rules, rule)
 		}
+		d.classes = kernel.Classes(d.Names, rules)
 	}
 	return nil
 }
@@ -244,7 +194,8 @@ func readEvents(in io.Reader, n, places, names int) (events []event, err error) 
 		}
 		for _, e := range part {
 			if e.Start < last || max(e.Start, e.NS/2) > limit || e.NS < 0 || min(e.Place, e.Name, e.Waited, e.Since) < 0 ||
-				int(e.Place) >= places || int(e.Name) >= names || e.Queued < -1 || e.NS > math.MaxInt64-total {
+				int(e.Place) >= places || int(e.Name) >= names || e.Queued < -1 || int(e.Late) >= len(deedNames) ||
+				e.NS > math.MaxInt64-total {
 				return nil, fmt.Errorf("no kernel is %+v", e)
 			}
 			last, total = e.Start, total+e.NS

@@ -89,7 +89,7 @@ func TestSummaryIsPrivate(t *testing.T) {
 	if bytes.Contains([]byte(asJSON(t, trace)), []byte("hunter2")) {
 		t.Error("the result holds the environment")
 	}
-	exports, err := decodeSummary(&b)
+	exports, err := decodeSummary(&b, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,9 +134,9 @@ func TestDamagedSummary(t *testing.T) {
 func TestImpossibleSummary(t *testing.T) {
 	for what, spoil := range map[string]func(*exportSummary) []*exportSummary{
 		"no exports": func(*exportSummary) []*exportSummary { return nil },
-		"no ranks":   func(d *exportSummary) []*exportSummary { d.ranks = nil; return []*exportSummary{d} },
+		"no ranks":   func(d *exportSummary) []*exportSummary { d.Ranks = nil; return []*exportSummary{d} },
 		"rank −1": func(d *exportSummary) []*exportSummary {
-			d.ranks[0].Rank.Rank = -1
+			d.Ranks[0].Rank.Rank = -1
 			d.Export.Ranks = []int{-1}
 			return []*exportSummary{d}
 		},
@@ -157,11 +157,11 @@ func TestImpossibleSummary(t *testing.T) {
 		},
 		"a negative sum": func(
 			d *exportSummary) []*exportSummary {
-			d.ranks[0].LaunchedNS = -1
+			d.Ranks[0].LaunchedNS = -1
 			return []*exportSummary{d}
 		},
 		"a graph's time": func(d *exportSummary) []*exportSummary {
-			d.ranks[0].Hidden.NS = -1
+			d.Ranks[0].Hidden.NS = -1
 			return []*exportSummary{d}
 		},
 	} {
@@ -198,7 +198,7 @@ func FuzzSummary(f *testing.F) {
 		f.Fatal(err)
 	}
 	d := found[0]
-	d.ranks[0].events = d.ranks[0].events[:20]
+	d.Ranks[0].events, d.Ranks[0].Events = d.Ranks[0].events[:20], 20
 	var b bytes.Buffer
 	if err := writeSummary(&b, []*exportSummary{d}); err != nil {
 		f.Fatal(err)
@@ -222,7 +222,7 @@ func FuzzSummary(f *testing.F) {
 		if err := zip.Close(); err != nil {
 			t.Fatal(err)
 		}
-		exports, err := decodeSummary(&packed)
+		exports, err := decodeSummary(&packed, false)
 		if err != nil {
 			return
 		}
@@ -235,7 +235,7 @@ func FuzzSummary(f *testing.F) {
 		if err := writeSummary(&b, exports); err != nil {
 			t.Fatal(err)
 		}
-		again, err := decodeSummary(&b)
+		again, err := decodeSummary(&b, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,6 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -114,7 +113,7 @@ type Trace struct {
 	Idle          []Idle              `json:"idle"`       // by rank
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
-	Waiting       wait.Waiting        `json:"waiting"`    // at all collectives
+	Waiting       Waiting             `json:"waiting"`    // at all collectives
 	Warnings      []router.Warning    `json:"warnings"`
 
 	times *imbalance.Times // of all cells, once they are whole
@@ -150,10 +149,7 @@ type KernelStat struct {
 	// UnknownNS is the part of TotalNS that neither a range nor the name places
 	// in a phase.
 	UnknownNS int64 `json:"unknown_ns"`
-	// The phase that most of TotalNS is placed in, and by what: a range, a framework's
-	// range, the operator that launched it, its name or its position in a layer.
-	Placed   Phase  `json:"placed"`
-	Evidence string `json:"evidence"`
+	Placed    Phase `json:"placed"` // the phase that most of TotalNS is placed in
 	Stats
 }
 

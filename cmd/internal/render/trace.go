@@ -80,12 +80,12 @@ func traceTables(t *trace.Trace) []table.Table {
 		table.Of("arrivals", "Who arrives last at the collectives: how long ranks wait for it per step, and mostly why",
 			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
 		table.Of("late", "Steps in which ranks wait far longer than in most, for whom, and mostly why", t.Waiting.Late,
-			"step, rank, layer, mean_wait_ns=ranks wait, usual_wait_ns=usually, "+cause).LeadBy("mean_wait_ns"),
+			"step, rank, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			"rank, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
 		experts,
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels, "share:percent, instances"+statistics+
-			", unknown_ns, placed=phase, evidence, phase=phase by name, library, name:short",
+			", unknown_ns, placed=phase, phase=phase by name, library, name:short",
 			table.Computed("share", func(k trace.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
 	}
 }

@@ -28,10 +28,6 @@ const (
 	Evidences  // how many there are
 )
 
-func (e Evidence) String() string {
-	return [...]string{"none", "--phase", "range", "framework range", "operator", "name", "position"}[e]
-}
-
 // operatorRule is what an operator's name says of the kernels it launches.
 type operatorRule struct {
 	re     *regexp.Regexp

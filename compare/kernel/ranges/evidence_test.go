@@ -58,7 +58,7 @@ func TestOrderOfEvidence(t *testing.T) {
 	} {
 		phase, by := PhaseBy(c.at, c.operator, c.own)
 		if phase != c.phase || by != c.by {
-			t.Errorf("%s: have %s by %s, want %s by %s", c.what, phase, by, c.phase, c.by)
+			t.Errorf("%s: have %s by %d, want %s by %d", c.what, phase, by, c.phase, c.by)
 		}
 	}
 }
