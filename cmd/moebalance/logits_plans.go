@@ -10,7 +10,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -48,56 +47,37 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 		o.planning.check(c, "--plans", allPlans(), o.Plans.Is...)); err != nil {
 		return err
 	}
-	problems, err := o.problems(gate.Shape)
-	if err != nil {
-		return err
-	}
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
 		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode.Is, Layer: o.Layer,
 		Plans: []plan.Case{},
 	}
-	options := plan.Options{Seed: o.Seed, Method: gate.Method}
-	for _, p := range problems {
-		for _, name := range o.Plans.Is {
-			if c.Context().Err() != nil {
-				return context.Cause(c.Context())
-			}
-			result.Plans = append(result.Plans, plan.CaseOf(name, p, options))
-		}
-	}
-	result.Spans = plan.Spans(result.Plans, problems)
-	return o.write(c, result.Document())
-}
-
-// problems are the shapes to plan for: every batch size on every number of ranks.
-func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
 	ranks := o.Ranks.Is
 	if o.Placement != "" {
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
-		layout, err := o.layout(shape.Experts, n)
+		layout, err := o.layout(gate.Shape.Experts, n)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		if slots := slices.Max(o.Tokens.Is) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
+			return usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
+		}
+		spans := make([]plan.Span, len(o.Plans.Is))
 		for _, t := range o.Tokens.Is {
-			p := plan.Problem{Shape: shape, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer,
+			p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer,
 				Tokens: slices.Repeat([]int{t}, layout.Ranks())}
-			if err := countable(p); err != nil {
-				return nil, err
+			for i, name := range o.Plans.Is {
+				if c.Context().Err() != nil {
+					return context.Cause(c.Context())
+				}
+				of := plan.CaseOf(name, p, plan.Options{Seed: o.Seed, Method: gate.Method})
+				spans[i].Add(of, p)
+				result.Plans = append(result.Plans, of)
 			}
-			list = append(list, p)
 		}
+		result.Spans = append(result.Spans, spans...)
 	}
-	return list, nil
-}
-
-// countable is an error for a problem that contradicts itself, is empty or is too large.
-func countable(p plan.Problem) error {
-	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots < 1 || slots > mostSlots {
-		return usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots,
-			slots)
-	}
-	return nil
+	return o.write(c, result.Document())
 }

@@ -22,14 +22,9 @@ type Certificate struct {
 	Expert Level `json:"expert"` // slots per logical expert
 	// Copy is slots per copy of an expert: what one grouped GEMM of a rank does
 	// for it. Without replicas it is Expert.
-	Copy Level `json:"copy"`
-	// Pair is slots per (source, target) rank pair: of the source that is
-	// furthest above its own floor, the row of its targets. Nil without slots, and in
-	// tep mode, where nothing is dispatched.
-	Pair *Level `json:"pair"`
-
-	ActiveExperts      int `json:"active_experts"`       // experts with a slot
-	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see bounds)
+	Copy               Level `json:"copy"`
+	ActiveExperts      int   `json:"active_experts"`       // experts with a slot
+	ActiveExpertsIdeal int   `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see bounds)
 
 	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
@@ -42,9 +37,8 @@ type Certificate struct {
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
 
-	// Optimal is that ranks, copies and active experts are at their floors, every
-	// pair is at its own, and the plan is valid. Receiver conflicts do not count:
-	// they are about time, not load. Nor do logical experts where they have
+	// Optimal is that ranks, copies and active experts are at their floors, and the plan is valid. Receiver
+	// conflicts do not count: they are about time, not load. Nor do logical experts where they have
 	// replicas, since even ranks give an expert more slots the more copies it has.
 	Optimal bool `json:"optimal"`
 	// Valid is that no token has an expert twice or too many groups, and that
@@ -71,21 +65,20 @@ func levelOf(parts []int64, floor int64) Level {
 }
 
 // Certify counts a plan and holds it against the floors (see bounds). Ranks are
-// filled one after the other; besides one rank's ids it keeps E + R² counts and,
+// filled one after the other; besides one rank's ids it keeps E counts and,
 // for receiver conflicts, two bytes per step and rank. An id outside the experts
 // is an error.
 //
 // With replicas the slots of an expert go to its copies in turn, source after
 // source, as Layout.RankLoad counts them.
 func Certify(p Problem, plan Plan) (Certificate, error) {
-	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()),
-		p.Layout.Ranks())}
+	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
 	if p.Mode == router.DEP {
 		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
 	}
-	var first, ids []int32
+	var first []int32
 	for rank, tokens := range p.Tokens {
-		ids = slices.Grow(ids[:0], tokens*p.Shape.TopK)[:tokens*p.Shape.TopK]
+		ids := make([]int32, tokens*p.Shape.TopK)
 		plan.Fill(ids, rank)
 		if p.Mode == router.TEP && rank > 0 {
 			for i, e := range ids {
@@ -99,10 +92,8 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 			return Certificate{}, fmt.Errorf("certifying plan %s: slot %d of token %d on rank %d has expert %d; want 0 to %d",
 				plan.Name, i%p.Shape.TopK, i/p.Shape.TopK, rank, ids[i], p.Shape.Experts-1)
 		}
-		t.add(ids, rank)
-		if p.Mode == router.TEP {
-			first, ids = ids, nil
-		}
+		t.add(ids)
+		first = ids
 	}
 	c := t.certificate()
 	c.Plan = plan.Name
@@ -113,25 +104,18 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 type counter struct {
 	Problem
 	expert    []int64
-	pair      [][]int64 // by source and target; nil where they are not counted
-	senders   []uint16  // by step and target; likewise
+	senders   []uint16 // by step and target; nil where they are not counted
 	groups    int
 	duplicate int64
 	disagree  int64
 }
 
-func (t *counter) add(ids []int32, source int) {
-	ranks := t.Layout.Ranks()
+func (t *counter) add(ids []int32) {
 	for i, e := range ids {
-		places := t.Layout.Places(int(e))
-		target := places[t.expert[e]%int64(len(places))]
+		if places := t.Layout.Places(int(e)); t.senders != nil {
+			t.senders[i*t.Layout.Ranks()+places[t.expert[e]%int64(len(places))]]++
+		}
 		t.expert[e]++
-		if t.pair != nil {
-			t.pair[source][target]++
-		}
-		if t.senders != nil {
-			t.senders[i*ranks+target]++
-		}
 	}
 	for token := range slices.Chunk(ids, t.Shape.TopK) {
 		duplicates, groups := repeatsAndGroups(t.Shape, token)
@@ -168,20 +152,7 @@ func (t *counter) certificate() Certificate {
 	if len(t.senders) > 0 {
 		c.ReceiverConflict = router.OptInt(slices.Max(t.senders))
 	}
-	for s, tokens := range t.Tokens { // the source furthest above its floor, the first one on a tie
-		if tokens == 0 || t.Mode == router.TEP || t.pair == nil {
-			continue
-		}
-		if row := levelOf(t.pair[s], f.pair(tokens)); c.Pair == nil || row.Excess > c.Pair.Excess {
-			c.Pair = &row
-		}
-	}
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
-	c.Optimal = c.AtFloors() && (c.Pair == nil || c.Pair.Excess <= 0)
+	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
 	return c
-}
-
-// AtFloors reports a valid plan whose ranks, copies and active experts are at their floors, whatever its pairs.
-func (c Certificate) AtFloors() bool {
-	return c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
 }

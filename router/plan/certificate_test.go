@@ -30,10 +30,8 @@ func TestCertificateByHand(t *testing.T) {
 		// Ranks get 5 and 1 of 6 slots; 3 each is possible.
 		Rank: Level{Max: 5, Floor: 3, Excess: 2, MaxOverMean: 5. / 3, FloorOverMean: 1},
 		// Experts 3 2 1 0; ⌈6/4⌉ = 2.
-		Expert: Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
-		Copy:   Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
-		// Rows 3 1 (floor 2) and 2 0 (floor 1): both one off, the first is told.
-		Pair:          &Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 1.5, FloorOverMean: 1},
+		Expert:        Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
+		Copy:          Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
 		ActiveExperts: 3, ActiveExpertsIdeal: 4, Groups: 1, GroupsLimit: 1,
 		ReceiverConflict: 2, // step 0: both send to rank 0
 		Valid:            true,
@@ -67,13 +65,12 @@ func TestCertificateByHand(t *testing.T) {
 func TestCertificateTEP(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.TEP, 2)
 	c, err := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1}))
-	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 || c.Pair != nil ||
+	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 ||
 		c.ReceiverConflict.Defined() {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)
 	}
 	text, err := json.Marshal(c)
-	if err != nil || !strings.Contains(string(text), `"pair":null,`) ||
-		!strings.Contains(string(text), `"receiver_conflict":null`) {
+	if err != nil || !strings.Contains(string(text), `"receiver_conflict":null`) {
 		t.Errorf("nobody sends in tep mode: %s, %v", text, err)
 	}
 }
@@ -195,29 +192,29 @@ func TestFloorsRoundUp(t *testing.T) {
 	}
 }
 
-// A plan is at the floors of a span where ranks, experts and active experts are, whatever its pairs.
+// A plan is at the floors of a span where ranks, experts and active experts are.
 func TestSpans(t *testing.T) {
-	var problems []Problem
-	var cases []Case
+	spans := map[string]*Span{}
 	for tokens := 1; tokens <= 3; tokens++ {
-		problems = append(problems, problem(t, 256, 8, 8, 4, 8, router.DEP, tokens))
-		for _, name := range []string{"diagonal", "trtllm-gen1", "sglang-gen3"} {
-			cases = append(cases, CaseOf(name, problems[tokens-1], Options{}))
+		p := problem(t, 256, 8, 8, 4, 8, router.DEP, tokens)
+		for _, name := range []string{"diagonal", "trtllm-gen1"} {
+			if spans[name] == nil {
+				spans[name] = &Span{}
+			}
+			spans[name].Add(CaseOf(name, p, Options{}), p)
 		}
 	}
-	cases = append(cases, CaseOf("sglang-gen3", problem(t, 10, 2, 0, 0, 4, router.DEP, 1), Options{}))
-	spans := Spans(cases, problems)
-	if len(spans) != 4 || !slices.Equal(spans[0].AtFloors, []int{1, 2, 3}) || spans[0].Every == nil ||
-		!spans[0].Every.Optimal() {
-		t.Errorf("%+v", spans)
+	if s := spans["diagonal"]; !slices.Equal(s.AtFloors, []int{1, 2, 3}) || s.Every == nil || !s.Every.Optimal() {
+		t.Errorf("%+v", s)
 	}
 	// Of 64 slots of one token on each of 8 ranks the first generation uses 8 experts; 8 times the floor of 4.
-	if g := spans[1]; g.Invalid != 3 || len(g.AtFloors) != 0 || g.Active != (Worst{1, 8, 64}) ||
-		g.Expert != (Worst{1, 32, 4}) ||
-		g.Every != nil {
-		t.Errorf("%+v", g)
+	if s := spans["trtllm-gen1"]; s.Invalid != 3 || len(s.AtFloors) != 0 || *s.Active != (Worst{1, 8, 64}) ||
+		*s.Expert != (Worst{1, 32, 4}) || s.Every != nil {
+		t.Errorf("%+v", s)
 	}
-	if spans[3].Refused == "" {
-		t.Errorf("%+v", spans[3])
+	var refused Span
+	p := problem(t, 10, 2, 0, 0, 4, router.DEP, 1)
+	if refused.Add(CaseOf("sglang-gen3", p, Options{}), p); refused.Refused == "" || refused.Rank != nil {
+		t.Errorf("%+v", refused)
 	}
 }

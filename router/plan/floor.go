@@ -19,8 +19,6 @@ import (
 // hold unequally many.
 //
 // expert: the same as copy without replicas, ⌈N·k/E⌉ with them.
-//
-// pair: the same as rank for the tokens of one source.
 type bounds struct {
 	topK   int
 	held   []int64 // copies by rank
@@ -41,7 +39,8 @@ func boundsOf(p Problem, busiest int64) bounds {
 		f.copies += len(p.Layout.Held(r))
 	}
 	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
-	f.rank = f.pair(p.total())
+	even := max((slots+int64(len(f.held))-1)/int64(len(f.held)), int64((f.topK+f.reach-1)/f.reach))
+	f.rank = least(min(slots, even), func(x int64) bool { return f.room(x, int64(p.total())) >= slots })
 	busiest = max(busiest, f.rank)
 	f.copy = least((slots+int64(f.copies)-1)/int64(f.copies), func(x int64) bool { return f.room(busiest, x) >= slots })
 	f.expert = f.copy
@@ -58,18 +57,6 @@ func boundsOf(p Problem, busiest int64) bounds {
 	}
 	f.active = min(f.active, slots)
 	return f
-}
-
-// pair is the least that one source with so many tokens sends to the rank it sends
-// most.
-func (f bounds) pair(tokens int) int64 {
-	if tokens == 0 {
-		return 0
-	}
-	n, ranks := int64(tokens), int64(len(f.held))
-	slots := n * int64(f.topK)
-	even := max((slots+ranks-1)/ranks, int64((f.topK+f.reach-1)/f.reach))
-	return least(even, func(x int64) bool { return f.room(x, n) >= slots })
 }
 
 // room is how many slots ranks can take, at most so many each and per copy.

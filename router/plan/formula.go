@@ -6,20 +6,25 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// formula is a plan in which slot s of token t of a rank takes expert(rank, t, s).
-func (p Problem) formula(name string, expert func(rank, t, s int) int) Plan {
-	return p.byToken(name+"/1", func(rank int) func([]int32, int) {
-		return func(token []int32, t int) {
-			for s := range token {
-				token[s] = int32(expert(rank, t, s))
-			}
-		}
-	})
-}
-
-// number is how a switch numbers the slots of all ranks before it deals them out: t·k + s for
+// number is how a switch numbers the slots of all ranks before it gives them experts: t·k + s for
 // slot s of token t where all ranks begin at 0.
 type number func(p Problem, rank, t, s int) int
+
+// maker makes a plan of a name.
+type maker = func(name string, p Problem, o Options) (Plan, error)
+
+// strided is the plan of a switch whose slot of number n takes expert n mod E, whatever the layout.
+func strided(n number) maker {
+	return func(name string, p Problem, _ Options) (Plan, error) {
+		return p.byToken(name+"/1", func(rank int) func([]int32, int) {
+			return func(token []int32, t int) {
+				for s := range token {
+					token[s] = int32(n(p, rank, t, s) % p.Shape.Experts)
+				}
+			}
+		}), nil
+	}
+}
 
 // dealt is the plan of a switch that deals slots to the ranks in turn, and on each
 // rank to its experts in turn: with R ranks of L experts, the slot of number n takes expert
@@ -27,26 +32,28 @@ type number func(p Problem, rank, t, s int) int
 //	(n mod R)·L + ⌊n/R⌋ mod L
 //
 // It refuses ranks with unequally many experts, as the engines do.
-func (p Problem) dealt(name string, n number) (Plan, error) {
-	ranks, perRank := p.Layout.Ranks(), p.Shape.Experts/p.Layout.Ranks()
-	if p.Shape.Experts%ranks != 0 {
-		return Plan{}, fmt.Errorf("%w: want equally many experts on each rank, as the engine does; have %d experts on %d "+
-			"ranks", router.ErrShape, p.Shape.Experts, ranks)
+func dealt(n number) maker {
+	return func(name string, p Problem, o Options) (Plan, error) {
+		ranks, perRank := p.Layout.Ranks(), p.Shape.Experts/p.Layout.Ranks()
+		if p.Shape.Experts%ranks != 0 {
+			return Plan{}, fmt.Errorf("%w: want equally many experts on each rank, as the engine does; have %d experts on %d "+
+				"ranks", router.ErrShape, p.Shape.Experts, ranks)
+		}
+		return strided(func(p Problem, rank, t, s int) int {
+			i := n(p, rank, t, s)
+			return i%ranks*perRank + i/ranks%perRank
+		})(name, p, o)
 	}
-	return p.formula(name, func(rank, t, s int) int {
-		i := n(p, rank, t, s)
-		return i%ranks*perRank + i/ranks%perRank
-	}), nil
 }
 
 // gen2 is TensorRT-LLM's second generation: slots dealt from the sender's rank on, or the beam search
 // where groups limit tokens. It knows neither layers nor modes: in tep mode its ranks disagree about
 // their tokens.
-func gen2(p Problem, o Options) (Plan, error) {
+func gen2(name string, p Problem, o Options) (Plan, error) {
 	if o.Method == router.DeepSeekV3 || o.Method == "" && p.Shape.Grouped() {
 		return newBeam(p)
 	}
-	return p.dealt("trtllm-gen2", func(p Problem, rank, t, s int) int { return t*p.Shape.TopK + s + rank })
+	return dealt(func(p Problem, rank, t, s int) int { return t*p.Shape.TopK + s + rank })(name, p, o)
 }
 
 // stride is how far apart SGLang puts the experts of a token.
@@ -57,24 +64,24 @@ func stride(p Problem, s int) int { return s * (p.Shape.Experts / p.Shape.TopK) 
 // and of 0.5.23 (gen3, _simulate_balanced_routing); tensorrt_llm/tools/layer_wise_benchmarks;
 // ROCm/ATOM #1755; torchtitan #1614; routing_simulator_router.py of vLLM 0.33.0.
 var peers = []planner{
-	{name: "trtllm-layerwise", deals: func(p Problem, rank, t, s int) int { // numbers the tokens of all ranks, rank by rank
+	{name: "trtllm-layerwise", make: dealt(func(p Problem, rank, t, s int) int { // numbers the tokens of all ranks, rank by rank
 		return (p.source(rank)*p.Tokens[0]+t)*p.Shape.TopK + s
-	}},
-	{name: "sglang-gen1", stride: func(p Problem, _, t, s int) int { return t + p.Layer + stride(p, s) }},
-	{name: "sglang-gen2", stride: func(p Problem, rank, t, s int) int { // as if all ranks held as many tokens
+	})},
+	{name: "sglang-gen1", make: strided(func(p Problem, _, t, s int) int { return t + p.Layer + stride(p, s) })},
+	{name: "sglang-gen2", make: strided(func(p Problem, rank, t, s int) int { // as if all ranks held as many tokens
 		return t*len(p.sources()) + p.source(rank) + p.Layer + stride(p, s)
-	}},
-	{name: "sglang-gen3", deals: func(p Problem, rank, t, s int) int {
+	})},
+	{name: "sglang-gen3", make: dealt(func(p Problem, rank, t, s int) int {
 		return t*p.Shape.TopK + s + p.Layer + p.source(rank)*(1+p.Layout.Ranks())
-	}},
-	{name: "sglang-uniform", seeded: true, make: strided},
-	{name: "vllm-uniform", seeded: true, make: func(p Problem, o Options) (Plan, error) { // knows no groups
-		p.Shape.Groups, p.Shape.TopKGroups = 0, 0
-		return p.uniform("vllm-uniform", o.Seed), nil
+	})},
+	{name: "sglang-uniform", seeded: true, make: apart},
+	{name: "vllm-uniform", seeded: true, make: func(name string, p Problem, o Options) (Plan, error) {
+		p.Shape.Groups, p.Shape.TopKGroups = 0, 0 // it knows none
+		return uniform(name, p, o)
 	}},
 	{name: "vllm-normal", seeded: true, make: normal},
-	{name: "atom", deals: func(p Problem, rank, t, s int) int { // tokens of all ranks in turn
+	{name: "atom", make: dealt(func(p Problem, rank, t, s int) int { // tokens of all ranks in turn
 		return (p.source(rank)+t*len(p.sources()))*p.Shape.TopK + s
-	}},
-	{name: "torchtitan", stride: func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s }},
+	})},
+	{name: "torchtitan", make: strided(func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s })},
 }

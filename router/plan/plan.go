@@ -74,21 +74,19 @@ type Options struct {
 	Counts [][]float64
 }
 
-// planner is a way to plan: by a function, or by the numbers that a switch gives to slots.
+// planner is a way to plan.
 type planner struct {
 	name   string
-	make   func(Problem, Options) (Plan, error)
-	deals  number // to ranks; see dealt
-	stride number // to experts: the slot of number n takes expert n mod E, whatever the layout
-	blocks bool   // refuses any layout but equal blocks of experts, as TensorRT-LLM does
-	seeded bool   // draws random numbers
+	make   maker
+	blocks bool // refuses any layout but equal blocks of experts, as TensorRT-LLM does
+	seeded bool // draws random numbers
 }
 
 var planners = []planner{
-	{name: "diagonal", make: func(p Problem, _ Options) (Plan, error) { return newTable(p).plan(p), nil }},
-	{name: "trtllm-gen1", blocks: true, deals: func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s }},
+	{name: "diagonal", make: func(_ string, p Problem, _ Options) (Plan, error) { return newTable(p).plan(p), nil }},
+	{name: "trtllm-gen1", blocks: true, make: dealt(func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s })},
 	{name: "trtllm-gen2", blocks: true, make: gen2},
-	{name: "uniform", seeded: true, make: func(p Problem, o Options) (Plan, error) { return p.uniform("uniform", o.Seed), nil }},
+	{name: "uniform", seeded: true, make: uniform},
 }
 
 // Names lists the plans that logits can carry; the first is the default.
@@ -123,7 +121,7 @@ func names(list []planner) (names []string) {
 // find is the planner of that name.
 func find(name string) (planner, bool) {
 	if Drawn(name) {
-		return planner{name: name, seeded: true, make: func(p Problem, o Options) (Plan, error) { return newDrawn(name, p, o) }}, true
+		return planner{name: name, seeded: true, make: newDrawn}, true
 	}
 	known := slices.Concat(planners, peers)
 	i := slices.IndexFunc(known, func(k planner) bool { return k.name == name })
@@ -153,12 +151,8 @@ func New(name string, p Problem, o Options) (plan Plan, err error) {
 	case k.blocks && !inBlocks:
 		err = fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference "+
 			"does; have %d experts on %d ranks", router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())
-	case k.deals != nil:
-		plan, err = p.dealt(name, k.deals)
-	case k.stride != nil:
-		plan = p.formula(name, func(rank, t, s int) int { return k.stride(p, rank, t, s) % p.Shape.Experts })
 	default:
-		plan, err = k.make(p, o)
+		plan, err = k.make(name, p, o)
 	}
 	if err != nil {
 		return plan, fmt.Errorf("planning %q: %w", name, err)

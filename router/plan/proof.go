@@ -56,7 +56,7 @@ func ProveRows(p Problem, rows, period int, row func(source, token int) []int32)
 	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
 	for token := range rows {
 		for s := range p.sources() {
-			t.add(row(s, token), s)
+			t.add(row(s, token))
 		}
 		for r := range p.Tokens {
 			p.Tokens[r]++

@@ -11,19 +11,19 @@ import (
 // random is a plan that draws each token; its name holds the seed, such as "uniform/1 seed=7". The
 // numbers come from PCG seeded with the seed and with the source and layer, so ranks and layers are
 // independent.
-func (p Problem) random(name string, seed uint64, draw func(numbers *rand.Rand, token []int32)) Plan {
-	return p.byToken(fmt.Sprintf("%s/1 seed=%d", name, seed), func(rank int) func([]int32, int) {
-		numbers := rand.New(rand.NewPCG(seed, uint64(p.Layer)<<32|uint64(p.source(rank))))
+func (p Problem) random(name string, o Options, draw func(numbers *rand.Rand, token []int32)) (Plan, error) {
+	return p.byToken(fmt.Sprintf("%s/1 seed=%d", name, o.Seed), func(rank int) func([]int32, int) {
+		numbers := rand.New(rand.NewPCG(o.Seed, uint64(p.Layer)<<32|uint64(p.source(rank))))
 		return func(token []int32, _ int) { draw(numbers, token) }
-	})
+	}), nil
 }
 
 // uniform chooses for every token k distinct experts at random, every set of k
 // equally likely; with groups first TopKGroups distinct groups, then k distinct
 // experts of these groups.
-func (p Problem) uniform(name string, seed uint64) Plan {
+func uniform(name string, p Problem, o Options) (Plan, error) {
 	shape, size := p.Shape, int32(p.Shape.GroupSize())
-	return p.random(name, seed, func(numbers *rand.Rand, token []int32) {
+	return p.random(name, o, func(numbers *rand.Rand, token []int32) {
 		groups := make([]int32, shape.GroupLimit())
 		if shape.Grouped() {
 			sample(groups, shape.Groups, numbers)
@@ -51,24 +51,24 @@ func sample(dst []int32, n int, numbers *rand.Rand) {
 	}
 }
 
-// strided is SGLANG_SIMULATE_UNIFORM_EXPERTS: a random first expert for each token, the
+// apart is SGLANG_SIMULATE_UNIFORM_EXPERTS: a random first expert for each token, the
 // others a stride apart.
-func strided(p Problem, o Options) (Plan, error) {
-	return p.random("sglang-uniform", o.Seed, func(numbers *rand.Rand, token []int32) {
+func apart(name string, p Problem, o Options) (Plan, error) {
+	return p.random(name, o, func(numbers *rand.Rand, token []int32) {
 		first := numbers.IntN(p.Shape.Experts)
 		for s := range token {
 			token[s] = int32((first + stride(p, s)) % p.Shape.Experts)
 		}
-	}), nil
+	})
 }
 
 // normal is vLLM's normal_routing: every slot on its own takes expert ⌊E·σ(z)⌋ of a standard
 // normal number z, so that a token may have an expert twice.
-func normal(p Problem, o Options) (Plan, error) {
-	return p.random("vllm-normal", o.Seed, func(numbers *rand.Rand, token []int32) {
+func normal(name string, p Problem, o Options) (Plan, error) {
+	return p.random(name, o, func(numbers *rand.Rand, token []int32) {
 		for s := range token {
 			share := 1 / (1 + math.Exp(-numbers.NormFloat64()))
 			token[s] = int32(min(int(share*float64(p.Shape.Experts)), p.Shape.Experts-1))
 		}
-	}), nil
+	})
 }

@@ -5,12 +5,16 @@ to RoutingSimulator._routing_strategies; elsewhere RoutingSimulator.register_str
 uniform_random is balanced only in expectation: 256 experts, top-8, 8 ranks and 8 tokens each give a busiest rank of 1.19 and
 a busiest expert of 3.6 times the mean, so that a run with it says little about what balance would bring.
 
-Not run in vLLM here. "python3 vllm_balanced.py" runs the class against a stand-in of its
+"python3 vllm_balanced.py" runs the class against a stand-in of its
 imports (needs torch) and counts all ranks' slots: ranks equal, experts within one, no expert twice in a token, no rank sent
 to by two others in the same slot, for every number of tokens up to 40 of 5 models' shapes on 1 to 64 ranks.
+"python3 vllm_balanced.py MODEL" runs it in vLLM on one rank, and counts each call of its router (results/vllm-balanced-cpu.jsonl).
 """
 
+import json
 import math
+import os
+import sys
 
 import torch
 
@@ -76,5 +80,32 @@ def check() -> None:
     print("balanced on all ranks and experts")
 
 
+def serve(model: str) -> None:
+    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_MOE_ROUTING_SIMULATION_STRATEGY="balanced")
+    from vllm import LLM, SamplingParams, __version__
+    from vllm.inputs import TokensPrompt
+    from vllm.model_executor.layers.fused_moe.router import routing_simulator_router as place
+
+    place.RoutingSimulator.register_strategy("balanced", BalancedRouting())
+    said, inner = {"calls": 0, "rows": 0, "calls_off_floor": 0, "rows_with_an_expert_twice": 0}, place.RoutingSimulatorRouter._compute_routing
+
+    def seen(self, *args, **given):
+        weights, ids = inner(self, *args, **given)
+        load, ordered = torch.bincount(ids.flatten().long(), minlength=self.global_num_experts), ids.sort(-1).values
+        said["calls"] += 1
+        said["rows"] += len(ids)
+        said["calls_off_floor"] += int(load.max() > -(-ids.numel() // len(load)))
+        said["rows_with_an_expert_twice"] += int((ordered.diff(dim=-1) == 0).any(-1).sum())
+        return weights, ids.int()  # the kernels of vLLM's CPU build take no other, so that its own strategies fail there
+
+    place.RoutingSimulatorRouter._compute_routing = seen
+    llm = LLM(model=model, load_format="dummy", skip_tokenizer_init=True, max_model_len=256, max_num_seqs=16, max_num_batched_tokens=512, enforce_eager=True)
+    for n in (16, 5):
+        prompts = [TokensPrompt(prompt_token_ids=[2 + 7 * i + j for j in range(20 + i)]) for i in range(n)]
+        llm.generate(prompts, SamplingParams(ignore_eos=True, detokenize=False, max_tokens=8), use_tqdm=False)
+    llm.llm_engine.engine_core.shutdown()
+    print(json.dumps({"vllm": __version__, "torch": torch.__version__, "model": os.path.basename(model), **said}), flush=True)
+
+
 if __name__ == "__main__":
-    check()
+    serve(sys.argv[1]) if len(sys.argv) > 1 else check()

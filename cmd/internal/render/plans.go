@@ -61,14 +61,8 @@ func (p Plans) Document() output.Document {
 		"rank_max_over_mean<certificate.rank.max_over_mean, rank_floor<certificate.rank.floor_over_mean=floor, "+
 		"expert_max_over_mean<certificate.expert.max_over_mean, expert_floor<certificate.expert.floor_over_mean=floor, "+
 		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
-		"pair_excess_slots:count=pair excess, receiver_conflict<certificate.receiver_conflict:count, "+
-		"valid<certificate.valid, optimal<certificate.optimal, refused",
-		table.Computed("pair_excess_slots", func(row plan.Case) any { // an invalid plan has no floor for its pairs
-			if c := row.Certificate; c != nil && c.Valid && c.Pair != nil {
-				return c.Pair.Excess
-			}
-			return nil
-		}))
+		"receiver_conflict<certificate.receiver_conflict:count, valid<certificate.valid, optimal<certificate.optimal, "+
+		"refused")
 	d := document(answer.Answer{Verdict: answer.Complete, Line: fmt.Sprintf("As even as whole slots allow at %s: %s.", at,
 		cmp.Or(strings.Join(even, ", "), "no plan")), Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
 		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))}, nil, p, cases, spans)
@@ -91,8 +85,8 @@ func floorsText(s plan.Span) any {
 }
 
 // worst is the case furthest from its floor: "8 for 64 at 1" is 8 where 64 are possible, at 1 token.
-func worst(w plan.Worst) any {
-	if !w.TokensPerRank.Defined() || w.Achieved == w.Floor {
+func worst(w *plan.Worst) any {
+	if w == nil || w.Achieved == w.Floor {
 		return nil
 	}
 	return fmt.Sprintf("%s for %s at %d", quantity.Digits4(w.Achieved), quantity.Digits4(w.Floor), w.TokensPerRank)
