@@ -15,7 +15,7 @@ for backend in $BACKENDS; do
     printf 'moe_config:\n  backend: %s\nprint_iter_log: true\n' "$backend" >"$backend.yaml"
     command=(trtllm-bench --model "$MODEL" throughput --backend pytorch --dataset data.jsonl --tp "$RANKS" --ep "$RANKS" --extra_llm_api_options "$backend.yaml")
     # Exit 3, 4 and 5 are verdicts; the other backends are tried all the same.
-    moebalance bench --pairs "$PAIRS" --ranks "$RANKS" --same data.jsonl --campaign "campaign-$backend" --result '{out}/report.json' -- \
+    moebalance bench --pairs "$PAIRS" --ranks "$RANKS" --campaign "campaign-$backend" --result '{out}/report.json' -- \
         "${command[@]}" --report_json '{out}/report.json' || echo "$backend: bench ended with exit $?"
     for arm in normal perfect; do
         perfect=(); [ $arm = normal ] || perfect=(--perfect)
