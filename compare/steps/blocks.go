@@ -134,12 +134,12 @@ type symbols struct {
 
 func newSymbols() *symbols { return &symbols{numbers: map[string]int32{}} }
 
-// of is the number of the names of the launches that are taken, in whatever order: streams
+// of is the number of the names of attention, routers and collectives, in whatever order: streams
 // that overlap start them in any.
-func (s *symbols) of(launches []Launch, take func(Anchor) bool) int32 {
+func (s *symbols) of(launches []Launch) int32 {
 	s.names = s.names[:0]
 	for _, l := range launches {
-		if take(l.Anchor) {
+		if l.Anchor == Attention || l.Anchor == Router || l.Anchor == Collective {
 			s.names = append(s.names, l.Name)
 		}
 	}

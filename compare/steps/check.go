@@ -7,71 +7,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// group is what the layers of some steps have in common.
-type group struct {
-	gemms, attention map[int32]bool
-	dense, experts   []uint32 // durations
-}
-
-// kinds reports whether the steps that begin a coarse period differ from the others as a
-// whole, as prefill does from decode. All layers of a step have the same tokens: the same
-// attention and expert kernels, and equally long dense GEMMs.
-func (r *recording) kinds(fine, coarse period) bool {
-	var groups [2]group
-	for i := range groups {
-		groups[i].gemms, groups[i].attention = map[int32]bool{}, map[int32]bool{}
-	}
-	for i, b := range r.layers {
-		g := &groups[0]
-		if coarse.at(i) >= fine.layers {
-			g = &groups[1]
-		}
-		for _, l := range r.launches[b.First : b.Last+1] {
-			if l.Anchor == ExpertGEMM {
-				g.gemms[l.Name] = true
-				g.experts = append(g.experts, l.NS)
-			}
-		}
-		if fine.at(i) == 0 {
-			continue
-		}
-		for _, l := range r.segment(i) {
-			switch l.Anchor {
-			case Attention:
-				g.attention[l.Name] = true
-			case Dense:
-				g.dense = append(g.dense, l.NS)
-			}
-		}
-	}
-	a, b := groups[0], groups[1]
-	x, y := a.typical(), b.typical()
-	return disjoint(a.gemms, b.gemms) || disjoint(a.attention, b.attention) || 2*max(x, y) > 3*min(x, y)
-}
-
-// typical is the median time of a dense GEMM, or without any of an expert GEMM.
-func (g *group) typical() uint64 {
-	times := g.dense
-	if len(times) == 0 {
-		times = g.experts
-	}
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return uint64(times[(len(times)-1)/2]) + uint64(times[len(times)/2])
-}
-
-// disjoint reports whether two sets have members and none in common.
-func disjoint(a, b map[int32]bool) bool {
-	for name := range a {
-		if b[name] {
-			return false
-		}
-	}
-	return len(a) > 0 && len(b) > 0
-}
-
 // leastAlike is the share of steps that must agree on which of their layers are alike.
 const leastAlike = 0.75
 
@@ -82,31 +17,20 @@ func (r *recording) contradiction(p period) string {
 		whole++
 	}
 	switch {
-	case p.layers > mostLayers:
-		return manyLayers
 	case whole < 2:
 		return fewSteps
-	case r.alike(p, whole, anything) < leastAlike && r.alike(p, whole, anchored) < leastAlike:
+	case r.alike(p, whole) < leastAlike:
 		return unlikeSteps
 	case r.sharedBehind(p):
 		return sharedToo
 	case r.lost(p):
 		return kernelsLost
-	case r.coarser(p):
-		return partsOfSteps
 	}
 	return ""
 }
 
-// mostLayers is more than published models have in a step; the deepest has 94.
-const mostLayers = 256
-
-func anything(Anchor) bool { return true }
-
-func anchored(a Anchor) bool { return a == Attention || a == Router || a == Collective }
-
 // alike is the share of whole steps whose segments are alike in the pattern of most.
-func (r *recording) alike(p period, whole int, take func(Anchor) bool) float64 {
+func (r *recording) alike(p period, whole int) float64 {
 	segments, patterns := newSymbols(), newSymbols()
 	times := map[int32]int{}
 	most := 0
@@ -114,7 +38,7 @@ func (r *recording) alike(p period, whole int, take func(Anchor) bool) float64 {
 		seen := map[int32]int32{}
 		var pattern []int32
 		for i := b + 1; i < b+p.layers; i++ {
-			s := segments.of(r.segment(i), take)
+			s := segments.of(r.segment(i))
 			if _, known := seen[s]; !known {
 				seen[s] = int32(len(seen))
 			}
@@ -227,116 +151,28 @@ func (r *recording) lost(p period) bool {
 			}
 		}
 	}
-	var both, routers [2]int // the most between layers, of one step and of two
 	count := func(i int) (all, routers int) {
 		for _, l := range r.segment(i) {
 			if within[l.Name] {
-				all++
-				if l.Anchor == Router {
+				if all++; l.Anchor == Router {
 					routers++
 				}
 			}
 		}
 		return all, routers
 	}
+	all, inStep, between := 0, 0, 0 // the most between layers, and of routers within steps and between two
 	for i := 1; i < n; i++ {
-		at := 0
-		if p.at(i) == 0 {
-			at = 1
+		both, routers := count(i)
+		if all = max(all, both); p.at(i) > 0 {
+			inStep = max(inStep, routers)
+		} else {
+			between = max(between, routers)
 		}
-		b, r := count(i)
-		both[at], routers[at] = max(both[at], b), max(routers[at], r)
 	}
 	head, _ := count(0)
 	tail, _ := count(n)
-	return max(head, tail) > max(both[0], both[1]) || routers[1] > 2*routers[0]
-}
-
-// coarser reports whether, between steps of the same kinds, every m-th segment holds all
-// that the others do and more: then these are the ends of steps. What runs within steps
-// too, as on another stream, does not count.
-func (r *recording) coarser(p period) bool {
-	n := len(r.layers)
-	inner := map[int32]bool{}
-	kinds, last := newSymbols(), int32(-1)
-	edges := map[[2]int32][]int{} // boundaries by the kinds of steps on both sides
-	for b := p.first - p.layers; b < n; b += p.layers {
-		kinds.names = kinds.names[:0]
-		seen := map[int32]bool{}
-		for i := max(b, 0) + 1; i < min(b+p.layers, n); i++ {
-			for _, l := range r.segment(i) {
-				inner[l.Name] = true
-				if (l.Anchor == Attention || l.Anchor == Dense) && !seen[l.Name] {
-					seen[l.Name] = true
-					kinds.names = append(kinds.names, l.Name)
-				}
-			}
-		}
-		slices.Sort(kinds.names)
-		kind := kinds.number()
-		if b > 0 {
-			edges[[2]int32{last, kind}] = append(edges[[2]int32{last, kind}], b)
-		}
-		last = kind
-	}
-	for _, boundaries := range edges {
-		if len(boundaries) > fewestMore && r.regularlyMore(boundaries, inner) {
-			return true
-		}
-	}
-	return false
-}
-
-// fewestMore are the segments that show a regular order.
-const fewestMore = 3
-
-// regularlyMore reports whether segments at regular places of a list hold all that the
-// others do and more, but for the kernels within steps.
-func (r *recording) regularlyMore(list []int, inner map[int32]bool) bool {
-	counts := map[int32][]int32{}
-	for j, b := range list {
-		for _, l := range r.segment(b) {
-			if inner[l.Name] {
-				continue
-			}
-			if counts[l.Name] == nil {
-				counts[l.Name] = make([]int32, len(list))
-			}
-			counts[l.Name][j]++
-		}
-	}
-	for _, own := range counts {
-		least := slices.Min(own)
-		var places []int
-		for j, n := range own {
-			if n > least {
-				places = append(places, j+1)
-			}
-		}
-		if len(places) < fewestMore || len(places) == len(list) {
-			continue
-		}
-		if _, regular := progression(places, len(list)+1); !regular {
-			continue
-		}
-		if !lacking(counts, own, places[0]-1) {
-			return true
-		}
-	}
-	return false
-}
-
-// lacking reports whether a segment lacks of what one with the fewest of a kernel has.
-func lacking(counts map[int32][]int32, own []int32, segment int) bool {
-	least := slices.Min(own)
-	for _, n := range counts {
-		for j := range n {
-			if own[j] == least && n[j] > n[segment] {
-				return true
-			}
-		}
-	}
-	return false
+	return max(head, tail) > all || between > 2*inStep
 }
 
 const (

@@ -8,10 +8,9 @@
 // between them. Blocks with no attention or other mixer between are pieces of one MoE
 // layer: token chunks, or microbatches that run one behind the other. The launches between
 // two layers are a segment. A mark is a kernel that models run once a step (Mark). Where a
-// segment has more of one than both of its neighbors, a step may begin. Marks of which
-// all these places lie at one distance vote for that distance: two at least, one of
-// them sure, or a transfer between stages of a pipeline alone. The finest distance is
-// taken that no coarser one replaces.
+// segment has more of one than both of its neighbors, a step may begin: two marks at least,
+// one of them sure, or a transfer between stages of a pipeline alone. Steps are known where
+// these segments lie at one distance.
 //
 //	found                               by
 //	dense layers, anywhere              segments may be as long as they like
@@ -20,8 +19,7 @@
 //	microbatches side by side           the same
 //	stages of a pipeline                transfers, where layers do not exchange tokens by the same kernel
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
-//	prefill and decode                  marks of all steps, or of each kind; where kinds come in a regular
-//	                                    order, other attention, GEMMs or times
+//	prefill and decode                  marks of all steps, or of each kind
 //	other streams, CUDA graphs          marks, wherever else kernels start
 //	shared experts in grouped GEMMs     their place before the router
 //
@@ -110,11 +108,8 @@ const (
 	fewLayers      = "few_layers"
 	nothingOnce    = "nothing_once_a_step"
 	severalPeriods = "several_periods"
-	marksElsewhere = "marks_elsewhere"
-	manyLayers     = "many_layers"
 	fewSteps       = "few_whole_steps"
 	unlikeSteps    = "unlike_steps"
-	partsOfSteps   = "parts_of_steps"
 
 	// for which blocks may be no layers
 	backwardToo  = "backward_kernels"

@@ -97,92 +97,57 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 	return peaks
 }
 
-// progression is the period in which all of the places lie, from the beginning to the end
-// of segments of which the last has a number.
-func progression(places []int, last int) (period, bool) {
-	if len(places) < 2 {
-		return period{}, false
-	}
-	d := places[1] - places[0]
-	for i := range places[1:] {
-		if places[i+1]-places[i] != d {
-			return period{}, false
-		}
-	}
-	return period{d, places[0] % max(d, 1)}, d > 1 && places[0] <= d && places[len(places)-1]+d >= last
-}
-
-// twoSteps is the period of n layers that begin as a step does and have one more
-// beginning among them.
-func (m *mark) twoSteps(n int) (period, bool) {
-	if len(m.peaks) != 1 || m.in(0) <= m.in(1) {
-		return period{}, false
-	}
-	return period{m.peaks[0], 0}, 2*m.peaks[0] >= n && m.peaks[0] > 1
-}
-
-// votes are the periods that marks of enough weight show, each with the weight.
-func votes(marks []*mark, n int) map[period]int {
-	votes := map[period]int{}
+// period is the one that the beginnings of steps show, or why none is known: segments that are peaks of marks of
+// enough weight, at one distance from the beginning to the end.
+func (r *recording) period(marks []*mark) (p period, unknown string) {
+	n, weight, first := len(r.layers), map[int]int{}, 0
 	for _, m := range marks {
-		if p, ok := progression(m.peaks, n-1); ok {
-			votes[p] += m.weight
+		for _, at := range m.peaks {
+			weight[at] += m.weight
 		}
-	}
-	strong := func(p period, weight int) bool { return weight <= enough }
-	if maps.DeleteFunc(votes, strong); len(votes) > 0 {
-		return votes
-	}
-	for _, m := range marks {
-		if p, ok := progression(m.peaks, n-1); ok {
-			votes[p] += m.weight
-		} else if p, ok := m.twoSteps(n); ok {
-			votes[p] += m.weight
-		}
-	}
-	if maps.DeleteFunc(votes, strong); len(votes) > 0 {
-		return votes
-	}
-	if p, ok := together(marks, n); ok {
-		votes[p] = 1
-	}
-	return votes
-}
-
-const (
-	longRecording = 20   // beginnings of steps among which there may be exceptions
-	mostIrregular = 0.05 // their share
-)
-
-// together is the period in which the peaks of all marks lie, where kinds of steps share
-// none of them.
-func together(marks []*mark, n int) (period, bool) {
-	weight := map[int]int{}
-	for _, m := range marks {
-		for _, p := range m.peaks {
-			weight[p] += m.weight
+		if len(m.peaks) == 1 && m.in(0) > m.in(1) {
+			first += m.weight
 		}
 	}
 	maps.DeleteFunc(weight, func(_, w int) bool { return w <= enough })
 	places := slices.Sorted(maps.Keys(weight))
-	if p, ok := progression(places, n-1); len(places) > 2 && ok {
-		return p, true
-	}
-	if len(places) <= longRecording {
-		return period{}, false
+	switch {
+	case len(places) == 0:
+		return p, nothingOnce
+	case len(places) == 1: // of two steps
+		p = period{places[0], 0}
+		if first <= enough || p.layers < 2 || 2*p.layers < n {
+			return p, nothingOnce
+		}
+		return p, ""
 	}
 	distances, offsets := map[int]int{}, map[int]int{}
 	for i := range places[1:] {
 		distances[places[i+1]-places[i]]++
 	}
 	d, _ := most(distances)
-	for _, p := range places {
-		offsets[p%d]++
+	for _, at := range places {
+		offsets[at%d]++
 	}
-	first, hits := most(offsets)
-	least := (1 - mostIrregular) * float64(max(len(places), n/d))
-	return period{d, first}, d > 1 && float64(hits) >= least
+	from, hits := most(offsets)
+	all := (n - 2 - from) / d // without the beginning
+	if from > 0 {
+		all++
+	}
+	share := 1.0
+	if len(places) > longRecording {
+		share -= mostIrregular
+	}
+	if d < 2 || float64(hits) < share*float64(max(len(places), all)) {
+		return p, severalPeriods
+	}
+	return period{d, from}, ""
 }
+
+const (
+	longRecording = 20   // beginnings of steps among which there may be exceptions
+	mostIrregular = 0.05 // their share
+)
 
 // most is the key of the largest value, the smallest of equal ones.
 func most(counts map[int]int) (key, n int) {
@@ -192,59 +157,6 @@ func most(counts map[int]int) (key, n int) {
 		}
 	}
 	return key, n
-}
-
-// period is the one that the marks show, or why none is known.
-func (r *recording) period(marks []*mark) (best period, unknown string) {
-	n := len(r.layers)
-	votes := votes(marks, n)
-	if len(votes) == 0 {
-		return best, nothingOnce
-	}
-	strongest := map[int]period{} // by distance
-	for p, w := range votes {
-		o, known := strongest[p.layers]
-		if !known || w > votes[o] || w == votes[o] && p.first > o.first {
-			strongest[p.layers] = p
-		}
-	}
-	distances := slices.Sorted(maps.Keys(strongest))
-	best = strongest[distances[0]]
-	for _, d := range distances[1:] {
-		if o := strongest[d]; d%best.layers != 0 || o.first%best.layers != best.first || !r.kinds(best, o) {
-			best = o
-		}
-	}
-	all, ok := together(marks, n) // steps of one kind may be at a regular distance, and those of others between
-	if ok && best.layers%all.layers == 0 && best.layers > all.layers && r.kinds(all, best) {
-		return all, ""
-	}
-	return best, doubt(marks, votes, best)
-}
-
-// doubt says what speaks against the period that marks show, if anything does.
-func doubt(marks []*mark, votes map[period]int, best period) string {
-	weight := votes[best]
-	divides := func(p period) bool { return p.layers >= best.layers || best.layers%p.layers == 0 }
-	switch {
-	case slices.ContainsFunc(slices.Collect(maps.Keys(votes)), func(p period) bool { return !divides(p) }):
-		return severalPeriods
-	case weight > 1 && leftOver(marks, best) >= weight:
-		return marksElsewhere
-	}
-	return ""
-}
-
-// leftOver is the weight of the marks that have a peak within steps. Kinds of steps may
-// begin with different marks.
-func leftOver(marks []*mark, p period) (weight int) {
-	within := func(segment int) bool { return p.at(segment) > 0 }
-	for _, m := range marks {
-		if slices.ContainsFunc(m.peaks, within) {
-			weight += m.weight
-		}
-	}
-	return weight
 }
 
 // stage is which one of a pipeline ran, by the transfers between steps and what models run

@@ -13,35 +13,27 @@ type Span struct {
 	Left     []int64
 }
 
-// Join is how the steps of one rank meet those of another.
-type Join struct {
-	Shift int  // the number of the other's step that is the first of this one
-	Known bool // false where nothing tells, or where one lacks a step between
-	Sure  bool // collectives end as they do in no other join
-}
-
 const (
 	mostShifted   = 8    // steps by which the clocks of ranks, or their recordings, are apart
 	fewestLeft    = 8    // collectives that tell
 	closer        = 2    // times as close as the next best join
 	mostApartLeft = 20e3 // nanoseconds between the ends of a collective on two ranks
-	surely        = 4    // likewise, of ranks that surely met
+	surely        = 4    // times as close, of ranks that surely met
 )
 
-// JoinOf matches the steps of two ranks. Ranks leave a collective together, whatever their clocks say:
-// in the right join the ends of a step's collectives lie equally far apart, 30 ns in traces of a simulator
-// and below 75 µs in real ones. By the time of day, if clocks are known, or as their recordings begin, if
+// JoinOf matches the steps of two ranks: shift is the number of the other's step that is the first of this one,
+// not known where nothing tells, or where one lacks a step between. Ranks leave a collective together, whatever
+// their clocks say: in the right join the ends of a step's collectives lie equally far apart, 30 ns in traces of a
+// simulator and below 75 µs in real ones. By the time of day, if clocks are known, or as their recordings begin, if
 // they recorded alike, ranks meet otherwise only where another join is closer by a factor.
-func JoinOf(a, b []Span, alike, clocks bool) Join {
-	var j Join
+func JoinOf(a, b []Span, alike, clocks bool) (shift int, known bool) {
 	if clocks {
-		j.Shift, j.Known = byClock(a, b)
+		shift, known = byClock(a, b)
 	}
-	if alike && (!j.Known || apart(a, b, 0) <= closer*apart(a, b, j.Shift)) {
-		j.Shift, j.Known = 0, true
+	if alike && (!known || apart(a, b, 0) <= closer*apart(a, b, shift)) {
+		shift, known = 0, true
 	}
-	best, next := math.Inf(1), math.Inf(1)
-	at := 0
+	best, next, at := math.Inf(1), math.Inf(1), 0
 	for n := -mostShifted; n <= mostShifted; n++ {
 		switch by := apart(a, b, n); {
 		case by < best:
@@ -50,19 +42,15 @@ func JoinOf(a, b []Span, alike, clocks bool) Join {
 			next = by
 		}
 	}
-	if best > mostApartLeft {
-		best = math.Inf(1)
+	prior, others := apart(a, b, shift), !math.IsInf(next, 1)
+	if best <= mostApartLeft && (!known && best < next/closer || others && best < next/surely ||
+		!math.IsInf(prior, 1) && best < prior/surely) {
+		shift, known = at, true
 	}
-	j.Sure = best < next/surely && !math.IsInf(next, 1)
-	prior := apart(a, b, j.Shift)
-	switch {
-	case !j.Known && best < next/closer, best < prior/surely && !math.IsInf(prior, 1), j.Sure:
-		j.Shift, j.Known = at, true
+	if !alike || shift != 0 {
+		known = known && !lacks(a, b, shift)
 	}
-	if !alike || j.Shift != 0 {
-		j.Known = j.Known && !lacks(a, b, j.Shift)
-	}
-	return j
+	return shift, known
 }
 
 // byClock joins steps that overlap for the most part.

@@ -161,8 +161,8 @@ func (r *reduction) commonSteps() (unknown bool) {
 			alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
 				spans[i][0].Step == spans[0][0].Step
 			clocks := p.of == first.of || p.of.Session > 0 && first.of.Session > 0
-			j := steps.JoinOf(spans[0], spans[i], alike, clocks)
-			if shifts[i] = j.Shift; !j.Known {
+			known := false
+			if shifts[i], known = steps.JoinOf(spans[0], spans[i], alike, clocks); !known {
 				return true
 			}
 		}
