@@ -69,19 +69,19 @@ type rule struct {
 	report
 }
 
-// customRows is the format of an output that only custom metrics were read from.
-var customRows = &format{name: "custom"}
+// customFormat is of an output that only custom metrics were read from.
+const customFormat = "custom"
 
 // read looks for the pattern in the lines of a record, or follows the path in an object.
-func (c *rule) read(r *record) {
+func (c *rule) read(d *document) {
 	if c.Pattern == nil {
-		if v, ok := c.number(&r.document, c.Path, r.printed == ""); ok {
-			c.found = append(c.found, Metric{c.Metric, v, r.line})
+		if v, ok := c.number(d, c.Path, d.printed == ""); ok {
+			c.found = append(c.found, Metric{c.Metric, v, d.line})
 		}
 		return
 	}
-	line := r.line
-	for text := range strings.SplitSeq(r.text, "\n") {
+	line := d.line
+	for text := range strings.SplitSeq(d.text, "\n") {
 		if m := c.Pattern.FindStringSubmatchIndex(text); m != nil {
 			if len(m) > 2 && m[2] >= 0 {
 				m = m[2:]
@@ -131,8 +131,8 @@ func (c *rule) end(out *Result) *input.Error {
 		m.Value = router.Number(stats.Median(all))
 	}
 	if c.Pick != "" {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s is the %s of %s, whose median is %s", c.Name, c.Pick,
-			quantity.Count(len(all), "match"), quantity.Digits3(stats.Median(all))))
+		out.warn(fmt.Sprintf("%s is the %s of %s, whose median is %s", c.Name, c.Pick, quantity.Count(len(all), "match"),
+			quantity.Digits3(stats.Median(all))))
 	}
 	out.Primary, out.Metrics = cmp.Or(out.Primary, m.Name), append(out.Metrics, m)
 	return nil

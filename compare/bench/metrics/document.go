@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -12,8 +11,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// document is one record of an output, flat: an object, a row of an iteration log, or all labels that
-// are printed under one title.
+// document is one record of an output, flat: an object, a line, or all labels that are printed under one title.
 //
 //	{"performance": {"total_latency_ms": 4}}  → "performance" object(1), "performance/total_latency_ms" 4
 //	{"slots": [5, 7]}                         → "slots" list(2), "slots/0" 5, "slots/1" 7
@@ -21,11 +19,13 @@ import (
 //
 // Members are joined by "/", because keys hold dots ("memory.total").
 type document struct {
-	line   int           // where it begins, from 1
-	rank   router.OptInt // as a launcher's or logger's prefix says
-	title  string        // of printed labels
-	paths  []string      // in the order of the output
-	values map[string]value
+	line    int           // where it begins, from 1
+	rank    router.OptInt // as a launcher's or logger's prefix says
+	text    string        // as it stands in the output
+	printed string        // a line behind what a launcher or logger put before it; "" for an object
+	title   string        // of printed labels
+	paths   []string      // in the order of the output
+	values  map[string]value
 }
 
 // value is what stands at a path: a string, float64, bool or nil, or the number of members of an object or a list.
@@ -40,6 +40,9 @@ type (
 	object int
 	list   int
 )
+
+func (object) String() string { return "an object" }
+func (list) String() string   { return "a list" }
 
 // set takes a value; one without a line stands where the document begins.
 func (d *document) set(path string, v value) {
@@ -71,17 +74,14 @@ func (d *document) has(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool { return d.values[path].line == 0 })
 }
 
-// kind names a value in an error: "a list", "the text "fast"".
-func kind(v any) string {
-	switch x := v.(type) {
-	case object, list:
-		return "an object or a list"
-	case string:
-		return fmt.Sprintf("the text %.40q", x)
-	case nil:
-		return "nothing"
+// count is the number at the first path that has one that counts something.
+func (d *document) count(paths ...string) router.OptInt {
+	for _, path := range paths {
+		if v, ok := d.of(path).(float64); ok && v >= 0 && v < 1<<53 {
+			return router.OptInt(v)
+		}
 	}
-	return fmt.Sprint(v)
+	return router.NoID
 }
 
 // number is the float of a value; an infinity or NaN is undefined.
@@ -100,16 +100,22 @@ var (
 	printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
 )
 
-// readLabels takes the labels of a printed line, in lower case, with their values. Words behind the number
+// readLine takes the labels of a printed line, in lower case, with their values. Words behind the number
 // belong to the label, too, and "Prefill." to every label behind it.
 //
 //	Total Latency (ms):   4000                        → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
-//	iter = 7, host_step_time = 12ms                   → "iter" 7, "host_step_time" 12 in ms
-func readLabels(text string, put func(label string, v value)) {
+//	iter = 7, host_step_time = 12ms, states = {'num_ctx_tokens': 3}
+//	    → "iter" 7, "host_step_time" 12 in ms, "states/num_ctx_tokens" 3
+func (d *document) readLine() {
 	part, label, unit := "", "", ""
-	if name, rest, ok := strings.Cut(text, ". "); ok && !strings.ContainsAny(name, ":=") {
+	text, states, of := strings.Cut(strings.TrimPrefix(d.printed, "Decode batch. "), "states = {")
+	if at := strings.Index(text, "iter = "); of && at >= 0 {
+		text = text[at:]
+		s := scanner{doc: d, text: states, token: "{"}
+		s.value("states")
+	} else if name, rest, ok := strings.Cut(text, ". "); ok && !strings.ContainsAny(name, ":=") {
 		part, text = name+". ", rest
 	}
 	for piece := range strings.SplitSeq(text, ", ") {
@@ -129,9 +135,9 @@ func readLabels(text string, put func(label string, v value)) {
 		m := append(printedNumber.FindStringSubmatch(after), "", "", "", "")
 		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
 			words := strings.Fields(m[2] + unit + m[3])
-			put(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})
+			d.set(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})
 		} else if ok && after != "None" {
-			put(label, value{is: after})
+			d.set(label, value{is: after})
 		}
 	}
 }

@@ -36,12 +36,13 @@ var fixtures = map[string]expectation{
 	"iteration-log.txt": {"iteration-log", "step_time_mean", map[string]float64{
 		"step_time_mean": (14*11.25 + 13*11) / 27, "step_time_p50": 11.25}, nil, 0,
 		"27 of 34\nline 35: want a whole JSON object, have one that ends before"},
-	"print-iter-log-1.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 12.5}, nil, 0, "5 of 6"},
+	"print-iter-log-1.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 12.5}, nil, 0,
+		"5 of 6"},
 	"print-iter-log-2.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 12.5}, nil, 0, ""},
 	// Two ranks, rows 102 to 107. The time of row i stands in row i+1: 11 … 15
 	// on rank 0 and 12 … 16 on rank 1, which is slower in each; the last row of each has none.
-	"print-iter-log-3.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 14, "step_time_p50": 14},
-		nil, 0, "10 of 12\nrank 0 13.0 ms for 32.0 requests, rank 1 14.0 ms"},
+	"print-iter-log-3.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 14,
+		"step_time_p50": 14}, nil, 0, "10 of 12\nrank 0 13.0 ms for 32.0 requests, rank 1 14.0 ms"},
 	// Row 106 is missing, so nobody knows the device time of row 105.
 	"print-iter-log-4.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 10.8}, nil, 0,
 		"3 of 5 iteration rows"},
@@ -120,7 +121,8 @@ var samples = []struct {
 	{"======== Warmup Begin ========\n" + oneBatch("256", "1477.75") + "======== Warmup End   ========\n\n" +
 		oneBatch("16384", "1340.45"),
 		expectation{"sglang-one-batch-server/stdout", "output_throughput", map[string]float64{"output_throughput": 1340.45,
-			"prefill_throughput": 50249.39, "ttft_max": 330, "batch_latency_mean": 500}, []float64{16, 16384, 16384, -1}, 0, ""}},
+			"prefill_throughput": 50249.39, "ttft_max": 330, "batch_latency_mean": 500},
+			[]float64{16, 16384, 16384, -1}, 0, ""}},
 	// its bench_one_batch
 	{`{"run_name": "test_run", "batch_size": 8, "input_len": 1024, "output_len": 1024, "prefill_latency": 7.16,
 		"prefill_throughput": 1143.7, "median_decode_latency": 0.0231, "median_decode_throughput": 346.3,
@@ -256,7 +258,8 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 		return m
 	}
 	tools := [][2]string{{"trtllm-bench-c.txt", "trtllm-report.json"}, {"serving-trtllm.txt", "serving-vllm.jsonl"},
-		{"serving-sglang.txt", "serving-sglang.jsonl"}, {"aiperf.json", "aiperf.json"}, {"genai-perf.json", "genai-perf.json"}}
+		{"serving-sglang.txt", "serving-sglang.jsonl"}, {"aiperf.json", "aiperf.json"},
+		{"genai-perf.json", "genai-perf.json"}}
 	for i, a := range tools {
 		for j, b := range tools {
 			if err := metric(a[0], "ttft_p50").Comparable(metric(b[1], "ttft_p50")); (err == nil) != (i == j) {

@@ -12,7 +12,7 @@ import (
 func TestSteadyByHand(t *testing.T) {
 	decode := func(n int, requests router.OptInt) (steps []step) {
 		for range n {
-			steps = append(steps, step{requests: requests, generated: requests, ms: router.Number(requests)})
+			steps = append(steps, step{requests: requests, ms: router.Number(requests)})
 		}
 		return steps
 	}
@@ -45,7 +45,8 @@ func TestRanksOfAnIteration(t *testing.T) {
 	for iter := range 30 {
 		for rank, ms := range []float64{12.5, 2.5 + 20*float64(iter%2)} {
 			fmt.Fprintf(&text, "iter = %d, global_rank = %d, rank = 0, num_scheduled_requests = %d, host_step_time = %gms, "+
-				"states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': 30}\n", iter+1, rank, 30-10*rank, ms)
+				"states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': 30}\n",
+				iter+1, rank, 30-10*rank, ms)
 		}
 	}
 	r, err := Parse("log", strings.NewReader(text.String()), nil)
@@ -77,8 +78,8 @@ func TestSGLangDecodeLines(t *testing.T) {
 	old := strings.NewReplacer("batch,", "batch.", "DP1 TP1 EP1", "TP0", "1600", "800").Replace(line)
 	r, err := Parse("server.log", strings.NewReader(line+line+old+old), nil)
 	all := strings.Join(r.Warnings, "\n")
-	if m, _ := r.Metric("step_time_mean"); err != nil || m.Value != 40 || !strings.Contains(all, "4 of 4 iteration rows") ||
-		!strings.Contains(all, "rank 0 40.0 ms for 32.0 requests, rank 1 20.0 ms") {
+	if m, _ := r.Metric("step_time_mean"); err != nil || m.Value != 40 ||
+		!strings.Contains(all, "4 of 4 iteration rows") || !strings.Contains(all, "rank 0 40.0 ms for 32.0 requests, rank 1 20.0 ms") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,13 +1,24 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+)
+
+// maxOutput bounds an output, which is read whole; maxAgain what of a broken object is read again;
+// maxPrefix how far into a line its text may begin.
+const (
+	maxOutput = 256 << 20
+	maxAgain  = 1 << 20
+	maxPrefix = 512
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -19,10 +30,9 @@ import (
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	runs, err := ParseRuns(name, r, custom)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Result{}, err
-	case len(runs) > 1:
+	} else if len(runs) > 1 {
 		return Result{}, &input.Error{File: name, Expected: "the output of one launch",
 			Found: fmt.Sprintf("%d reports of %s that differ", len(runs), runs[0].Format)}
 	}
@@ -35,13 +45,14 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err error) {
 	text, failed := readText(r, maxOutput)
 	if failed == nil {
-		p := parser{text: text, out: output{text: text, line: 1}, labels: document{line: 1}}
+		p := parser{text: text, left: text, line: 1}
 		for _, c := range custom {
-			p.rules = append(p.rules, &rule{c, report{format: customRows}})
+			p.rules = append(p.rules, &rule{c, report{format: &format{name: customFormat}}})
 		}
-		for p.out.text != "" {
-			p.offer(p.out.next())
+		for p.left != "" {
+			p.offer(p.next())
 		}
+		p.read(&p.labels)
 		runs, failed = p.runs()
 	}
 	if failed != nil {
@@ -51,54 +62,129 @@ func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err er
 	return runs, nil
 }
 
-// parser offers every record to the rules, and every document to the formats.
-type parser struct {
-	text    string
-	out     output
-	rules   []*rule
-	labels  document  // those printed since the last title
-	reports []*report // of the formats that recognized themselves
+// color is what terminals are told.
+var color = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
+
+// readText reads an output of at most so many bytes, without color codes.
+func readText(r io.Reader, most int64) (string, *input.Error) {
+	var b strings.Builder
+	n, err := io.Copy(&b, io.LimitReader(r, most+1))
+	text := b.String()
+	switch {
+	case err != nil:
+		return "", &input.Error{Err: err}
+	case n > most:
+		return "", &input.Error{Expected: "at most " + strconv.FormatInt(most>>20, 10) + " MiB", Found: "more",
+			Try: "give the part that holds the report"}
+	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"):
+		return "", &input.Error{Expected: "UTF-8", Found: "UTF-16", Try: "convert it with iconv -f utf-16 -t utf-8"}
+	}
+	text = strings.TrimPrefix(text, "\xef\xbb\xbf") // a byte order mark
+	return color.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), ""), nil
 }
+
+// parser takes an output apart into documents and offers them to the user's rules and to the formats.
+type parser struct {
+	text, left string
+	line       int          // where what is left begins, from 1
+	cut        *input.Error // the first object that did not parse
+	rules      []*rule
+	labels     document // those printed since the last title
+	reports    []*report
+	log        iterationLog
+}
+
+// prefix is what may stand before a record: a comma between the objects of a list, a launcher's rank ("0: " of srun,
+// "[1,0]<stdout>:" of mpirun, "(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
+// ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's "[2026-11-20 10:00:00 DP1 TP1] ").
+var prefix = regexp.MustCompile(`^(?:[ \t,]+|(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|` +
+	`\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) |` +
+	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d+)[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
+	`_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
+
+// next takes an object or a line. A carriage return ends a line as a newline does, which takes progress bars apart
+// from the results they overwrite. An object that does not parse is a line: one that is cut at the end of its
+// line does not swallow the lines after it.
+func (p *parser) next() *document {
+	end := strings.IndexAny(p.left, "\r\n")
+	if end < 0 {
+		end = len(p.left)
+	}
+	rank, at := router.OptInt(router.NoID), 0
+	if end > 0 && strings.IndexByte(" \t,[(0123456789", p.left[0]) >= 0 {
+		m := prefix.FindStringSubmatch(p.left[:min(end, maxPrefix)])
+		at = len(m[0])
+		for _, digits := range m[1:] {
+			if n, err := strconv.Atoi(digits); err == nil && n < 1e6 {
+				rank = router.OptInt(n)
+			}
+		}
+		if strings.HasPrefix(p.left[at:end], "[{") { // a list of objects on one line
+			at++
+		}
+	}
+	if at < end && p.left[at] == '{' {
+		d := &document{line: p.line, rank: rank}
+		s := scanner{doc: d, text: p.left, at: at + 1, token: "{"}
+		if s.value(""); s.err == nil {
+			d.text = p.left[at:s.at]
+			p.skip(s.at)
+			return d
+		}
+		if p.cut == nil {
+			p.cut = &input.Error{Position: "line " + strconv.Itoa(p.line), Expected: "a whole JSON object",
+				Found: "one that " + s.err.Error()}
+		}
+		if s.at > maxAgain {
+			end = min(s.at, len(p.left))
+		}
+	}
+	d := &document{line: p.line, rank: rank, text: p.left[:end], printed: p.left[at:end]}
+	p.skip(min(end+1, len(p.left)))
+	return d
+}
+
+// skip goes on behind so many bytes.
+func (p *parser) skip(n int) { p.line, p.left = p.line+strings.Count(p.left[:n], "\n"), p.left[n:] }
 
 // title is a line over the labels behind it: "=== Serving Benchmark Result ===", and "Benchmark ..." of SGLang's
 // bench_one_batch.
 var title = regexp.MustCompile(`^=+ (.*\S) +=+$|^((?:Warmup|Benchmark) \.\.\.)$`)
 
-func (p *parser) offer(r *record) {
-	for _, c := range p.rules {
-		c.read(r)
+// offer takes an object into a report, a row into the iteration log, and known labels of a line to those under their
+// title.
+func (p *parser) offer(d *document) {
+	if d.printed != "" {
+		d.readLine()
 	}
-	m := title.FindStringSubmatch(r.printed)
-	switch {
-	case r.printed == "", readRow(&r.document, r.printed):
-		p.read(&r.document, objectFormats)
+	for _, c := range p.rules {
+		c.read(d)
+	}
+	switch m := title.FindStringSubmatch(d.printed); {
+	case iterations.fits(d):
+		p.log.add(d)
+	case d.printed == "":
+		p.read(d)
 	case m != nil:
-		p.read(&p.labels, printedFormats)
-		p.labels = document{line: r.line, title: m[1] + m[2]}
-	case strings.HasPrefix(r.printed, "= DECODING STATISTICS"):
-		p.labels.set("decoding_stats", value{is: object(0)})
+		p.read(&p.labels)
+		p.labels = document{line: d.line, title: m[1] + m[2]}
 	default:
-		readLabels(r.printed, func(label string, v value) {
-			if v.line = r.line; knows(label) {
-				p.labels.set(label, v)
+		for _, label := range d.paths {
+			if known(label) {
+				p.labels.set(label, d.values[label])
 			}
-		})
+		}
 	}
 }
 
-// read takes a document into a report of its own, or a row into the report of all rows. Objects, and labels under a
-// title of their own, are of one format; other labels may be of several. A warm-up is no report.
-func (p *parser) read(d *document, formats []*format) {
+// read takes a document into a report of its own, if a format fits. A warm-up is no report.
+func (p *parser) read(d *document) {
 	for _, f := range formats {
-		if !f.fits(d) || d.title == "Warmup Begin" {
-			continue
-		}
-		i := slices.IndexFunc(p.reports, func(r *report) bool { return r.format == f && f == iterations })
-		if i < 0 {
-			i, p.reports = len(p.reports), append(p.reports, &report{format: f})
-		}
-		if p.reports[i].read(d); d.title == f.title {
-			break
+		if f.fits(d) && d.title != "Warmup Begin" {
+			r := &report{format: f, out: Result{Format: f.name, Setup: map[string]string{}, Work: map[string]float64{}}}
+			r.read(d)
+			p.reports = append(p.reports, r)
+			return
 		}
 	}
 }
@@ -107,9 +193,7 @@ func (p *parser) read(d *document, formats []*format) {
 // are one run. Custom metrics stand before the format's own of that name; where there are some, reports that
 // cannot be used are only a warning.
 func (p *parser) runs() (runs []Result, err *input.Error) {
-	p.read(&p.labels, printedFormats)
-	var custom, log Result
-	differ := false
+	custom, log, differ := Result{}, p.log.summary(), false
 	for _, c := range p.rules {
 		if err := c.end(&custom); err != nil {
 			return nil, err
@@ -117,57 +201,44 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 	}
 	for _, r := range p.reports {
 		out, failed := r.end()
-		switch {
-		case failed != nil:
-		case out.Format == iterations.name:
-			log = out
-		case len(runs) > 0 && (runs[0].Format != out.Format || len(p.rules) > 0):
+		if runs = append(runs, out); runs[0].Format != out.Format || len(p.rules) > 0 && len(runs) > 1 {
 			failed = &input.Error{Expected: "one report", Found: runs[0].Format + " and " + out.Format,
 				Try: "pass them one at a time"}
-		default:
-			differ = differ || len(runs) > 0 && !slices.EqualFunc(runs[0].Metrics, out.Metrics, same)
-			runs = append(runs, out)
 		}
-		if err == nil {
-			err = failed
-		}
+		differ = differ || !slices.EqualFunc(runs[0].Metrics, out.Metrics, same)
+		err = cmp.Or(err, failed)
 	}
 	switch {
 	case len(p.rules) > 0 && err != nil:
-		custom.Warnings = append(custom.Warnings, "only --metric was read: "+err.Fault())
-		runs, log = nil, Result{}
+		custom.warn("only --metric was read: " + err.Fault())
+		runs, log = nil, new(iterationLog).summary()
 	case err != nil:
 		return nil, err
-	case len(p.rules)+len(p.reports) == 0:
+	case len(p.rules)+len(runs) == 0 && log.Format == customFormat:
 		return nil, p.nothing()
 	}
-	if !differ && len(runs) > 1 {
-		runs = runs[:1]
-	}
-	if len(runs) == 0 && log.Format != "" {
+	if len(runs) == 0 {
 		runs, log = []Result{log}, Result{}
-	} else if len(runs) == 0 {
-		runs = []Result{{Format: customRows.name}}
+	} else if !differ {
+		runs = runs[:1]
 	}
 	for i := range runs {
 		out := &runs[i]
 		out.Metrics = slices.Concat(custom.Metrics, out.Metrics, log.Metrics)
-		out.Warnings = slices.Concat(custom.Warnings, out.Warnings, log.Warnings, p.cut(out.Metrics))
-		if out.Primary = custom.Primary; out.Primary == "" {
-			out.Primary = out.preferred()
-		}
+		out.Warnings = slices.Concat(custom.Warnings, out.Warnings, log.Warnings, p.cutOff(out.Metrics))
+		out.Primary = cmp.Or(custom.Primary, out.preferred())
 	}
 	return runs, nil
 }
 
-// cut says what of an output is cut: an object, or the line of a number.
-func (p *parser) cut(metrics []Metric) (warnings []string) {
+// cutOff says what of an output is cut: an object, or the line of a number.
+func (p *parser) cutOff(metrics []Metric) (warnings []string) {
 	open := strings.TrimRight(p.text, "}]") == p.text
-	if open && slices.ContainsFunc(metrics, func(m Metric) bool { return m.line == p.out.line }) {
-		warnings = append(warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.out.line))
+	if open && slices.ContainsFunc(metrics, func(m Metric) bool { return m.line == p.line }) {
+		warnings = append(warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.line))
 	}
-	if p.out.cut != nil {
-		warnings = append(warnings, "not used: "+p.out.cut.Fault())
+	if p.cut != nil {
+		warnings = append(warnings, "not used: "+p.cut.Fault())
 	}
 	return warnings
 }
@@ -181,8 +252,8 @@ var engineLogs = [][2]string{
 // nothing says why no result was found.
 func (p *parser) nothing() *input.Error {
 	e := &input.Error{Expected: "a benchmark result", Found: "none"}
-	if p.out.cut != nil {
-		e = p.out.cut
+	if p.cut != nil {
+		e = p.cut
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}

@@ -45,11 +45,13 @@ func TestParseRefuses(t *testing.T) {
 		"a label with two values": {"Total Output Throughput (tokens/sec): 5\nRequest Throughput (req/sec): 5\n" +
 			"Request Throughput (req/sec): 6\nTotal Latency (ms): 7\n", "= 5 (line 2) as before, have 6"},
 		"one label of trtllm-bench": {"Total Output Throughput (tokens/sec): 5\n", "the output is cut or from an unknown"},
-		"a canceled run":            {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2}, "was_cancelled": true}`, "complete run"},
-		"utf-16":                    {"\xff\xfeh\x00", "UTF-16"},
-		"several workloads":         {`{"benchmark": "bench_moe", "results": [{"latency_ms": {"score": 1}}, {}]}`, "--metric"},
-		"a log of TensorRT-LLM":     {"[11/20/2026-10:00:00] [TRT-LLM] [I] loading weights\n", "print_iter_log"},
-		"a log of SGLang":           {"server_args=ServerArgs(model_path='m')\n", "--decode-log-interval"},
+		"a canceled run": {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2},
+			"was_cancelled": true}`, "complete run"},
+		"utf-16": {"\xff\xfeh\x00", "UTF-16"},
+		"several workloads": {`{"benchmark": "bench_moe", "results": [{"latency_ms": {"score": 1}}, {}]}`,
+			"--metric"},
+		"a log of TensorRT-LLM": {"[11/20/2026-10:00:00] [TRT-LLM] [I] loading weights\n", "print_iter_log"},
+		"a log of SGLang":       {"server_args=ServerArgs(model_path='m')\n", "--decode-log-interval"},
 	} {
 		_, err := Parse("output", strings.NewReader(c.in), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

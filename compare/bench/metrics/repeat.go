@@ -32,28 +32,26 @@ func Repeated(runs []Result) (one Result, ok bool, err error) {
 			}
 		}
 	}
+	sums, in := map[string]float64{}, map[string]int{} // by definition or name, which is in so many runs
+	add := func(name string, v float64) { sums[name], in[name] = sums[name]+v/float64(len(runs)), in[name]+1 }
+	for _, r := range runs {
+		for _, m := range r.Metrics {
+			add(m.Definition, float64(m.Value))
+		}
+		for name, n := range r.Work {
+			add(name, n)
+		}
+	}
 	one = runs[0]
 	one.Metrics, one.Work = nil, map[string]float64{}
 	for _, m := range runs[0].Metrics {
-		sum, in := router.Number(0), 0
-		for _, r := range runs {
-			if x, has := r.Metric(m.Name); has && m.Metric == x.Metric {
-				sum, in = sum+x.Value, in+1
-			}
-		}
-		if m.Value = sum / router.Number(in); in == len(runs) {
+		if m.Value = router.Number(sums[m.Definition]); in[m.Definition] == len(runs) {
 			one.Metrics = append(one.Metrics, m)
 		}
 	}
 	for name := range runs[0].Work {
-		sum, in := 0.0, 0
-		for _, r := range runs {
-			if x, has := r.Work[name]; has {
-				sum, in = sum+x, in+1
-			}
-		}
-		if in == len(runs) {
-			one.Work[name] = sum / float64(in)
+		if in[name] == len(runs) {
+			one.Work[name] = sums[name]
 		}
 	}
 	return one, true, nil

@@ -12,22 +12,21 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// report is what a format finds in one document, or in all rows of an iteration log.
+// report is what a format finds in a document.
 type report struct {
 	*format
 	out    Result
-	found  []Metric // and other numbers, which have no unit
-	log    iterationLog
+	found  []Metric     // and other numbers, which have no unit
 	failed *input.Error // the first fault
 }
 
 // maxRanks bounds the ranks that a report may claim.
 const maxRanks = router.MaxExperts
 
-// read takes a document into the report.
+// read takes what the paths mean, and then what only this format has.
 func (r *report) read(d *document) {
 	for _, path := range d.paths {
-		r.set(cmp.Or(settings[path], printedSettings[path]), d.of(path))
+		r.set(settings[path], d.of(path))
 		name, unit := r.meaning(path)
 		if v, ok := r.number(d, path, name != ""); ok {
 			beside, _ := d.of(path[:strings.LastIndexByte(path, '/')+1] + "unit").(string)
@@ -37,10 +36,6 @@ func (r *report) read(d *document) {
 			}
 			r.put(d.values[path].line, name, v)
 		}
-	}
-	if speculates(d) {
-		r.warn("speculative decoding was on: its acceptance depends on the text, which a perfect router makes " +
-			"meaningless; compare step times of equal batches")
 	}
 	if r.also != nil {
 		r.also(r, d)
@@ -57,28 +52,15 @@ func convert(v router.Number, from, to string) (_ router.Number, wrong string) {
 	return v, from
 }
 
-// speculates recognizes statistics of draft tokens.
-func speculates(d *document) bool {
-	more := func(path string, than float64) bool {
-		v, ok := d.of(path).(float64)
-		return ok && v > than
-	}
-	_, statistics := d.of("decoding_stats").(object)
-	return statistics || more("accept_length", 1) || more("accept len", 1) || more("specDecodingStats/numDraftTokens", 0)
-}
-
 // set keeps the first value of a setting. Every spelling of infinity is one: JSON's Infinity of one client is
 // the text "inf" of another.
 func (r *report) set(name string, v any) {
-	x, number := v.(float64)
-	if number && math.IsInf(x, 1) {
-		v = "inf"
+	text, _ := v.(string)
+	if x, ok := v.(float64); ok {
+		text = strings.ToLower(strings.TrimPrefix(fmt.Sprint(x), "+"))
 	}
-	if _, text := v.(string); name != "" && (text || number) {
-		if r.out.Setup == nil {
-			r.out.Setup = map[string]string{}
-		}
-		r.out.Setup[name] = cmp.Or(r.out.Setup[name], fmt.Sprint(v))
+	if name != "" && text != "" {
+		r.out.Setup[name] = cmp.Or(r.out.Setup[name], text)
 	}
 }
 
@@ -92,11 +74,16 @@ func (r *report) put(line int, name string, v router.Number) {
 	}
 }
 
+// at is where a number is among those found, −1 where it is not.
+func (r *report) at(name string) int {
+	return slices.IndexFunc(r.found, func(m Metric) bool { return m.Name == name })
+}
+
 func same(a, b Metric) bool { return a.Metric == b.Metric && equal(float64(a.Value), float64(b.Value)) }
 
 func (r *report) differ(name string, a, b any, before, line int) {
 	try := "pass the output of one launch"
-	if r.format == customRows {
+	if r.name == customFormat {
 		try = "make the --metric rule match only one of them, or choose: NAME:UNIT:higher:last=REGEX, or :median"
 	}
 	r.fail(line, input.Error{Expected: fmt.Sprintf("%s = %s (line %d) as before", name, kind(a), before), Found: kind(b),
@@ -113,34 +100,25 @@ func (r *report) fail(line int, e input.Error) {
 	}
 }
 
-func (r *report) wrong(d *document, path, want string) {
-	r.fail(d.values[path].line, input.Error{Expected: want + " in " + strconv.Quote(path), Found: kind(d.of(path))})
-}
-
-// warn adds a warning that is not there yet.
-func (r *report) warn(text string) {
-	if !slices.Contains(r.out.Warnings, text) {
-		r.out.Warnings = append(r.out.Warnings, text)
+// kind names a value in an error: "a list", "the text "fast"".
+func kind(v any) string {
+	if text, ok := v.(string); ok {
+		return fmt.Sprintf("the text %.40q", text)
 	}
+	return fmt.Sprint(v)
 }
 
-// at is where a number is among those found, −1 where it is not.
-func (r *report) at(name string) int {
-	return slices.IndexFunc(r.found, func(m Metric) bool { return m.Name == name })
-}
-
-// number is a wanted number that may be absent or null.
+// number is a wanted number that may be absent, null, or an object of statistics.
 func (r *report) number(d *document, path string, wanted bool) (router.Number, bool) {
 	v := d.values[path]
-	if !wanted || v.is == nil {
+	if _, statistics := v.is.(object); !wanted || v.is == nil || statistics {
 		return router.Undefined(), false
-	}
-	if v.other != nil {
+	} else if v.other != nil {
 		r.differ(path, v.is, v.other.is, v.line, v.other.line)
 	}
 	n, ok := number(v.is)
 	if !ok {
-		r.wrong(d, path, "a number")
+		r.fail(v.line, input.Error{Expected: "a number in " + strconv.Quote(path), Found: kind(v.is)})
 	}
 	return n, ok
 }
@@ -149,18 +127,15 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 func (r *report) list(d *document, path string) (numbers []float64) {
 	n, ok := d.of(path).(list)
 	if !ok && d.of(path) != nil {
-		r.wrong(d, path, "a list of numbers")
+		r.fail(d.line, input.Error{Expected: "a list of numbers in " + strconv.Quote(path), Found: kind(d.of(path))})
 	}
 	for i := range int(n) {
 		at := path + "/" + strconv.Itoa(i)
 		if !d.has(at) {
-			r.warn(fmt.Sprintf("%q is not used: it has %d values, beyond what is kept of an object", path, n))
+			r.out.warn(fmt.Sprintf("%q is not used: it has %d values, beyond what is kept of an object", path, n))
 			return nil
 		}
-		v, ok := number(d.of(at))
-		if !ok {
-			r.wrong(d, at, "a number")
-		}
+		v, _ := r.number(d, at, true)
 		numbers = append(numbers, float64(v))
 	}
 	return numbers
@@ -168,27 +143,23 @@ func (r *report) list(d *document, path string) (numbers []float64) {
 
 // end draws conclusions, and sorts what was found.
 func (r *report) end() (Result, *input.Error) {
-	if r.finish != nil && r.failed == nil {
-		r.finish(r)
-	}
 	for _, name := range r.needs {
 		if r.at(name) < 0 {
 			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
 		}
 	}
-	r.out.Format, r.out.Work = r.name, map[string]float64{}
 	for _, m := range r.found {
 		switch name := m.Name; {
 		case m.Unit != "":
 			r.out.Metrics = append(r.out.Metrics, m)
 		case !(m.Value >= 0 && m.Value <= 1<<53) || name == ranks && m.Value > maxRanks:
 			r.fail(m.line, input.Error{Expected: "a possible number of " + name, Found: kind(float64(m.Value))})
-		case name == expertFloor:
-			r.out.Proof.ExpertFloor = m.Value
-		case name == rankFloor:
-			r.out.Proof.RankFloor = m.Value
 		case name == ranks:
 			r.out.Proof.Ranks = int(m.Value)
+		case name == accepted && m.Value > 1:
+			r.out.warn("speculative decoding was on: its acceptance depends on the text, which a perfect router makes " +
+				"meaningless; compare step times of equal batches")
+		case name == accepted:
 		case name == meanInput:
 			r.total(inputTokens, m.Value)
 		case name == meanOutput:

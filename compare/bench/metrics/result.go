@@ -39,15 +39,19 @@ type Metric struct {
 	line  int           // where it stands; 0 is the whole report
 }
 
+// warn adds a warning that is not there yet.
+func (r *Result) warn(text string) {
+	if !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
 // Comparable returns nil when the two numbers measure the same thing, and
 // otherwise an error that says what differs. Values are not looked at.
 func (m Metric) Comparable(other Metric) error {
-	switch {
-	case m.Name != other.Name:
-		return fmt.Errorf("metrics %q and %q are different quantities", m.Name, other.Name)
-	case m.Metric != other.Metric:
-		return fmt.Errorf("metric %q is defined as %q in %q on one side and %q in %q on the other: compare outputs of the same tool",
-			m.Name, m.Definition, m.Unit, other.Definition, other.Unit)
+	if m.Metric != other.Metric {
+		return fmt.Errorf("metric %q is defined as %q in %q on one side and %q in %q on the other: compare outputs of the "+
+			"same tool", m.Name, m.Definition, m.Unit, other.Definition, other.Unit)
 	}
 	return nil
 }

@@ -22,54 +22,58 @@ const (
 type scanner struct {
 	doc   *document
 	text  string
-	at    int
+	at    int    // behind the token
+	token string // one of {}[](),: or a text with its quotes, or a bare word; "" at the end
 	depth int
 	err   error // the first one, after which nothing is read
 }
 
 func (s *scanner) fail(want string) {
-	switch {
-	case s.err != nil:
-	case s.at >= len(s.text):
+	if s.err == nil && s.at >= len(s.text) {
 		s.err = errors.New("ends before its closing brace")
-	default:
-		s.err = fmt.Errorf("does not parse: want %s, found %.20q", want, s.text[s.at:])
+	} else if s.err == nil {
+		s.err = fmt.Errorf("does not parse: want %s, found %.20q", want, s.token)
 	}
 }
 
-// token is the next byte that is not white space, unread; 0 after an error and at the end.
-func (s *scanner) token() byte {
-	for ; s.err == nil && s.at < len(s.text); s.at++ {
-		if c := s.text[s.at]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return c
+// next takes a token.
+func (s *scanner) next() string {
+	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
+		s.at++
+	}
+	begin, rest := s.at, s.text[s.at:]
+	switch {
+	case rest == "":
+	case strings.IndexByte("{}[](),:", rest[0]) >= 0:
+		s.at++
+	case rest[0] == '"', rest[0] == '\'':
+		for s.at++; s.at < len(s.text) && s.text[s.at] != rest[0] && s.text[s.at] != '\n'; s.at++ {
+			if s.text[s.at] == '\\' {
+				s.at++
+			}
+		}
+		s.at = min(s.at+1, len(s.text))
+	default:
+		for s.at < len(s.text) && strings.IndexByte(" \t\r\n,:]})", s.text[s.at]) < 0 {
+			s.at++
 		}
 	}
-	return 0
+	s.token = s.text[begin:s.at]
+	return s.token
 }
 
-// accept consumes the next token if it is c.
-func (s *scanner) accept(c byte) bool {
-	if s.token() != c {
-		return false
-	}
-	s.at++
-	return true
-}
-
-// value reads what stands at a path.
+// value reads what stands at a path and begins with the token.
 func (s *scanner) value(path string) {
 	var v any
-	switch c := s.token(); c {
-	case '{':
-		v = object(s.members(path, '}'))
-	case '[':
-		v = list(s.members(path, ']'))
-	case '(': // a Python tuple
-		v = list(s.members(path, ')'))
-	case '"', '\'':
-		v = s.quoted()
+	switch s.token {
+	case "{":
+		v = object(s.members(path, "}"))
+	case "[":
+		v = list(s.members(path, "]"))
+	case "(": // a Python tuple
+		v = list(s.members(path, ")"))
 	default:
-		v = s.word()
+		v = s.scalar()
 	}
 	if n := len(s.doc.paths); s.err == nil && (n < maxValues || s.depth <= 1 && n < 2*maxValues) {
 		s.doc.set(path, value{is: v})
@@ -77,28 +81,27 @@ func (s *scanner) value(path string) {
 }
 
 // members reads "key: value, …}" or "value, …]"; a comma may stand behind the last, as in a repr.
-func (s *scanner) members(path string, closing byte) (n int) {
+func (s *scanner) members(path, closing string) (n int) {
 	if s.depth++; s.depth > maxDepth {
 		s.fail("at most " + strconv.Itoa(maxDepth) + " levels")
 	}
-	for s.at++; !s.accept(closing) && s.err == nil; n++ {
-		if n > 0 && !s.accept(',') {
-			s.fail("',' or " + string(closing))
-		} else if n > 0 && s.accept(closing) {
-			break
-		}
-		key := ""
-		if closing == '}' {
-			if key = s.quoted(); !s.accept(':') {
-				s.fail("':'")
+	for s.next(); s.token != closing && s.err == nil; n++ {
+		key := strconv.Itoa(n)
+		if closing == "}" {
+			var text bool
+			if key, text = s.scalar().(string); !text || s.next() != ":" {
+				s.fail("a key and ':'")
 			}
-		} else if len(s.doc.paths) < maxValues { // else nobody asks for it
-			key = strconv.Itoa(n)
+			s.next()
 		}
 		if path != "" {
 			key = path + "/" + key
 		}
-		s.value(key)
+		if s.value(key); s.next() == "," {
+			s.next()
+		} else if s.token != closing {
+			s.fail("',' or " + closing)
+		}
 	}
 	s.depth--
 	return n
@@ -106,50 +109,30 @@ func (s *scanner) members(path string, closing byte) (n int) {
 
 var words = map[string]any{"null": nil, "None": nil, "true": true, "True": true, "false": false, "False": false}
 
-// word reads a number or a bare name.
-func (s *scanner) word() any {
-	w := s.text[min(s.at, len(s.text)):min(len(s.text), s.at+64)]
-	if end := strings.IndexAny(w, " \t\r\n,:]})"); end >= 0 {
-		w = w[:end]
-	}
-	v, known := words[w]
-	if !known {
-		number, err := strconv.ParseFloat(w, 64) // also NaN and Infinity
-		if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(w, "xX_") {
+// scalar is the value of a token: a text, a number or a bare name. An escape of Python's that JSON does not have
+// stays as it is.
+func (s *scanner) scalar() any {
+	if s.token == "" || s.token[0] != '"' && s.token[0] != '\'' {
+		v, known := words[s.token]
+		number, err := strconv.ParseFloat(s.token, 64) // also NaN and Infinity
+		switch {
+		case known:
+			return v
+		case err != nil && !errors.Is(err, strconv.ErrRange), strings.ContainsAny(s.token, "xX_"):
 			s.fail("a value")
 		}
-		v = number
+		return number
 	}
-	s.at += len(w)
-	return v
-}
-
-// quoted reads a string, or a key. An escape of Python's that JSON does not have stays as it is.
-func (s *scanner) quoted() string {
-	quote := s.token()
-	if quote != '"' && quote != '\'' {
-		s.fail("a key")
-		return ""
-	}
-	begin := s.at + 1
-	for s.at = begin; s.at < len(s.text) && s.text[s.at] != quote && s.text[s.at] != '\n'; s.at++ {
-		if s.text[s.at] == '\\' {
-			s.at++
-		}
-	}
-	if s.at >= len(s.text) || s.text[s.at] != quote {
+	last := len(s.token) - 1
+	if last == 0 || s.token[last] != s.token[0] {
 		s.fail("the end of a string")
 		return ""
 	}
-	text := s.text[begin:s.at]
-	s.at++
-	if strings.IndexByte(text, '\\') < 0 {
-		return text
-	}
+	text := s.token[1:last]
 	plain, err := jsontext.AppendUnquote(nil, `"`+strings.ReplaceAll(text, `\'`, `'`)+`"`)
 	if err == nil {
 		return string(plain)
-	} else if quote == '"' {
+	} else if s.token[0] == '"' {
 		s.fail("a string")
 	}
 	return text

@@ -13,18 +13,14 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// readClient counts failed requests where a client does not: those that it asked for and were not completed.
+// readClient counts failed requests where a client does not: those that it asked for and were not completed. It takes
+// the root mean squares of the lengths that clients list with --save-detailed: sides of equal totals whose lengths
+// differ have different ones.
 func readClient(r *report, d *document) {
 	asked, ok := r.number(d, "num_prompts", true)
 	if done := r.at(requests); ok && r.at(failures) < 0 && done >= 0 {
 		r.put(d.line, failures, max(0, asked-r.found[done].Value))
 	}
-	readLengths(r, d)
-}
-
-// readLengths takes the root mean squares of the lengths that serving clients list with --save-detailed: sides of
-// equal totals whose lengths differ have different ones.
-func readLengths(r *report, d *document) {
 	for path, name := range map[string]string{"input_lens": gain.WorkInputLength, "output_lens": gain.WorkOutputLength} {
 		if lengths := r.list(d, path); len(lengths) > 0 {
 			r.put(d.line, name, router.Number(math.Sqrt(floats.Dot(lengths, lengths)/float64(len(lengths)))))
@@ -39,10 +35,8 @@ func readExport(r *report, d *document) {
 	}
 	kinds, ok := d.of("error_summary").(list)
 	sum := router.Number(0)
-	for i := 0; ok && i < int(kinds); i++ {
-		var n router.Number
-		n, ok = r.number(d, "error_summary/"+strconv.Itoa(i)+"/count", true)
-		sum += n
+	for i := range int(kinds) {
+		sum += router.Number(max(0, d.count("error_summary/"+strconv.Itoa(i)+"/count")))
 	}
 	if ok && r.at(failures) < 0 {
 		r.put(d.line, failures, sum)
@@ -60,13 +54,12 @@ func readMoE(r *report, d *document) {
 		r.fail(d.line, input.Error{Expected: "one workload in results", Found: "several",
 			Try: "--metric 'moe_latency:ms:lower=$.results[0].latency_ms.score'"})
 	}
-	proof := &r.out.Proof
-	proof.Perfect, proof.Claimed = d.of(actual + "enable_perfect_router").(bool)
+	r.out.Proof.Perfect, r.out.Proof.Claimed = d.of(actual + "enable_perfect_router").(bool)
 	slots := r.list(d, actual+"observed_dispatch_matrix_summary/col_sums")
 	if mean := stat.Mean(slots, nil); mean > 0 {
 		r.put(d.line, ranks, router.Number(len(slots)))
-		r.put(d.line, rankFloor, router.Number(math.Ceil(mean)/mean))
-		proof.Layers = []LayerBalance{{ExpertMaxOverMean: router.Undefined(),
+		r.out.Proof.RankFloor = router.Number(math.Ceil(mean) / mean)
+		r.out.Proof.Layers = []LayerBalance{{ExpertMaxOverMean: router.Undefined(),
 			RankMaxOverMean: router.Number(slices.Max(slots) / mean)}}
 	}
 }
@@ -80,9 +73,6 @@ func readMoE(r *report, d *document) {
 //	perfect_router, ranks   the launch's own word on the treatment
 //	expert_max_over_mean[], rank_max_over_mean[]   per layer
 func readWorkload(r *report, d *document) {
-	if v, ok := r.number(d, "tokens_per_second", true); ok {
-		r.put(d.line, "token_throughput", v)
-	}
 	if steps := r.list(d, "iteration_ms"); len(steps) > 0 {
 		slices.Sort(steps)
 		r.put(d.line, "step_time_mean", router.Number(stat.Mean(steps, nil)))
@@ -94,17 +84,21 @@ func readWorkload(r *report, d *document) {
 			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
 		}
 	}
-	if r.out.Proof.Perfect, r.out.Proof.Claimed = d.of("perfect_router").(bool); !r.out.Proof.Claimed {
-		r.wrong(d, "perfect_router", "true or false")
+	proof := &r.out.Proof
+	if proof.Perfect, proof.Claimed = d.of("perfect_router").(bool); !proof.Claimed {
+		r.fail(d.line, input.Error{Expected: `true or false in "perfect_router"`, Found: kind(d.of("perfect_router"))})
 	}
-	layers := func(path string, i int) router.Number {
-		v, _ := number(d.of(path + "/" + strconv.Itoa(i)))
-		return v
+	for path, to := range map[string]*router.Number{"expert_floor": &proof.ExpertFloor, "rank_floor": &proof.RankFloor} {
+		if v, ok := number(d.of(path)); ok {
+			*to = v
+		}
 	}
 	experts, _ := d.of("expert_max_over_mean").(list)
 	ranks, _ := d.of("rank_max_over_mean").(list)
 	for i := range min(maxRanks, int(max(experts, ranks))) {
-		r.out.Proof.Layers = append(r.out.Proof.Layers, LayerBalance{Layer: i,
-			ExpertMaxOverMean: layers("expert_max_over_mean", i), RankMaxOverMean: layers("rank_max_over_mean", i)})
+		of := LayerBalance{Layer: i}
+		of.ExpertMaxOverMean, _ = number(d.of("expert_max_over_mean/" + strconv.Itoa(i)))
+		of.RankMaxOverMean, _ = number(d.of("rank_max_over_mean/" + strconv.Itoa(i)))
+		proof.Layers = append(proof.Layers, of)
 	}
 }
