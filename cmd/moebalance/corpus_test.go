@@ -11,9 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/source"
 )
 
 // corpusFile holds, for each command on a real capture, campaign, count file or placement,
@@ -118,9 +115,6 @@ func atHand(args []string) bool {
 
 // told runs a command and returns what the corpus holds of its result: lines of path and value.
 func told(t *testing.T, args []string) string {
-	if args[0] == "report" {
-		return toldOfCampaign(t, args[1])
-	}
 	out, errs, code := invoke(t.Context(), append(args, "--format", "json")...)
 	var b strings.Builder
 	if code != exitDone {
@@ -134,34 +128,6 @@ func told(t *testing.T, args []string) string {
 		t.Errorf("%s: %v", strings.Join(args, " "), err)
 	}
 	hold(&b, "", result)
-	return b.String()
-}
-
-// toldOfCampaign is the answer of a recorded campaign, which its page begins with.
-func toldOfCampaign(t *testing.T, path string) string {
-	item, err := source.ReadResult(path)
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	var told struct {
-		Answer answer.Answer `json:"answer"`
-	}
-	told.Answer = answer.OfCampaign(item.Campaign.Result, item.Campaign.Run)
-	raw, err := json.Marshal(told)
-	if err != nil {
-		t.Error(err)
-	}
-	var b strings.Builder
-	var result any
-	if err := json.Unmarshal(raw, &result); err != nil {
-		t.Error(err)
-	}
-	hold(&b, "", result)
-	page, errs, code := invoke(t.Context(), "report", path)
-	if code != exitDone || !strings.Contains(plainText(page), ">"+told.Answer.Line+"<") {
-		t.Errorf("%s: the page does not say %q: exit %d, %s", path, told.Answer.Line, code, errs)
-	}
 	return b.String()
 }
 

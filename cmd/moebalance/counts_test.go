@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -84,52 +83,6 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 		fixtures+"counts/logical-count.json")
 	if l := a.Imbalance[2]; l.Layer != 1 || l.Level != "rank" || l.MaxOverMean != 7.0/6 || l.Worst != 0 {
 		t.Errorf("placed: %+v", l)
-	}
-}
-
-// Help says of every format how an engine records it.
-func TestCountsHelpOfFormats(t *testing.T) {
-	out, _, _ := invoke(t.Context(), "counts", "--help")
-	for _, f := range counts.Formats() {
-		if !strings.Contains(out, f.ID) || !strings.Contains(out, f.Origin) {
-			t.Errorf("no %s in %s", f.ID, out)
-		}
-	}
-}
-
-// A quoted pattern, as next steps print many files, is what it matches.
-func TestCountsOfAPattern(t *testing.T) {
-	var a countsAnswer
-	ask(t, exitDone, &a, "counts", "--format", "json", fixtures+"counts/scrape-?.prom")
-	if len(a.Records) != 2 {
-		t.Errorf("%+v", a.Records)
-	}
-}
-
-func TestCountsAndModelsUsage(t *testing.T) {
-	path := fixtures + "gptoss-ep4-ranks/counts-normal"
-	for _, c := range []struct {
-		code int
-		says string
-		args []string
-	}{
-		{exitUsage, "at least one file or folder", []string{"counts"}},
-		{exitUsage, "--axes: want each of steps", []string{"counts", "--axes", "layers,layers", path}},
-		{exitFailed, "leave it out", []string{"counts", "--axes", "layers,experts", path}},
-		{exitFailed, "--axes steps,layers,experts", []string{"counts", fixtures + "counts/loads_c.npy"}},
-		{exitUsage, "curl -o FILE http://(redacted)@host/metrics", []string{"counts", "http://me:x@host/metrics"}},
-		{exitFailed, "no file matches", []string{"counts", fixtures + "counts/nope*.json"}},
-		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
-		{exitUsage, "between 1 and 32 ranks", []string{"counts", "--ep", "33", path}},
-		{exitUsage, "the model has 256 experts", []string{"counts", "--model", "deepseek-v3", path}},
-		{exitFailed, "give the EP size", []string{"counts", "--placement", fixtures + "counts/eplb.yaml", path}},
-		{exitUsage, "unknown model", []string{"models", "nope"}},
-		{exitFailed, "no routed experts", []string{"models", fixtures + "counts/logical-count.json"}},
-	} {
-		stdout, stderr, code := invoke(t.Context(), c.args...)
-		if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {
-			t.Errorf("%v: exit %d, want %d with %q: %q %q", c.args, code, c.code, c.says, stdout, stderr)
-		}
 	}
 }
 

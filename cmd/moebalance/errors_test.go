@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -64,10 +65,37 @@ const asked = `
 2 bench --arm balancer=A=1 --arm balancer=A=2 -- true :: --arm balancer is given twice
 2 bench --metric 'a:b:higher=(' -- true :: --metric
 2 bench --fail-above 2000% -- true :: at most 1000%
+2 bench --treatment tensor -- true :: want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy, atom, lightllm or env
+2 bench --pairs 0 -- true :: 0 pairs
+2 bench --threshold ten -- true :: want a percentage
+2 bench --metric 'a=(' -- true ::
+2 bench --table x -- true :: want one of comparisons, pairs, launches, blocks
+2 bench --server x --ready localhost:1/health -- true :: want a full URL
+2 bench --client x :: --server
+2 bench --resume x --pairs 3 :: --pairs
+2 bench -- no-such-engine :: "no-such-engine"
+2 bench -- env ENABLE_PERFECT_ROUTER=1 D/engine :: remove it
 1 bench --resume D/none :: none
+1 bench --resume D/empty :: want a folder of 'moebalance bench'
+1 bench --campaign D/1 -- D/fails :: no memory
+1 bench --campaign D/2 -- D/silent :: printed nothing
+1 bench --campaign D/3 -- D/hello :: want a benchmark result, have none
+1 bench --campaign D/4 --metric speed -- D/engine :: token_throughput
+0 bench --campaign D/5 --pairs 2 -- D/engine ::
+0 bench --campaign D/6 --pairs 6 --fail-above 20% -- D/engine ::
+3 bench --campaign D/7 --pairs 6 --fail-above 5% -- D/engine :: above 5 %
+5 bench --campaign D/8 --pairs 5 --require-verdict -- D/engine :: no verdict
+5 bench --campaign D/9 --pairs 6 --require-verdict -- D/uneven {pair} :: inconclusive
+4 bench --campaign D/10 --treatment env:OTHER=1 -- D/engine :: balance is not proved: perfect arm, ranks
+4 bench --campaign D/11 --pairs 6 -- D/half :: pair 0: tokens_per_rank: normal 8, perfect 4
+4 bench --campaign D/12 --treatment env:ENABLE_PERFECT_ROUTER=1 --ranks 3 -- D/engine :: no evidence of this rank
 2 bench dataset x :: no arguments
 2 bench dataset --input-mean 0 :: bench dataset:
 2 profile :: want a command after --
+2 profile --iterations 9-5 -- x ::
+2 profile --nsys no-such-nsys -- true ::
+2 profile --nsys D/engine -- no-such ::
+2 profile --dry-run -- docker run x prog :: {nsys}
 2 profile --perfect --dry-run -- mpirun -n 2 python3 -m sglang.launch_server :: switches nothing in sglang
 2 profile --iterations 9-1 -- true :: profile:
 2 logits generate --model nope --ep 8 --cache D :: unknown model
@@ -76,16 +104,73 @@ const asked = `
 1 logits verify D/none :: no cache
 1 logits verify D :: no manifest.json
 1 logits list D/none :: no cache
+2 logits verfy :: did you mean "verify"
+2 logits verify :: one cache folder
+1 logits verify PLACED :: is a file: want the folder
+2 logits generate --model deepseek-v3 --ep 8 :: --cache
+2 GENERATE --ep 8 :: --model
+2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
+2 GENERATE --model deepseek-v3 :: --ep
+2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
+2 GENERATE --model deepseek-v3 --ep 8 --plan target:1.2 --tokens 8 :: remove --tokens
+2 GENERATE --model deepseek-v3 --ep 8 --plan target:0.9 :: at least 1
+2 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: logical_count
+2 GENERATE --model deepseek-v3 --ep 8 --dtype fp8 :: float32, bfloat16, float16
+2 GENERATE --model deepseek-v3 --ep 8 --plan wave :: diagonal
+2 GENERATE --model deepseek-v3 --ep 8 --mode ep :: unknown mode
+2 GENERATE --model deepseek-v3 --ep 8 --tokens=-1 :: --tokens
+2 GENERATE --model deepseek-v3 --ep 8 --tokens 0 :: want 1 to
+2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
+2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which
+2 GENERATE --model deepseek-v3 --ep 8 --seed 3 :: --seed is for --plan uniform, have diagonal
+2 GENERATE --model e8k9 --ep 8 :: top-k between 1 and 8
+1 GENERATE --model e4k1 --placement PLACED :: no rank holds expert 3
+2 logits plans :: --model
+2 logits plans --model deepseek-v3 --tokens 0,3 ::
+2 logits plans --model deepseek-v3 --ep 0 ::
+2 logits plans --model deepseek-v3 --ep 257 ::
+2 logits plans --model deepseek-v3 --layer -1 ::
+2 logits plans --model deepseek-v3 --tokens 99999999 ::
+2 logits plans --model deepseek-v3 --seed 5 ::
+2 logits plans --model deepseek-v3 --mode dp ::
+2 logits plans --model e4k2 --placement PLACED --ep 2 ::
 2 place :: want at least one file
+2 place --redundant 3 COUNTS :: --redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4
+2 place --redundant 132 COUNTS :: want at most 96
+2 place --redundant 0,4 --write-vllm x COUNTS :: want one value
+2 place --plan best COUNTS :: --plan: want robust or eplb
+2 place --max-moves 2GB COUNTS :: want a percentage such as 10%
+2 place --redundant 8 --max-moves 5% COUNTS :: have 24 that the redundant experts alone take
+2 place --ep 2 --from testdata/counts/eplb.yaml COUNTS :: have 6
+2 place --ep 0 COUNTS :: want at least 1 rank
+2 place --ep 4,64 COUNTS :: --redundant 0: want at most 32 ranks, one for each expert, have 64
+2 place --campaign testdata/campaign-deepseek-ep4.json COUNTS :: give a campaign of several routers
+2 place --step-tokens 4096 COUNTS :: add --campaign
+2 place --judge COUNTS/. COUNTS :: twice: a plan is not tested by the counts it was learned from
+2 place COUNTS testdata/deepseek-ep4-ranks/counts-normal :: want 32 experts
+2 place testdata/counts/expert-location.json :: want the number of ranks
+2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
+1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
 2 place --max-moves 200% COUNTS :: at most 100%
 1 place testdata/torch/rank0.pt.trace.json :: this is a trace, not counts: 'moebalance trace' reads it
 1 place testdata/campaign-qwen3-ep4.json :: this is a result of moebalance, not counts
+2 counts :: at least one file or folder
+2 counts --axes layers,layers COUNTS :: --axes: want each of steps
+1 counts --axes layers,experts COUNTS :: leave it out
+1 counts testdata/counts/loads_c.npy :: --axes steps,layers,experts
+2 counts http://me:x@host/metrics :: curl -o FILE http://(redacted)@host/metrics
+1 counts testdata/counts/nope*.json :: no file matches
+2 counts --ep 0 COUNTS :: --ep
+2 counts --ep 33 COUNTS :: between 1 and 32 ranks
+2 counts --model deepseek-v3 COUNTS :: the model has 256 experts
+1 counts --placement testdata/counts/eplb.yaml COUNTS :: give the EP size
+0 counts testdata/counts/scrape-?.prom ::
+1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
 1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it
 1 counts D/empty.json :: it is empty and
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
-2 counts --axes x,y COUNTS :: --axes
 2 counts --threshold 2000% COUNTS :: --threshold: want a percentage such as 10%, at most 1000%
 2 trace :: want at least one export
 2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?
@@ -129,6 +214,7 @@ const asked = `
 2 compare http://localhost/a http://localhost/b :: URLs are not read: download it
 2 compare NORMAL :: give the normal side and the perfect side
 4 compare PERFECT NORMAL :: swapped
+4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: moebalance trace RANK0
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
 1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of
 4 compare NORMAL testdata/deepseek-ep4-ranks/perfect.rank0.sqlite :: 1 of 4 ranks in common
@@ -191,14 +277,19 @@ const asked = `
 2 report testdata/campaign-deepseek-ep4.json FIELDcampaign.json :: want the results of one program
 `
 
+// uneven is an engine whose gains are 0, 10, … 50 %.
+const uneven = `perfect=false; rate=100; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && perfect=true && rate=$((100 + 10 * $1))
+echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":$rate}"
+`
+
 // Every wrong question ends with the right code, one line on stderr that helps, and nothing on stdout but a
 // result that a gate judged; no output is left behind.
 func TestWhatIsAsked(t *testing.T) {
 	dir := askedFiles(t)
 	t.Chdir("../..")
 	t.Setenv("PATH", dir) // no nsys to convert reports with
-	t.Setenv(perfectRouterVariable, "1")
-	words := strings.NewReplacer("D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
+	progress := regexp.MustCompile(`(?m)^\[.*\n`)
+	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "GENERATE", "logits generate --cache D/cache", "PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
 		"testdata/gptoss-ep4-ranks/counts-normal", "RANK0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "FIELD",
 		fieldFolder+"vllm-qwen3-", "BENCH", "testdata/outputs/trtllm-bench-")
 	for line := range strings.SplitSeq(strings.TrimSpace(asked), "\n") {
@@ -211,6 +302,7 @@ func TestWhatIsAsked(t *testing.T) {
 			args[len(args)-1] = dir
 		}
 		stdout, stderr, code := invoke(t.Context(), args...)
+		stderr = progress.ReplaceAllString(stderr, "")
 		said, want := stderr, words.Replace(strings.TrimSpace(says))
 		if code == exitNotComparable || code == exitInconclusive { // the reasons are in the answer, and once
 			said += strings.Join(strings.Fields(stdout), " ")
@@ -236,7 +328,7 @@ func askedFiles(t *testing.T) string {
 	dir := t.TempDir()
 	put := func(name, content string) {
 		path := filepath.Join(dir, name)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +341,10 @@ func askedFiles(t *testing.T) string {
 		"secret.csv": "layer,expert,count\n0,1,HF_TOKEN=hf_1\n", "bad.csv": "layer,expert,count\n0,1,x\n",
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
-		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "",
+		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "", "placed.json": "[[0,1,0],[2]]",
+		"engine": "#!/bin/sh\n" + engine(100, 120), "fails": "#!/bin/sh\necho no memory >&2; exit 3", "silent": "#!/bin/sh\n", "env": "#!/bin/sh\n",
+		"hello": "#!/bin/sh\necho hello\n", "uneven": "#!/bin/sh\n" + uneven,
+		"half": "#!/bin/sh\n" + strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1),
 		"top8.json": `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64,` +
 			`"moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`,
 	} {

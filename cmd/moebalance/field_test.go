@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
@@ -327,39 +326,5 @@ func TestFieldCompare(t *testing.T) {
 	if len(c.Kinds) != 3 || c.Kinds[1].Gain != 0 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
 		math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
 		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
-	}
-}
-
-// Captures over four H100s with tensor- and data-parallel attention: what they predict for prefill, which
-// the corpus holds, lies in the campaign's interval, but of the former below it.
-func TestFieldFourCaptures(t *testing.T) {
-	corpus, err := os.ReadFile("../../" + corpusFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		captures, campaign string
-		beside             bool
-		says               string
-	}{
-		{"rank?.json.gz", "campaign.json", true, "prefill **%s** (%.1f to %.1f), predicted %s"},
-		{"dep.rank?.json.gz", "dep.campaign.json", false, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
-	} {
-		judged, err := source.ReadCampaign(fieldResults + "vllm-four-h100/" + c.campaign)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, entry, _ := strings.Cut(string(corpus), "\n$ moebalance compare testdata/field/results/vllm-four-h100/"+c.captures+"\n")
-		_, entry, _ = strings.Cut(entry, "\nprediction gain=")
-		var predicted float64
-		if _, err := fmt.Sscan(entry, &predicted); err != nil {
-			t.Fatalf("%s: no prediction in the corpus: %v", c.captures, err)
-		}
-		m := judged.Gain
-		if low := predicted < float64(m.Low); low != c.beside || predicted > float64(m.High) {
-			t.Errorf("%s: predicted %v, measured %v to %v", c.captures, predicted, m.Low, m.High)
-		}
-		inText(t, "../../README.md", "## Engines", fmt.Sprintf(c.says, signed(float64(m.Estimate)), 100*m.Low, 100*m.High,
-			signed(predicted)))
 	}
 }

@@ -82,33 +82,6 @@ func TestLogitsPlansSpans(t *testing.T) {
 	}
 }
 
-func TestLogitsPlansUsage(t *testing.T) {
-	placed := filepath.Join(t.TempDir(), "placed.json")
-	if err := os.WriteFile(placed, []byte("[[0,1],[2,3]]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{},
-		{"--model", "deepseek-v3", "--plans", "best"},
-		{"--model", "deepseek-v3", "--plans", ""},
-		{"--model", "deepseek-v3", "--tokens", "-1"},
-		{"--model", "deepseek-v3", "--tokens", "0"}, // of which nothing is known, not even that it is optimal
-		{"--model", "deepseek-v3", "--tokens", "0,3"},
-		{"--model", "deepseek-v3", "--ep", "0"},
-		{"--model", "deepseek-v3", "--layer", "-1"},
-		{"--model", "deepseek-v3", "--tokens", "99999999"},
-		{"--model", "deepseek-v3", "--seed", "5"},
-		{"--model", "deepseek-v3", "--ep", "257"},
-		{"--model", "deepseek-v3", "--mode", "dp"},
-		{"--model", "e8k9"},
-	} {
-		if out, errs, code := runPlans(t, args...); code != exitUsage || out != "" ||
-			!strings.HasPrefix(errs, "moebalance: ") {
-			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a message", args, code, out, errs)
-		}
-	}
-}
-
 // A placement with replicas: experts 0 and 1 have copies on both of two ranks.
 func TestLogitsPlansOfAPlacement(t *testing.T) {
 	placement := filepath.Join(t.TempDir(), "placement.json")

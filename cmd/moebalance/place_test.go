@@ -127,39 +127,6 @@ func TestPlaceWrites(t *testing.T) {
 	}
 }
 
-func TestPlaceRefuses(t *testing.T) {
-	for line, want := range map[string]string{
-		"--redundant 3 " + gptossNormal:                  "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4",
-		"--redundant 132 " + gptossNormal:                "want at most 96",
-		"--redundant 0,4 --write-vllm x " + gptossNormal: "want one value",
-		"--plan best " + gptossNormal:                    "--plan: want robust or eplb",
-		"--max-moves 120% " + gptossNormal:               "want at most 100%, all copies, have 120%",
-		"--max-moves 2GB " + gptossNormal:                "want a percentage such as 10%",
-		"--redundant 8 --max-moves 5% " +
-			gptossNormal: "at most 6 copies to move (--max-moves), have 24 that the redundant experts alone take",
-		"--ep 2 --from " + fixtures + "counts/eplb.yaml " + gptossNormal: "have 6",
-		"--ep 0 " + gptossNormal:    "want at least 1 rank",
-		"--ep 4,64 " + gptossNormal: "--redundant 0: want at most 32 ranks, one for each expert, have 64",
-		"--campaign ../../testdata/campaign-deepseek-ep4.json " + gptossNormal: "give a campaign of several routers",
-		"--step-tokens 4096 " + gptossNormal:                                   "add --campaign",
-		"--judge " + gptossNormal + "/. " +
-			gptossNormal: "twice: a plan is not tested by the counts it was learned from",
-		gptossNormal + " " + fixtures + "deepseek-ep4-ranks/counts-normal": "want 32 experts",
-		fixtures + "counts/expert-location.json":                           "want the number of ranks",
-		"--ep 3 --redundant 2 --nodes 2 --model deepseek-v3 " + fixtures +
-			"deepseek-ep4-ranks/counts-normal": "3 ranks do not divide over 2 nodes",
-	} {
-		if stderr := ask(t, exitUsage, nil, append([]string{"place"}, strings.Fields(line)...)...); !strings.Contains(
-			stderr, want) {
-			t.Errorf("%s: %s", line, stderr)
-		}
-	}
-	if stderr := ask(t, exitFailed, nil, "place", "--ep", "2", fixtures+"counts/sglang.log"); !strings.Contains(stderr,
-		"want slots per expert") {
-		t.Error(stderr)
-	}
-}
-
 // From a placement that runs, a file of few moves holds most of it, and nothing is learned
 // where it is moved to what it is.
 func TestPlaceMovesFew(t *testing.T) {

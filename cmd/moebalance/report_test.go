@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,43 +82,6 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	code, _, errs = report(t, "../../testdata/campaign-deepseek-ep4.json", field+"campaign.json")
 	if code != exitUsage || !strings.Contains(errs, "want the results of one program") {
 		t.Errorf("two programs: exit %d, %s", code, errs)
-	}
-}
-
-// A page says that the sides did different work, shows no gain and no figure of one, and the
-// verb exits with 4: for traces and for the result of compare.
-func TestReportOfDifferentWork(t *testing.T) {
-	dir := t.TempDir()
-	for arm, as := range map[string]string{"normal": "normal", "balanced": "perfect"} {
-		for _, rank := range []string{"rank0", "rank1"} {
-			content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-" + arm + "." + rank + ".json.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, as+"."+rank+".json.gz"), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	result := filepath.Join(t.TempDir(), "compared.json")
-	if _, _, code := invoke(t.Context(), "compare", "--format", "json", "-o", result, dir); code != exitNotComparable {
-		t.Fatalf("compare: exit %d", code)
-	}
-	for _, input := range []string{dir, result} {
-		html := filepath.Join(t.TempDir(), "r.html")
-		code, _, errs := report(t, "-o", html, input)
-		if code != exitNotComparable ||
-			!strings.Contains(errs, "not comparable: the sides hold 8192 and 15872 tokens per step") {
-			t.Errorf("%s: exit %d, %q", input, code, errs)
-		}
-		page, err := os.ReadFile(html)
-		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 8192 and 15872")) ||
-			bytes.Contains(page, []byte("compared-steps")) {
-			t.Errorf("%s: %v, %d bytes", input, err, len(page))
-		}
-		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {
-			t.Errorf("%s: the page says %q", input, found)
-		}
 	}
 }
 
