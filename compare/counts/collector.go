@@ -21,6 +21,8 @@ type collector struct {
 	size    int               // of all cells
 	most    int               // that there may be
 	stepped bool              // it is known what was one step
+	windows bool              // steps are sums of an unknown number of passes
+	keys    map[string]string // of objects, with their meanings
 	chosen  bool              // choices were read
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
@@ -289,7 +291,7 @@ func (c *collector) finish() error {
 		}
 		c.steps = append(c.steps, *s)
 	}
-	c.Window = !c.stepped
+	c.Window = !c.stepped || c.windows
 	slices.SortFunc(c.steps, Step.compare)
 	return c.Record.finish()
 }

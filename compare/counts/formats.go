@@ -45,7 +45,8 @@ var formats = []Format{
 	}, {
 		"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes", nil, nil,
 	}, {
-		"vllm-load-stats", "vLLM EPLB load statistics", "vLLM's offline EPLB (pull request 41141), as JSONL", nil, nil,
+		"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL; " +
+			"patched releases: snapshots of windows, log lines of logical_expert_counts", nil, nil,
 	}, {
 		"routed-experts", routedFormat,
 		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON", nil,
@@ -110,7 +111,7 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 // record reads the document in the first format that matches.
 func (d *document) record(axes Axes) (*Record, error) {
 	c := &collector{Record: &Record{Source: d.path, placed: map[int][]int64{}}, axes: axes, cells: map[stepKey]*Step{},
-		most: mostCells(len(d.text))}
+		keys: map[string]string{}, most: mostCells(len(d.text))}
 	at := slices.IndexFunc(formats, func(f Format) bool { return f.match != nil && f.match(d) })
 	var err error
 	switch {
@@ -243,7 +244,8 @@ func (d *document) unknown() error {
 	case d.broken != nil:
 		return d.broken
 	case len(names) == 0 && !d.first.none():
-		return fmt.Errorf("%w: it is empty and holds no counts", ErrUnknown)
+		return fmt.Errorf("%w: want an object with expert counts, have one without keys; 'moebalance counts --help' lists "+
+			"the formats", ErrUnknown)
 	case len(names) > 0:
 		return fmt.Errorf("%w: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}

@@ -125,6 +125,18 @@ func TestSpellings(t *testing.T) {
 			{0, 4, []int64{1, 2}, nil}},
 		`[{"step": 1, "layer_idx": 3, "expert_counts": [5, 7]}, {"step": 2, "layer_idx": 3, "expert_counts": [1, 2]}]`: {
 			{1, 3, []int64{5, 7}, nil}, {2, 3, []int64{1, 2}, nil}},
+		`{"layer_3": [5, 7], "layer_4": [1, 2]}`: {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
+		`{"layers": [{"layer": 3, "counts": [5, 7]}, {"layer": 4, "counts": [1, 2]}]}`: {{0, 3, []int64{5, 7}, nil},
+			{0, 4, []int64{1, 2}, nil}},
+		`[{"layer_id": 0, "expert_id": 1, "count": 7}, {"layer_id": 0, "expert_id": 0, "count": 5}]`: want,
+		`{"prefill": {"expert_counts": [[5, 7]]}, "decode": {"expert_counts": [[1, 2]]}}`: {{0, 0, []int64{1, 2}, nil},
+			{0, 0, []int64{5, 7}, nil}},
+		// vLLM: a snapshot of a window, of which the last step is a part, on copies 0 1 1 0 of two ranks; a log line
+		`{"world_size": 2, "num_physical_experts": 4, "snapshots": [{"step": 3000, "window_expert_load": [[5, 1, 2, 4]], ` +
+			`"latest_expert_load": [[1, 1, 0, 0]], "physical_to_logical_map": [[0, 1, 1, 0]]}]}`: {{3000, 0, []int64{9, 3},
+			[]int64{6, 6}}},
+		`INFO 11-20 eplb: {"schema_version": 2, "eplb_step": 11, "expert_parallel_size": 2, "experts_per_token": 2, ` +
+			`"logical_expert_counts": [[4, 0], [1, 3]]}`: {{11, 0, []int64{4, 0}, nil}, {11, 1, []int64{1, 3}, nil}},
 		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
 		// two ranks' choices of top-2 slots of 4 in TensorRT-LLM's calibration: 0 1 | 0 2 and 0 3 | 1 0
 		`{"world_size": 2, "all_ranks_records": [[{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}], [{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYAZiRgYIAAAAPAAF"}]]}`: {{47,
@@ -143,7 +155,7 @@ func TestSpellings(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
 	refused(t, map[string]string{
-		"   ": "empty", "{": "ends early", "{}": "it is empty", "[1,2]": "want counts of layers × experts, have 1 dimension",
+		"   ": "empty", "{": "ends early", "{}": "one without keys", "[1,2]": "want counts of layers × experts, have 1 dimension",
 		"PK\x03\x04broken": "zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 

@@ -3,6 +3,7 @@ package counts
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,7 +30,7 @@ type Reported struct {
 
 // logLines say how even the load was, or count it. Groups are the step, the model, the passes that a line
 // is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, and counts of ranks
-// over all layers, or of layers and experts.
+// over all layers, of layers and experts, or in an object.
 var logLines = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
@@ -38,6 +39,7 @@ var logLines = []*regexp.Regexp{
 		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)`),
 	regexp.MustCompile(`\[Expert Hotness\] Current: mean=(?P<uneven>[0-9.]+), max=[0-9.]+`),
 	regexp.MustCompile(`\brank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<ranks>\[[\d, ]+\])`),
+	regexp.MustCompile(`(?P<object>\{.*"logical_expert_counts":.*\})`),
 	regexp.MustCompile(`(?m)^Iter (?P<step>\d{1,18}), (?P<experts>\[\[[\d, \[\]]+\]\])`),
 }
 
@@ -100,6 +102,9 @@ func readLog(d *document, c *collector) error {
 
 // add adds one line.
 func (l *engineLog) add(m map[string]string) error {
+	if object := []byte(m["object"]); json.Valid(object) {
+		return l.walk(value{json: object}, &context{label: nothing()})
+	}
 	step := int64(router.NoID)
 	if n, err := strconv.ParseInt(m["step"], 10, 64); err == nil {
 		step = n

@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/moebalance/moebalance/router"
 )
 
 // payload is a key of objects under which counts or choices stand: the axes of its array, which may
@@ -17,6 +19,7 @@ type payload struct {
 	axes   Axes
 	least  int // dimensions
 	array  func(value, *context) (tensor.Array, error)
+	window bool // a step is the sum of many
 }
 
 const (
@@ -25,20 +28,24 @@ const (
 	statFormat   = "SGLang expert distribution (stat)"
 	passFormat   = "SGLang expert distribution (per pass)"
 	layerFormat  = "counts by layer"
+	loadFormat   = "vLLM EPLB load statistics"
 )
 
 // payloads by key. What an object says beside them, and those around it, tells their step, layer and kind.
 var payloads = map[string]payload{
-	"logical_count":         {countsFormat, Axes{"steps", "layers", "experts"}, 2, array},
-	"expert_counts":         {layerFormat, Axes{"layers", "experts"}, 1, array},
-	"tokens_per_expert":     {layerFormat, Axes{"layers", "experts"}, 1, array},
-	"expert_load":           {"vLLM EPLB load statistics", Axes{"layers", "copies"}, 2, array},
-	"global_physical_count": {passFormat, Axes{"layers", "copies"}, 2, array},
-	"routed_experts":        {routedFormat, Axes{"tokens", "layers", "topk"}, 3, routes},
-	"topk_ids":              {routedFormat, Axes{"topk"}, 1, array},
-	"expert_ids":            {routedFormat, Axes{"topk"}, 1, array},
-	"selected_experts":      {routedFormat, Axes{"topk"}, 1, array},
-	"raw_data":              {"TensorRT-LLM calibration data", nil, 0, nil},
+	"logical_count":         {format: countsFormat, axes: Axes{"steps", "layers", "experts"}, least: 2, array: array},
+	"expert_counts":         {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
+	"tokens_per_expert":     {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
+	"counts":                {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
+	"logical_expert_counts": {format: loadFormat, axes: Axes{"layers", "experts"}, least: 2, array: array},
+	"expert_load":           {format: loadFormat, axes: Axes{"layers", "copies"}, least: 2, array: array},
+	"window_expert_load":    {format: loadFormat, axes: Axes{"layers", "copies"}, least: 2, array: array, window: true},
+	"global_physical_count": {format: passFormat, axes: Axes{"layers", "copies"}, least: 2, array: array},
+	"routed_experts":        {format: routedFormat, axes: Axes{"tokens", "layers", "topk"}, least: 3, array: routes},
+	"topk_ids":              {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
+	"expert_ids":            {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
+	"selected_experts":      {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
+	"raw_data":              {format: "TensorRT-LLM calibration data"},
 }
 
 // array is an array as it stands.
@@ -47,6 +54,8 @@ func array(v value, _ *context) (tensor.Array, error) { return v.array() }
 // context is what an object, or one around it, says of the counts in it.
 type context struct {
 	label
+	expert      int64   // that one object counts, −1 for none
+	slots       int64   // of the expert
 	ranks       int64   // 0 where nothing says
 	shape       []int64 // of base64 that is no .npy
 	calibration []calibration
@@ -80,12 +89,16 @@ func (c *collector) walk(v value, around *context) error {
 		return fmt.Errorf("want at most %d lists and objects within one another", maxDepth)
 	}
 	about := of.depth == 1 // of the document, with nothing below
+	of.expert, of.slots = -1, -1
 	for key, part := range v.parts() {
 		err := c.describe(&of, key, part)
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		about = about && payloads[key].format == "" && !part.isNested()
+	}
+	if of.expert >= 0 && of.slots >= 0 && of.layer >= 0 {
+		return c.cell(of)
 	}
 	for key, part := range v.parts() {
 		var err error
@@ -96,7 +109,12 @@ func (c *collector) walk(v value, around *context) error {
 			if m := layerKey.FindStringSubmatch(key); m != nil {
 				below.layer, _ = strconv.ParseInt(m[1], 10, 64) // five digits at most
 			}
-			err = c.walk(part, &below)
+			below.phase = cmp.Or(phases[key], below.phase) // {"prefill": {…}, "decode": {…}}
+			if below.layer != of.layer && of.depth == 1 && part.holds("[") && !part.holdsParts("[{") {
+				err = c.payload(payloads["counts"], part, below) // {"layer_0": [5, 7], …}
+			} else {
+				err = c.walk(part, &below)
+			}
 		}
 		if err != nil && key != "" {
 			return fmt.Errorf("%s: %w", key, err)
@@ -117,15 +135,26 @@ var layerKey = regexp.MustCompile(`^layers?[._-]?(\d{1,5})$`)
 // describe reads what one field of an object says of the counts beside it and below.
 func (c *collector) describe(of *context, key string, v value) (err error) {
 	into := (*int64)(nil)
-	switch key {
-	case "layer", "layer_id", "layer_idx":
+	switch c.meaning(key) {
+	case "layer":
 		into = &of.layer
-	case "step", "iteration", "forward_pass_id":
+	case "expert":
+		into = &of.expert
+	case "count":
+		into = &of.slots
+	case "step":
 		into = &of.step
+	case "phase":
+		of.phase, err = phaseOf(v.word()) // a number means something else
+	case "model":
+		of.model = Phase(v.word())
 	case "num_experts":
 		into = &c.known
-	case "num_ranks", "world_size":
+	case "num_ranks", "world_size", "ep_size", "expert_parallel_size":
 		into = &of.ranks
+	case "experts_per_token":
+		n, _ := v.whole()
+		c.TopK = int(max(0, min(n, maxTopK)))
 	case "routed_experts_start_len":
 		into = &of.start
 	case "prompt_tokens":
@@ -146,10 +175,6 @@ func (c *collector) describe(of *context, key string, v value) (err error) {
 		} else if failed == nil {
 			of.prompt = int64(len(a.Values))
 		}
-	case "phase":
-		of.phase, err = phaseOf(v.word()) // a number means something else
-	case "model":
-		of.model = Phase(v.word())
 	case "physical_to_logical_map", "last_physical_to_logical_map", "p2l_map":
 		of.copies, err = v.matrix()
 	case "metadata":
@@ -162,6 +187,32 @@ func (c *collector) describe(of *context, key string, v value) (err error) {
 		*into = n
 	}
 	return nil
+}
+
+// meaning is what a key says, in the words of meanings, or the key itself.
+func (c *collector) meaning(key string) string {
+	m, ok := c.keys[key]
+	if !ok {
+		m = cmp.Or(meanings[plain(key)], key)
+		if len(c.keys) < maxKeys {
+			c.keys[key] = m
+		}
+	}
+	return m
+}
+
+// cell adds the slots of one expert, which an object names as the row of a table does.
+func (c *collector) cell(of context) error {
+	c.Format, c.atLeast = layerFormat, true
+	key, err := of.key()
+	if err == nil && of.expert >= maxExperts {
+		err = bounded(maxExperts+1, 0)
+	}
+	if err != nil {
+		return err
+	}
+	c.stepped = c.stepped || of.step >= 0
+	return c.add(c.at(key), router.LevelExpert, int(of.expert), []int64{of.slots}, true)
 }
 
 // matrix reads numbers of [layers, copies].
@@ -206,16 +257,13 @@ func (c *collector) payload(p payload, v value, of context) error {
 		return fmt.Errorf("want %s, or what is of the layer named beside it, have %v; --axes names other dimensions",
 			strings.Join(p.axes, " × "), a.Shape)
 	case p.axes.has("copies"):
-		c.sources = max(1, c.sources)
-		if err := c.onRanks(of.ranks); err != nil {
-			return err
-		}
+		c.sources, c.windows = max(1, c.sources), c.windows || p.window
 	default:
 		for layer, row := range of.copies {
 			c.placed[layer] = row
 		}
 	}
-	return c.array(a, axes, of.label)
+	return cmp.Or(c.onRanks(of.ranks), c.array(a, axes, of.label))
 }
 
 // onRanks takes the ranks that an object names as those of the record; 0 names none.

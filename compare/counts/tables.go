@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,16 +14,15 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// csvNames are the names of columns that people use, as plain has them.
-var csvNames = map[string][]string{
-	"layer":  {"layer", "layerid", "layeridx", "layerindex", "moelayer"},
-	"expert": {"expert", "expertid", "expertidx", "expertindex", "logicalexpertid"},
-	"count": {"count", "counts", "tokens", "numtokens", "tokencount", "slots", "numslots", "load", "selectioncount",
-		"activationcount"},
-	"step":    {"step", "iteration", "iter", "forwardpassid"},
-	"phase":   {"phase"},
-	"model":   {"model", "modelname"},
-	"dataset": {"dataset"},
+// meanings are what people and engines call what counts are labeled by, in the heads of columns and the keys of objects,
+// as plain has them: "Layer Idx" and layer_idx → layer.
+var meanings = map[string]string{
+	"layer": "layer", "layerid": "layer", "layeridx": "layer", "layerindex": "layer", "moelayer": "layer",
+	"expert": "expert", "expertid": "expert", "expertidx": "expert", "expertindex": "expert", "logicalexpertid": "expert",
+	"count": "count", "counts": "count", "tokens": "count", "numtokens": "count", "tokencount": "count", "slots": "count",
+	"numslots": "count", "load": "count", "selectioncount": "count", "activationcount": "count",
+	"step": "step", "iteration": "step", "iter": "step", "forwardpassid": "step", "eplbstep": "step",
+	"phase": "phase", "model": "model", "modelname": "model", "dataset": "dataset",
 }
 
 var (
@@ -32,7 +30,7 @@ var (
 	csvList = regexp.MustCompile(`^(?:expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
 )
 
-// column is what a column of a table holds: a name of csvNames, csvParts for the slots of one expert or rank, csvLists
+// column is what a column of a table holds: a meaning, csvParts for the slots of one expert or rank, csvLists
 // for lists of them, or "" for anything else.
 type column struct {
 	spelling, is, level string
@@ -48,11 +46,7 @@ func columnOf(spelling string) column {
 	if strings.Contains(name, "rank") || strings.HasPrefix(name, "gpu") {
 		c.level = router.LevelRank
 	}
-	for is, spellings := range csvNames {
-		if slices.Contains(spellings, name) {
-			c.is = is
-		}
-	}
+	c.is = meanings[name]
 	if m := csvPart.FindStringSubmatch(name); m != nil {
 		c.is = csvParts
 		c.part, _ = strconv.Atoi(m[2]) // five digits at most
@@ -140,8 +134,9 @@ func openTable(d *document) (l layout, rows *csv.Reader) {
 // columns. Without steps, the counts are sums over the recording, without a layer they are of one.
 func readCSV(d *document, c *collector) error {
 	l, rows := openTable(d)
-	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
-		if at := l.all(name); len(at) > 1 {
+	for _, c := range l {
+		at := l.all(c.is)
+		if name := c.is; len(at) > 1 && name != "" && name != csvParts {
 			return fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", name, at[0].spelling,
 				at[1].spelling)
 		}
