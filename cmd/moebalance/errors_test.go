@@ -252,9 +252,9 @@ const asked = `
 0 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt ::
 4 compare --trust-arms D/normal.jsonl D/perfect.jsonl,D/./normal.jsonl :: , on both sides
 1 compare --metric ttft_p99 D/normal.jsonl D/perfect.jsonl :: no metric "ttft_p99"
-4 compare D/normal.jsonl D/half.jsonl :: tokens_per_rank: normal 1024, perfect 512
-4 compare D/normal.jsonl D/other.jsonl :: router: normal deepseek
-4 compare D/normal.jsonl D/loop.jsonl :: backend: normal grouped, perfect loop
+4 compare D/normal.jsonl D/half.jsonl :: tokens_per_rank (normal 1024, perfect 512)
+4 compare D/normal.jsonl D/other.jsonl :: router (normal deepseek
+4 compare D/normal.jsonl D/loop.jsonl :: backend (normal grouped, perfect loop)
 0 compare --arm a --arm b D/normal.jsonl D/loop.jsonl ::
 4 compare FIELDnormal.rank?.json.gz FIELDbalanced.rank?.json.gz :: hold 8192 and 15872 tokens per step
 4 compare --arm a --arm b FIELDnormal.rank?.json.gz FIELDbalanced.rank?.json.gz :: hold 8192 and 15872 tokens per step

@@ -91,3 +91,11 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 	}
 	return k.tell("cache.written")
 }
+
+// OfPlans answers which plans are as even as whole slots allow, and at which numbers of tokens.
+func OfPlans(even []string, at, model string, ranks int, mode router.Mode, basis string) Answer {
+	k := knowing([]Caveat{})
+	k.basis = basis
+	k.know("even", even, "at", at, "model", model, "ranks", ranks, "mode", string(mode))
+	return k.tell("plans")
+}

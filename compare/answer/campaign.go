@@ -183,21 +183,30 @@ func (k *known) repeats(c *campaign) {
 	if run.Ranks > 0 {
 		k.know("ranks", run.Ranks)
 	}
+	if hooked.MatchString(run.Format) {
+		k.hooked("hook")
+	}
 }
+
+// hooked begins the formats of engines that the hook serves.
+var hooked = regexp.MustCompile(`^(sglang|vllm|serving)`)
 
 // launcher begins a command that starts ranks itself.
 var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
 // failed picks the line of a campaign that checks refuse, and how balance is proved where that is missing.
 func (k *known) failed(c *campaign) string {
-	failed := failures(c.Result)
-	if len(failed) == 0 {
-		failed = []string{"a check failed, so the gain decides nothing"}
+	why := failures(c.Result)
+	if len(why) == 0 {
+		why = []string{"a check failed, so the gain decides nothing"}
 	}
 	k.know("verdict", string(c.Verdict))
-	k.refuse(failed)
-	said := strings.Join(failed, " ")
-	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof }) &&
+	k.refuse(why)
+	said := strings.Join(why, " ")
+	failed := func(name string) bool {
+		return slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == name })
+	}
+	unproved := failed(gain.CheckProof) && !failed(gain.CheckWork) &&
 		!strings.Contains(said, gain.BalancedToo) // which no better proof mends
 	switch treatment := c.run.Treatment; {
 	case !unproved || treatment == "hook":
@@ -206,7 +215,7 @@ func (k *known) failed(c *campaign) string {
 		k.know("treatment", "hook")
 		return "bench.unproved"
 	case treatment == "" && strings.Contains(said, "--trust-arms"): // else they were trusted, or say otherwise
-		k.know("trusted", "NORMAL PERFECT")
+		k.know("trusted", c.run.Reports)
 	}
 	if launcher.MatchString(c.Command) { // of ranks that do not show the switch: it goes
 		k.know("benchmark", "")
@@ -347,6 +356,9 @@ func Why(r gain.Result, run gain.Run) string {
 func failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
 		texts = append(texts, said(c))
+		if r.Verdict == gain.NotComparable && c.Name == gain.CheckWork { // it leads
+			texts = append(texts[len(texts)-1:], texts[:len(texts)-1]...)
+		}
 	}
 	return texts
 }

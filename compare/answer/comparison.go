@@ -55,6 +55,9 @@ func (k *known) refused(c *diff.Comparison) string {
 		k.know("swapped", launch.Quote([]string{strings.Join(c.Perfect.Exports, ","), strings.Join(c.Normal.Exports, ",")}))
 		return "compare.swapped"
 	case len(c.Ranks) == 0:
+		if len(c.Normal.Exports) == 1 && len(c.Perfect.Exports) == 1 { // a pattern without quotes
+			k.know("one_arm", launch.Quote([]string{c.Normal.Exports[0], c.Perfect.Exports[0]}))
+		}
 		return "compare.ranks"
 	case c.Builds.Named():
 		k.builds(c.Builds[0], c.Builds[1])

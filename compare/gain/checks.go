@@ -203,7 +203,7 @@ const tolerance = 0.01
 
 // checkWork compares what the two measurements did that stand for each other in a block.
 func (c *comparison) checkWork() Check {
-	var unequal, lacking []string
+	var setups, unequal, lacking []string
 	halves, told := 0, map[string]int{} // in how many of the halves both measurements tell a kind of work
 	for _, u := range c.all {
 		where := fmt.Sprintf("pair %d", u.Pair)
@@ -213,6 +213,7 @@ func (c *comparison) checkWork() Check {
 			}
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
 				halves++
+				setups = append(setups, c.otherwise(b.sides[0][i], b.sides[1][i])...)
 				for _, differ := range c.unequal(b.sides[0][i], b.sides[1][i], told) {
 					unequal = append(unequal, where+": "+differ)
 				}
@@ -222,6 +223,8 @@ func (c *comparison) checkWork() Check {
 	names := slices.Sorted(maps.Keys(told))
 	lacking = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return told[name] == halves })
 	switch {
+	case len(setups) > 0:
+		return NewCheck(CheckWork, Fail, "setup", "differences", each(setups))
 	case len(unequal) > 0:
 		args := []any{"differences", each(unequal), "tolerance", tolerance}
 		if c.within() && strings.Contains(strings.Join(unequal, " "), WorkOutputTokens) {
@@ -236,16 +239,21 @@ func (c *comparison) checkWork() Check {
 	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", tolerance)
 }
 
+// otherwise says in what the setups of two measurements differ: "model (normal a, perfect b)".
+func (c *comparison) otherwise(normal, other *Measurement) (found []string) {
+	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
+		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
+		if a, b := normal.Setup[name], other.Setup[name]; b != "" && a != b && !may {
+			found = append(found, fmt.Sprintf("%s (%s %s, %s %s)", name, c.called(0), a, c.called(1), b))
+		}
+	}
+	return found
+}
+
 // unequal says in what two measurements did different work, and counts the kinds of work that both of them tell.
 func (c *comparison) unequal(normal, other *Measurement, told map[string]int) (found []string) {
 	differ := func(name string, a, b any) {
 		found = append(found, fmt.Sprintf("%s: %s %v, %s %v", name, c.called(0), a, c.called(1), b))
-	}
-	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
-		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
-		if a, b := normal.Setup[name], other.Setup[name]; b != "" && a != b && !may {
-			differ(name, a, b)
-		}
 	}
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(normal.Work)),

@@ -123,6 +123,8 @@ type Run struct {
 	Server    bool   `json:"server,omitempty"` // launches start one, and measure it by a client
 	// Again is what is measured, as bench takes it behind the design; empty where that is not known.
 	Again    string    `json:"again,omitempty"`
+	Format   string    `json:"-"` // of the first report, where reports are compared
+	Reports  string    `json:"-"` // as arguments of compare, likewise
 	Seed     uint64    `json:"seed"`
 	Pairs    int       `json:"pairs"`           // of the design
 	Launches int       `json:"launches"`        // finished

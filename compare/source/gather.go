@@ -111,7 +111,7 @@ func (g *gatherer) launches() error {
 	set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
 	if err == nil {
 		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]),
-			Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
+			Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}})
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
@@ -24,6 +25,7 @@ type ReportOptions struct {
 // ReportSet is the launches that two sets of benchmark reports hold.
 type ReportSet struct {
 	Campaign gain.Campaign
+	Run      gain.Run
 	Notes    []string
 }
 
@@ -35,6 +37,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		Command:   fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
 		Threshold: o.Threshold, Builds: o.Builds,
 	}
+	r.set.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
 	r.printed = !slices.ContainsFunc(sides[1].Paths, func(path string) bool {
 		lines, err := bench.JudgeReport(gain.Perfect, path, metrics.Proof{}, false)
 		return err != nil || len(lines) == 0
@@ -162,7 +165,7 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	case err != nil:
 		return err
 	case r.compared == nil:
-		r.compared, r.set.Campaign.Metric = &m, m.Metric
+		r.compared, r.set.Campaign.Metric, r.set.Run.Format = &m, m.Metric, run.Format
 	}
 	if err := r.compared.Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}

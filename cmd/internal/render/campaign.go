@@ -117,7 +117,7 @@ func ResumeCommand(folder string) string {
 
 // Reports renders the verdict on two sets of benchmark reports.
 func Reports(r gain.Result, set source.ReportSet) output.Document {
-	d := Campaign(source.Campaign{Result: r})
+	d := Campaign(source.Campaign{Result: r, Run: set.Run})
 	d.Notes, d.Value = append(d.Notes, set.Notes...), answer.Worded(r)
 	return d
 }

@@ -1,11 +1,9 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -63,9 +61,12 @@ func (p Plans) Document() output.Document {
 		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
 		"receiver_conflict<certificate.receiver_conflict:count, valid<certificate.valid, optimal<certificate.optimal, "+
 		"refused")
-	d := document(answer.Answer{Verdict: answer.Complete, Line: fmt.Sprintf("As even as whole slots allow at %s: %s.", at,
-		cmp.Or(strings.Join(even, ", "), "no plan")), Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
-		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))}, nil, p, cases, spans)
+	ranks := 1
+	if len(p.Spans) > 0 {
+		ranks = p.Spans[0].Ranks
+	}
+	d := document(answer.OfPlans(even, at, p.Model, ranks, p.Mode, fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
+		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))), nil, p, cases, spans)
 	d.Lead = &spans
 	return d
 }

@@ -202,6 +202,7 @@ var catalog = map[string]entry{
 	"only_one_difference.within":    {"", "each launch holds all arms: only the switch differs"},
 	"only_one_difference.same":      {"", "the arms run the same command: nothing but their names tells them apart"},
 	"only_one_difference.untreated": {"", "nothing differs between the arms: the treatment was not applied"},
+	"equal_work.setup":              {"", "the arms differ in {differences:;}"},
 	"equal_work.unequal": {"", "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere]"},
 	"equal_work.half":  {"", "one arm alone reported {names}, so equal work is not shown"},

@@ -19,7 +19,7 @@ const (
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
 	refused     = "{verdict}: {why}."
-	openNext    = "more|one_server|quiet|longer"
+	openNext    = "measure.hook|more|one_server|quiet|longer"
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
 	comparedWhy = "campaign loss kinds"
@@ -65,7 +65,7 @@ var Lines = map[string]Line{
 	// A comparison.
 	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
 	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
-	"compare.ranks":     {"not comparable", notCompared, "", "rest", "whole"},
+	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm whole"},
 	"compare.unknown":   {"no answer", noAnswer, "", "", measureNext},
 	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
 	"compare.builds": {"no verdict", "steps of {other} take {change:%} {how} GPU time than steps of {one}.",
@@ -81,23 +81,23 @@ var Lines = map[string]Line{
 	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
 	// A campaign.
-	"bench.refused":      {"", refused, "", "rest", "checks|measure"},
+	"bench.refused":      {"", refused, "", "rest", "checks|measure.hook|measure"},
 	"bench.unproved":     {"", refused, "", "rest", "prove"},
-	"bench.unproved_trt": {"", refused, "", "rest", "trust prove_trt both_arms"},
+	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
 	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}][{place}].",
 		campaign, campaignWhy, "resume"},
-	"bench.no_unit":   {"", "no decision: no {group} is complete.", "", campaignWhy, "page loads"},
+	"bench.no_unit":   {"", "no decision: no {group} is complete.", "", campaignWhy, "page measure.hook|loads"},
 	"bench.copies":    {"", "no decision: each arm reports one value in all launches.", campaign, campaignWhy, "checks"},
-	"bench.one_block": {"", "no decision: 1 block is too few for an interval (at least 2).", campaign, campaignWhy, "page loads"},
+	"bench.one_block": {"", "no decision: 1 block is too few for an interval (at least 2).", campaign, campaignWhy, "page measure.hook|loads"},
 	"bench.few": {"", "no decision: {n:is pair} too few for an interval (at least {least}).",
-		campaign, campaignWhy, "more"},
+		campaign, campaignWhy, "measure.hook|more"},
 	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", campaign, campaignWhy, "five"},
 	"bench.undecided":   {"", "{said}.", campaign, "dose needed checks share chance", openNext},
 	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", campaign, campaignWhy, openNext},
 	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", campaign, campaignWhy, buildsNext},
 	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", campaign, campaignWhy, buildsNext},
 	"bench.significant": {"", "{said}[{caution}].", campaign, campaignWhy, "page trace plan"},
-	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", campaign, campaignWhy, "page loads"},
+	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", campaign, campaignWhy, "page measure.hook|loads"},
 
 	// A placement.
 	"place.fewer": {"", "{With} the busiest rank's load falls by {change:%} on {traffic}.", placed, "written unpredicted",
@@ -124,6 +124,7 @@ var Lines = map[string]Line{
 		"verify"},
 	"cache.there": {"complete", "nothing to write: all {files:file} for {model} are there[; they serve {any}].", "",
 		"moved fault", "verify"},
+	"plans": {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
 }
 
 // sentences are the reasons of answers, behind "why", and clauses of lines.
@@ -220,6 +221,7 @@ var steps = map[string][2]string{
 	"measure.hook": {"Measure what balance gains.",
 		"moebalance bench --treatment hook {hooked}"},
 	"swapped": {"Give the learned side first.", "moebalance compare {swapped}"},
+	"one_arm": {"Ranks of one run are judged together.", "moebalance trace {one_arm}"},
 	"whole": {"Give all ranks of each arm, or one folder that holds both.",
 		"moebalance compare NORMAL_DIR PERFECT_DIR"},
 	"both_arms": {"Record both arms of one command.", "moebalance profile --perfect -- {benchmark|YOUR_COMMAND}"},
@@ -265,6 +267,7 @@ var steps = map[string][2]string{
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
 	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK {arm_to_fill}"},
 	"rewrite":     {"Write the cache again.", "moebalance logits generate {model|--model MODEL} --ep {ranks|RANKS} --mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
+	"generate":    {"Write the logits.", "moebalance logits generate --model {model} --ep {ranks} --mode {mode} --cache cache"},
 	"verify":      {"Check it.", "moebalance logits verify {folder}"},
 	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
 }
