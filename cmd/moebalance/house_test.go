@@ -44,7 +44,7 @@ compare/bench: compare/bench/control compare/bench/evidence compare/bench/launch
     router/shown
 compare/bench/control: router/draft router/input
 compare/bench/dataset:
-compare/bench/evidence: compare/gain router router/input router/quantity router/shown
+compare/bench/evidence: compare/gain router router/input router/shown
 compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain compare/stats router router/input router/quantity
 compare/bench/points: router/input

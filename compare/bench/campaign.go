@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -14,11 +15,11 @@ import (
 
 // Campaign is a spec, the order of its launches, and what came of them so far.
 type Campaign struct {
-	Folder   string
-	ID       string // marks the processes of this campaign
-	Created  time.Time
-	Spec     Spec
-	Launches []Launch // in the order of launching
+	Folder   string    `json:"-"`
+	ID       string    `json:"id"` // marks the processes of this campaign
+	Created  time.Time `json:"created"`
+	Spec     Spec      `json:"spec"`
+	Launches []Launch  `json:"launches"` // in the order of launching
 
 	store store
 	lock  *os.File // nil when open only for reading
@@ -54,20 +55,15 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	}
 	id := make([]byte, 8)
 	rand.Read(id) // never fails
-	if err := createStore(folder, hex.EncodeToString(id), now, spec, spec.plan()); err != nil {
+	fresh := Campaign{ID: hex.EncodeToString(id), Created: now.UTC(), Spec: spec, Launches: spec.plan()}
+	if err := createStore(folder, fresh); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
 	}
-	return openLocked(folder, lock)
+	return open(folder, lock)
 }
 
 // Open opens a campaign for reading, also while another process runs it.
-func Open(folder string) (*Campaign, error) {
-	s, err := openStore(folder, false)
-	if err != nil {
-		return nil, err
-	}
-	return loadFrom(folder, s, nil)
-}
+func Open(folder string) (*Campaign, error) { return open(folder, nil) }
 
 // Resume opens a campaign to continue it, or only to read it if no launch is left.
 // It fails while another process runs it.
@@ -80,18 +76,18 @@ func Resume(folder string) (*Campaign, error) {
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, err
 	}
-	return openLocked(folder, lock)
+	return open(folder, lock)
 }
 
-func openLocked(folder string, lock *os.File) (*Campaign, error) {
-	s, err := openStore(folder, true)
+// open opens a campaign to read, or to write where the lock is held.
+func open(folder string, lock *os.File) (*Campaign, error) {
+	s, err := openStore(folder, lock != nil)
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		if lock != nil {
+			lock.Close()
+		}
+		return nil, err
 	}
-	return loadFrom(folder, s, lock)
-}
-
-func loadFrom(folder string, s store, lock *os.File) (*Campaign, error) {
 	c, err := s.load()
 	c.Folder, c.store, c.lock = folder, s, lock
 	if err != nil {
@@ -130,22 +126,15 @@ func (c *Campaign) Close() error {
 
 // next is the first launch that is still to be done, nil when the campaign is complete.
 func (c *Campaign) next() *Launch {
-	for i, l := range c.Launches {
-		if _, done := l.Done(); !done {
-			return &c.Launches[i]
-		}
+	if at := slices.IndexFunc(c.Launches, Launch.left); at >= 0 {
+		return &c.Launches[at]
 	}
 	return nil
 }
 
 // Left counts the launches still to be done.
 func (c *Campaign) Left() (n int) {
-	for _, l := range c.Launches {
-		if _, done := l.Done(); !done {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(slices.Clone(c.Launches), func(l Launch) bool { return !l.left() }))
 }
 
 // Finished counts the launches that are done.

@@ -85,9 +85,6 @@ func playChild(mode string, args []string) int {
 		wait, _ := time.ParseDuration(os.Getenv("BENCH_TEST_WAIT"))
 		time.Sleep(wait)
 		report(os.Stdout)
-	case "replay": // prints the n-th line of its arm from a recorded campaign
-		n, _ := strconv.Atoi(args[1])
-		return replay(args[0], n)
 	case "fail":
 		fmt.Fprintln(os.Stderr, "CUDA out of memory")
 		return 3
@@ -148,25 +145,6 @@ func stallAt(log string) {
 	if n := os.Getenv("BENCH_TEST_STALL"); n != "" && fmt.Sprint(strings.Count(string(text), "\n")) == n {
 		time.Sleep(10 * time.Minute)
 	}
-}
-
-func replay(path string, n int) int {
-	want := fmt.Sprintf(`"perfect_router": %t`, os.Getenv("ENABLE_PERFECT_ROUTER") == "1")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 9
-	}
-	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, want) {
-			continue
-		}
-		if n == 0 {
-			fmt.Print(line)
-			return 0
-		}
-		n--
-	}
-	return 8
 }
 
 // serve answers once it has thought for a moment, until it is asked to end.

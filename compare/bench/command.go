@@ -57,25 +57,24 @@ func (c Command) check(t Treatment) error {
 	return nil
 }
 
-// placeholders are names in braces, each followed by what stands for it.
-type placeholders []string
+// placeholders give names in braces what stands for them.
+type placeholders struct{ *strings.Replacer }
 
 // placeholdersOf gives the placeholders of a run in a launch their values; {out} is its folder.
 func (s Spec) placeholdersOf(l Launch, arm gain.Arm, out, point string, seed uint64) placeholders {
-	p := placeholders{"{arm}", string(s.Builds.Called(arm)), "{launch}", fmt.Sprint(l.Position), "{pair}",
+	p := []string{"{arm}", string(s.Builds.Called(arm)), "{launch}", fmt.Sprint(l.Position), "{pair}",
 		fmt.Sprint(l.Pair), "{out}", out, "{seed}", fmt.Sprint(seed)}
 	if s.Points != nil && point != "" {
 		p = append(p, "{"+s.Points.Name+"}", point)
 	}
-	return p
+	return placeholders{strings.NewReplacer(p...)}
 }
 
 // fill replaces the placeholders in words.
 func (p placeholders) fill(words []string) []string {
-	r := strings.NewReplacer(p...)
 	filled := slices.Clone(words)
 	for i, w := range filled {
-		filled[i] = r.Replace(w)
+		filled[i] = p.Replace(w)
 	}
 	return filled
 }

@@ -10,15 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-func TestPlaceholders(t *testing.T) {
-	p := Spec{}.placeholdersOf(Launch{Position: 3, Pair: 1}, gain.Perfect, "/c/out", "", 7)
-	got := p.fill([]string{"run", "--arm={arm}", "{launch}-{pair}", "{out}/r.json", "{other}"})
-	want := []string{"run", "--arm=perfect", "3-1", "/c/out/r.json", "{other}"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("filled to %q, want %q", got, want)
-	}
-}
-
 func TestTreatments(t *testing.T) {
 	own, err := ParseTreatment("env:MY_SWITCH=on=1")
 	if err != nil || own.Perfect["MY_SWITCH"] != "on=1" {
@@ -56,9 +47,9 @@ func TestPeers(t *testing.T) {
 		if err != nil || peer.Check() != nil || s.Undeclared() != "" {
 			t.Errorf("%s: %v, %v, %s", name, err, peer.Check(), s.Undeclared())
 		}
-		for arm, status := range map[gain.Arm]gain.Arm{gain.Normal: gain.Normal, gain.Perfect: gain.Perfect} {
-			r := s.rules().Of(arm, proof.Launch{})[0]
-			if r.Shows != status || r.Measured || !strings.Contains(r.Evidence, want) {
+		for _, arm := range gain.Arms {
+			r := s.rules().OfArm(arm, []proof.Launch{{}})[0]
+			if r.Grade != gain.Claimed || !strings.Contains(r.Evidence, want) {
 				t.Errorf("%s, %s: %+v, want %s", name, arm, r, want)
 			}
 		}

@@ -46,7 +46,7 @@ const noWord = "no such word"
 // is declared by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 	fill := func(words []string, arm gain.Arm) []string {
-		return placeholders{"{arm}", string(s.Builds.Called(arm))}.fill(words)
+		return placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(arm)))}.fill(words)
 	}
 	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
 	if arm == gain.Perfect {

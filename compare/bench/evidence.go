@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -14,14 +15,12 @@ import (
 // allDifferences are the differences between the arms in the finished pairs, each once; compared says
 // that there are such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
-	if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
-		for _, arm := range c.Spec.arms()[1:] {
-			found = append(found, c.Spec.wordDifferences(arm)...)
-		}
-		return found, c.Finished() > 0
-	}
-	normal := c.finished(gain.Normal)
 	for _, arm := range c.Spec.arms()[1:] {
+		if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
+			found, compared = append(found, c.Spec.wordDifferences(arm)...), c.Finished() > 0
+			continue
+		}
+		normal := c.finished(gain.Normal)
 		for at, other := range c.finished(arm) {
 			first, paired := normal[at]
 			for _, d := range c.Spec.differences(arm, first, other) {
@@ -41,12 +40,10 @@ func (c *Campaign) rankLoad() (ranks int, load router.Number) {
 	load = router.Undefined()
 	for _, v := range c.views(gain.Normal) {
 		ranks = max(ranks, c.Spec.ranks(v))
-		switch counted := v.order.Counted; {
-		case counted == nil:
+		if counted := v.order.Counted; counted != nil {
+			ranks, load = max(ranks, counted.Ranks), proof.Most(load, c.Spec.countedLoad(v.Attempt, counted))
+		} else {
 			load = proof.Most(load, RankLoad(v.report.Proof))
-		default:
-			ranks = max(ranks, counted.Ranks)
-			load = proof.Most(load, c.Spec.countedLoad(v.Attempt, counted))
 		}
 	}
 	return ranks, load
@@ -61,38 +58,60 @@ func (s Spec) countedLoad(a Attempt, counted *proof.LoadProof) router.Number {
 	return counted.RankMean
 }
 
-// loads say how uneven each arm was, where launches hold further ones: as the counts of their orders say,
-// or else as the arm's router was told.
+// loads say how uneven each arm was at each point, where launches hold further arms: as the counts of its orders at
+// that point say, or else as the arm's router was told.
 func (c *Campaign) loads() map[float64]map[gain.Arm]gain.Load {
 	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {
 		return nil
 	}
-	loads := make(map[gain.Arm]gain.Load)
-	for _, arm := range c.Spec.routers() {
-		var counted []float64
-		for _, l := range c.Launches {
-			a, _ := l.Done()
-			for _, o := range a.Orders {
-				if string(o.Arm) != arm.Name || o.Counted == nil {
-					continue
+	counted := map[float64]map[gain.Arm][]float64{}
+	for _, l := range c.Launches {
+		a, _ := l.Done()
+		for _, o := range a.Orders {
+			at, alone := a.pointOf(o)
+			if o.Counted == nil || !alone {
+				continue
+			}
+			if load := c.Spec.countedLoad(a, o.Counted); load.Defined() {
+				if counted[at] == nil {
+					counted[at] = map[gain.Arm][]float64{}
 				}
-				if load := c.Spec.countedLoad(a, o.Counted); load.Defined() {
-					counted = append(counted, load.Float64())
-				}
+				counted[at][o.Arm] = append(counted[at][o.Arm], load.Float64())
 			}
 		}
-		if len(counted) > 0 {
-			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(stat.Mean(counted, nil)), Measured: true}
-		} else if told := arm.Target(); told > 0 {
-			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(told)}
+	}
+	_, values := c.Spec.Points.Judged()
+	all := map[float64]map[gain.Arm]gain.Load{}
+	for _, at := range append(values, 0) {
+		all[at] = map[gain.Arm]gain.Load{}
+		for _, arm := range c.Spec.routers() {
+			name := gain.Arm(arm.Name)
+			if known := counted[at][name]; len(known) > 0 {
+				all[at][name] = gain.Load{MaxOverMean: router.Number(stat.Mean(known, nil)), Measured: true}
+			} else if told := arm.Target(); told > 0 {
+				all[at][name] = gain.Load{MaxOverMean: router.Number(told)}
+			}
 		}
 	}
-	_, at := c.Spec.Points.Judged()
-	all := map[float64]map[gain.Arm]gain.Load{0: loads}
-	for _, point := range at {
-		all[point] = loads
-	}
 	return all
+}
+
+// pointOf is the point of the segments under an order, 0 without points; not alone where there are several.
+func (a Attempt) pointOf(o Ordered) (at float64, alone bool) {
+	first := -1
+	for i, s := range a.Segments {
+		switch {
+		case s.Sequence != o.Sequence:
+		case first < 0:
+			first = i
+		case s.Point != a.Segments[first].Point:
+			return 0, false
+		}
+	}
+	if first < 0 || a.Segments[first].Point == "" {
+		return 0, true
+	}
+	return points.Number(a.Segments[first].Point), true
 }
 
 // RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report

@@ -121,19 +121,6 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A line claims; a report of one rank says nothing of three others.
-func TestGrades(t *testing.T) {
-	claim := proof.Rank{Arm: gain.Perfect, Shows: gain.Perfect, Evidence: "a line"}
-	if p := claim.Graded(); p.Grade != gain.Claimed {
-		t.Errorf("%+v, want it claimed", p)
-	}
-	for rank, p := range (Spec{}).prove(gain.Perfect, said(true, 1, 1, 1), 4, false) {
-		if p.Rank != rank {
-			t.Errorf("%+v covers rank %d, want %d alone", p, p.Rank, rank)
-		}
-	}
-}
-
 func TestRandomRoutingIsChance(t *testing.T) {
 	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false,
 		"env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {

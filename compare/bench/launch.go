@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,18 +23,22 @@ const outName = "out"
 // launch finishes one place of the order, or fails for good.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
 	a, err := r.attempt(ctx, l)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return r.failed(*l, a, err)
 }
 
-func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
-	l.Arm = r.Spec.Builds.Called(l.Arm)
-	return &LaunchError{Launch: l, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
+// failed says which launch failed and where its output is; nil where it did not.
+func (r *runner) failed(l Launch, a Attempt, err error) error {
+	if err == nil {
+		return nil
+	}
+	of := cmp.Or(string(r.Spec.Builds.Called(l.Arm)), "all arms")
+	if l.Point != "" {
+		of += ", point " + l.Point
+	}
+	return fmt.Errorf("launch %d (%s): %w; its output is in %s", l.Position, of, err, filepath.Join(r.Folder, a.Folder))
 }
 
 // attempt starts the command once and sees it through. The attempt is on disk
@@ -137,7 +142,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	job = launch.Job{
 		Dir: r.Spec.Folder, Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder,
-		Own: r.host.Executable, Ready: p.fill([]string{r.Spec.Command.Ready})[0], Timeout: r.Spec.Timeout,
+		Own: r.host.Executable, Ready: p.Replace(r.Spec.Command.Ready), Timeout: r.Spec.Timeout,
 		Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a,
@@ -162,7 +167,7 @@ func (r *runner) engine(l Launch, a *Attempt, job *launch.Job, p placeholders) [
 	engine := p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags))
 	each := launch.Variables(r.Spec.Treatment.Each)
 	for i := range each {
-		each[i].Value = p.fill([]string{each[i].Value})[0]
+		each[i].Value = p.Replace(each[i].Value)
 	}
 	each = append(each, r.Spec.followed(job.Folder)...)
 	job.Env = launch.Environ(job.Env, each)

@@ -78,7 +78,7 @@ func (r *runner) countsOf(l Launch, folder string) string {
 		out = abs
 	}
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
-	return evidence.InFolder(r.Spec.Folder, p.fill([]string{path})[0])
+	return evidence.InFolder(r.Spec.Folder, p.Replace(path))
 }
 
 // readLines reads the proof lines of a launch of one arm, where nothing proves more.
@@ -95,27 +95,29 @@ func (r *runner) readLines(a *Attempt, folder string) (err error) {
 // stdout, or stderr where stdout holds none.
 func (r *runner) outputOf(folder string, p placeholders) []string {
 	if r.Spec.Output != "" {
-		return []string{evidence.InFolder(r.Spec.Folder, p.fill([]string{r.Spec.Output})[0])}
+		return []string{evidence.InFolder(r.Spec.Folder, p.Replace(r.Spec.Output))}
 	}
 	return []string{filepath.Join(folder, launch.Stdout), filepath.Join(folder, launch.Stderr)}
 }
 
 // parse reads the report from the first of the files that holds one.
-func (r *runner) parse(paths []string) (metrics.Result, error) {
-	result, err := parseFile(paths[0], r.custom)
-	if err != nil && len(paths) > 1 {
-		if other, otherErr := parseFile(paths[1], r.custom); otherErr == nil {
-			result, err = other, nil
+func (r *runner) parse(paths []string) (result metrics.Result, err error) {
+	for i, path := range paths {
+		other, failed := parseFile(path, r.custom)
+		if i == 0 || failed == nil {
+			result, err = other, failed
+		}
+		if failed == nil {
+			break
 		}
 	}
-	switch {
-	case errors.Is(err, errEmpty) && len(paths) > 1:
+	if errors.Is(err, errEmpty) && len(paths) > 1 {
 		return result, errors.New(
 			"the command printed nothing on stdout: want a benchmark report there, or in the file of --result")
-	case err != nil:
-		return result, err
 	}
-	_, err = result.Wanted(r.Spec.Metric)
+	if err == nil {
+		_, err = result.Wanted(r.Spec.Metric)
+	}
 	return result, err
 }
 

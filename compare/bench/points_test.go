@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -49,33 +46,6 @@ func pointSpec(t *testing.T, pairs int, args ...string) Spec {
 	}
 	s.Points = &p
 	return s
-}
-
-// The plan of points with launches of their own: in each pair every point once in both
-// arms side by side, in orders that differ between pairs and not between arms.
-func TestPlanOfPoints(t *testing.T) {
-	s := pointSpec(t, 8, "{c}")
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
-	orders := map[string]bool{}
-	plan := s.plan()
-	for i, l := range plan {
-		if l.Place == 0 {
-			if next := plan[i+1]; next.Point != l.Point || next.Pair != l.Pair || next.Arm == l.Arm {
-				t.Errorf("launch %+v is followed by %+v", l, next)
-			}
-		}
-		if i%6 == 0 {
-			orders[fmt.Sprint(plan[i].Point, plan[i+2].Point, plan[i+4].Point)] = true
-		}
-	}
-	if len(plan) != 48 || len(orders) < 3 {
-		t.Errorf("%d launches in the orders %v", len(plan), orders)
-	}
-	if again := fmt.Sprint(s.plan()); again != fmt.Sprint(plan) {
-		t.Error("the plan is not the same again")
-	}
 }
 
 func gains(t *testing.T, c *Campaign) gain.Result {
@@ -144,45 +114,6 @@ func TestPointsOfAServer(t *testing.T) {
 	}
 	defer again.Close()
 	wantCurve(t, gains(t, again))
-}
-
-// A bench that is killed while a server's client runs measures the launch again, on one engine.
-func TestKilledInsideAPoint(t *testing.T) {
-	needsProc(t)
-	log := filepath.Join(t.TempDir(), "log")
-	c := create(t, serverSpec(t, 1, log))
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	self, _ := os.Executable()
-	child := exec.Command(self, c.Folder, "point-client")
-	child.Env = []string{childVariable + "=bench", "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_STALL=2"}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the second client runs
-		if text, _ := os.ReadFile(log); strings.Count(string(text), "\n") == 2 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the second client did not start")
-		}
-	}
-	_ = child.Process.Signal(syscall.SIGKILL)
-	_ = child.Wait()
-	c, err := Resume(c.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
-		t.Fatal(err)
-	}
-	finishedOnce(t, c)
-	text, _ := os.ReadFile(log)
-	if n := strings.Count(string(text), "\n"); n != 8 {
-		t.Errorf("%d client runs, want 8: six and those of the launch that was killed\n%s", n, text)
-	}
 }
 
 // A further arm has its variables and flags, the learned router, and a place in each pair.

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,28 +13,21 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// proofs say how each rank was routed.
+// proofs say, for each arm, how its ranks were routed over all counted launches; nothing of builds.
 func (c *Campaign) proofs() (proofs []gain.Proof) {
-	if !c.Spec.Builds.Named() {
-		for _, p := range c.rankProofs() {
-			proofs = append(proofs, p.Graded())
-		}
-	}
-	return proofs
-}
-
-// rankProofs says, for each arm, how its ranks were routed over all counted launches.
-func (c *Campaign) rankProofs() (proofs []proof.Rank) {
-	rules := c.Spec.rules()
-	rules.Printed = c.printedByPerfect()
+	rules, perfect := c.Spec.rules(), c.views(gain.Perfect)
+	rules.Printed = len(perfect) > 0 && !slices.ContainsFunc(perfect, func(v view) bool { return len(v.LinesFound) == 0 })
 	for _, arm := range gain.Arms {
 		var launches []proof.Launch
 		for _, v := range c.views(arm) {
 			launches = append(launches, c.Spec.shown(v))
 		}
-		proofs = append(proofs, rules.OfArm(arm, launches)...)
+		if !c.Spec.Builds.Named() {
+			proofs = append(proofs, rules.OfArm(arm, launches)...)
+		}
 	}
 	return proofs
 }
@@ -66,24 +61,60 @@ func (s Spec) shown(v view) proof.Launch {
 // ranks is how many ranks a launch must prove: as the spec says, else as many as its
 // report names, else its proof lines or those that acknowledged; 0 if unknown.
 func (s Spec) ranks(v view) int {
-	ranks := s.Ranks
-	if ranks == 0 && v.report != nil {
-		ranks = v.report.Proof.Ranks
+	if ranks := s.Ranks; ranks > 0 {
+		return ranks
 	}
-	if ranks == 0 {
-		ranks = v.order.Ranks
-		for _, f := range v.LinesFound {
-			ranks = max(ranks, f.Ranks)
-		}
+	if v.report != nil && v.report.Proof.Ranks > 0 {
+		return v.report.Proof.Ranks
+	}
+	ranks := v.order.Ranks
+	for _, f := range v.LinesFound {
+		ranks = max(ranks, f.Ranks)
 	}
 	return ranks
 }
 
-// printedByPerfect reports whether every launch of the perfect arm has
-// printed the proof line, so that its absence from a log is evidence.
-func (c *Campaign) printedByPerfect() bool {
-	perfect := c.views(gain.Perfect)
-	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(v view) bool { return len(v.LinesFound) == 0 })
+// tokensOff is the factor by which counted and reported tokens may differ: prefix caches,
+// padding, drafts, preempted requests, warm-up and idle ranks part them.
+const tokensOff = 2
+
+// otherWork says how the counts contradict the tokens that the reports of all segments under a view's order say;
+// empty where they do not, or a report does not say. Without a top-k, of which the counts of a layer are a multiple,
+// too few slots contradict alone; without both kinds of tokens, too.
+func (v view) otherWork() string {
+	c, reported, whole, slots := v.order.Counted, 0.0, v.order.Counted.TopK > 0, 0.0
+	for _, s := range v.Segments {
+		if s.Sequence != v.order.Sequence {
+			continue
+		}
+		if s.Result == nil {
+			return ""
+		}
+		in, inKnown := s.Result.Work[gain.WorkInputTokens]
+		out, outKnown := s.Result.Work[gain.WorkOutputTokens]
+		if !inKnown && !outKnown {
+			return ""
+		}
+		reported, whole = reported+in+out, whole && inKnown && outKnown
+	}
+	for _, n := range c.Slots {
+		slots += float64(n)
+	}
+	counted := slots / float64(len(c.Slots)) / float64(max(1, c.TopK))
+	if c.Recorded > 0 {
+		counted /= c.Recorded
+	}
+	if reported == 0 || len(c.Slots) == 0 || counted*tokensOff >= reported && (!whole || counted <= tokensOff*reported) {
+		return ""
+	}
+	return fmt.Sprintf("they hold %s per layer, the report says %s: record all steps of the measured requests alone",
+		quantity.Count(int64(math.Round(counted)), "token"), quantity.Count(int64(reported), "token"))
+}
+
+// placement is the option or variable by which the launch places experts, empty for none,
+// and the file that it names, if it names one.
+func (a Attempt) placement(folder string) (named, file string) {
+	return evidence.Placement(a.Arguments, a.Environment, folder)
 }
 
 // firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
@@ -126,8 +157,5 @@ func JudgeReport(arm gain.Arm, path string, said metrics.Proof, printed bool) (p
 	default:
 		shown.Ranks = 0
 	}
-	for _, p := range rules.OfArm(arm, []proof.Launch{shown}) {
-		proofs = append(proofs, p.Graded())
-	}
-	return proofs, nil
+	return rules.OfArm(arm, []proof.Launch{shown}), nil
 }

@@ -35,7 +35,7 @@ type Launch struct {
 	Point string `json:"point,omitempty"`
 	// Attempts are the starts so far, oldest first. At most one is Finished, and
 	// it is the last.
-	Attempts []Attempt `json:"attempts"`
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // Done returns the attempt that finished, false while there is none.
@@ -45,6 +45,8 @@ func (l Launch) Done() (Attempt, bool) {
 	}
 	return Attempt{}, false
 }
+
+func (l Launch) left() bool { _, done := l.Done(); return !done }
 
 // Attempt is one start of the command, with everything that is needed to see
 // later whether it may be compared with another.

@@ -48,21 +48,16 @@ type converter struct {
 
 // measurements are the timed segments of a launch that was started, or that it has none.
 func (r *converter) measurements(l Launch) (all []gain.Measurement) {
-	last, note, within := l.Attempts[len(l.Attempts)-1], attemptNote(l), r.spec.Design.Within()
-	add := func(m gain.Measurement, arm gain.Arm, block, position int, point string) {
-		m.Unit, m.Block, m.Arm, m.Position, m.Note = l.Pair, block, arm, position, note
-		if point != "" {
-			m.Point = points.Number(point)
-		}
-		all = append(all, m)
+	last, within := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within()
+	of := gain.Measurement{Unit: l.Pair, Arm: l.Arm, Position: l.Position, Note: attemptNote(l)}
+	if l.Point != "" {
+		of.Point = points.Number(l.Point)
 	}
 	if last.State == Failed || last.State == Interrupted || !within && len(last.Segments) == 0 {
-		if m := (gain.Measurement{Status: string(last.State)}); within {
-			add(m, gain.Normal, 0, gain.UnknownPosition, "")
-		} else {
-			add(m, l.Arm, 0, l.Position, l.Point)
+		if of.Status = string(last.State); within {
+			of.Arm, of.Position = gain.Normal, gain.UnknownPosition
 		}
-		return all
+		return []gain.Measurement{of}
 	}
 	for _, s := range last.Segments {
 		if !s.Timed {
@@ -72,12 +67,16 @@ func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 		if s.Counts {
 			m = r.measured(*s.Result)
 		}
-		if !within {
-			add(m, l.Arm, 0, l.Position, s.Point)
-			continue
+		if s.Point != "" {
+			of.Point = points.Number(s.Point)
 		}
-		add(m, gain.Arm(s.Arm), s.Block, len(all), s.Point)
-		note = ""
+		if within {
+			of.Arm, of.Block, of.Position = gain.Arm(s.Arm), s.Block, len(all)
+		}
+		m.Unit, m.Block, m.Point, m.Arm, m.Position, m.Note = of.Unit, of.Block, of.Point, of.Arm, of.Position, of.Note
+		if all = append(all, m); within {
+			of.Note = ""
+		}
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,27 +56,6 @@ type Event struct {
 	Block, Blocks int
 }
 
-// LaunchError is a launch that failed for good.
-type LaunchError struct {
-	Launch Launch
-	Folder string // of the raw output; "" if there is none
-	Err    error
-}
-
-func (e *LaunchError) Error() string {
-	where := ""
-	if e.Folder != "" {
-		where = "; its output is in " + e.Folder
-	}
-	of := cmp.Or(string(e.Launch.Arm), "all arms")
-	if e.Launch.Point != "" {
-		of += ", point " + e.Launch.Point
-	}
-	return fmt.Sprintf("launch %d (%s): %v%s", e.Launch.Position, of, e.Err, where)
-}
-
-func (e *LaunchError) Unwrap() error { return e.Err }
-
 // Resolve finds the program of every command of the spec, so that a name that
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
@@ -113,21 +91,18 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if err := r.recover(); err != nil {
 		return err
 	}
-	for {
+	for l := c.next(); l != nil; l = c.next() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err := r.accept(); err != nil {
 			return err
 		}
-		l := c.next()
-		if l == nil {
-			return nil
-		}
 		if err := r.launch(ctx, l); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // runner is one call of Run.

@@ -18,56 +18,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// The recorded campaign of 12 launches on 4 H200s, replayed: the values come
-// back in the file's order, whatever the order of launching.
-func TestReplayedCampaign(t *testing.T) {
-	recorded, err := filepath.Abs("../../testdata/pairs-abba.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := create(t, testSpec(t, 6, recorded, "{pair}"))
-	if err := c.Run(context.Background(), testHost("replay")); err != nil {
-		t.Fatal(err)
-	}
-	// tokens_per_second of the first and last line of each arm.
-	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2},
-		gain.Perfect: {455670.7811535223, 460708.3}}
-	for arm, values := range want {
-		finished := c.finished(arm)
-		for i, pair := range []string{"0", "5"} {
-			result := finished[[2]string{pair, ""}].Segments[0].Result
-			m, _ := result.Metric(result.Primary)
-			if got := m.Value.Float64(); len(finished) != 6 || got < values[i]*(1-1e-5) || got > values[i]*(1+1e-5) {
-				t.Errorf("pair %s of %d, %s: %v, want about %v", pair, len(finished), arm, got, values[i])
-			}
-		}
-	}
-	e := Recorded(c)
-	if len(e.Proof) != 8 {
-		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proof))
-	}
-	for _, p := range e.Proof {
-		if p.Grade != gain.Claimed {
-			t.Errorf("%+v does not prove its arm", p)
-		}
-	}
-	if want := (gain.Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1",
-		Declared: true}); len(e.Differences) != 2 || e.Differences[0] != want {
-		t.Errorf("differences %+v, want only %+v", e.Differences, want)
-	}
-	again, err := Open(c.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if a, b := fmt.Sprintf("%+v", Recorded(again)), fmt.Sprintf("%+v", e); a != b {
-		t.Errorf("read back:\n%s\nwas\n%s", a, b)
-	}
-	if again.Left() != 0 || again.Finished() != 12 {
-		t.Errorf("%d finished and %d left, want 12 and 0", again.Finished(), again.Left())
-	}
-}
-
 // needsProc skips what can only be seen in /proc.
 func needsProc(t *testing.T) {
 	t.Helper()

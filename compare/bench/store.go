@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/moebalance/moebalance/router/input"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -30,22 +29,14 @@ func IsCampaign(folder string) bool {
 // before the next step is taken.
 type store struct{ db *sql.DB }
 
+// tables hold the campaign with the order of its launches, which does not change, and the attempts at each.
 const tables = `
 CREATE TABLE campaign (
 	one         INTEGER PRIMARY KEY CHECK (one = 1),
-	id          TEXT NOT NULL,
-	created_ns  INTEGER NOT NULL,
-	spec        TEXT NOT NULL
-);
-CREATE TABLE launch (
-	position    INTEGER PRIMARY KEY,
-	arm         TEXT NOT NULL,        -- empty: all
-	pair        INTEGER NOT NULL,
-	place       INTEGER NOT NULL,
-	point       TEXT NOT NULL         -- empty: none, or all
+	record      TEXT NOT NULL
 );
 CREATE TABLE attempt (
-	position    INTEGER NOT NULL REFERENCES launch (position),
+	position    INTEGER NOT NULL,
 	number      INTEGER NOT NULL,
 	state       TEXT NOT NULL,
 	record      TEXT NOT NULL,
@@ -68,7 +59,11 @@ func openDB(path, parameters string) (*sql.DB, error) {
 }
 
 // createStore writes a new campaign file, whole or not at all.
-func createStore(folder, id string, created time.Time, spec Spec, plan []Launch) error {
+func createStore(folder string, c Campaign) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
 	path := filepath.Join(folder, storeName)
 	draft := path + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -81,38 +76,14 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fill(db, id, created, spec, plan), db.Close()); err != nil {
+	_, err = db.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion))
+	if err == nil {
+		_, err = db.Exec("INSERT INTO campaign (one, record) VALUES (1, ?)", string(text))
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
 		return errors.Join(err, os.Remove(draft))
 	}
 	return os.Rename(draft, path)
-}
-
-// fill writes the tables, the spec and the order of the launches.
-func fill(db *sql.DB, id string, created time.Time, spec Spec, plan []Launch) error {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return err
-	}
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	write := func(query string, args ...any) {
-		if err == nil {
-			_, err = tx.Exec(query, args...)
-		}
-	}
-	write(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion))
-	write("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text))
-	for _, l := range plan {
-		write("INSERT INTO launch (position, arm, pair, place, point) VALUES (?, ?, ?, ?, ?)", l.Position, l.Arm, l.Pair,
-			l.Place, l.Point)
-	}
-	if err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 // openStore opens the campaign file to read and, if asked, to write.
@@ -123,7 +94,7 @@ func openStore(folder string, write bool) (s store, err error) {
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
-		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	} else if _, err := os.Stat(path + "-wal"); err != nil {
 		parameters += "&immutable=1" // nobody is writing: readable even where we may not write
 	}
@@ -145,49 +116,33 @@ func openStore(folder string, write bool) (s store, err error) {
 
 // load reads the whole campaign.
 func (s store) load() (c Campaign, err error) {
-	var spec string
-	var created int64
-	if err := s.db.QueryRow("SELECT id, created_ns, spec FROM campaign").Scan(&c.ID, &created, &spec); err != nil {
+	var record string
+	if err := s.db.QueryRow("SELECT record FROM campaign").Scan(&record); err != nil {
 		return c, fmt.Errorf("reading the campaign: %w", err)
 	}
-	if err := json.Unmarshal([]byte(spec), &c.Spec); err != nil {
-		return c, fmt.Errorf("reading the campaign's spec: %w", err)
+	if err := json.Unmarshal([]byte(record), &c); err != nil {
+		return c, fmt.Errorf("reading the campaign: %w", err)
 	}
-	c.Created = time.Unix(0, created).UTC()
-	if c.Launches, err = s.launches(); err != nil {
-		return c, fmt.Errorf("reading the launches: %w", err)
-	}
-	return c, nil
-}
-
-// launches are the order, with the attempts so far.
-func (s store) launches() (launches []Launch, err error) {
-	rows, err := s.db.Query(`SELECT position, arm, pair, place, point, record FROM launch LEFT JOIN attempt USING (position)
-		ORDER BY position, number`)
+	rows, err := s.db.Query("SELECT position, record FROM attempt ORDER BY position, number")
 	if err != nil {
-		return nil, err
+		return c, fmt.Errorf("reading the launches: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var l Launch
-		var record sql.NullString // of one attempt; none of a launch without
-		if err := rows.Scan(&l.Position, &l.Arm, &l.Pair, &l.Place, &l.Point, &record); err != nil {
-			return nil, err
+		var at int
+		var a Attempt
+		if err = rows.Scan(&at, &record); err == nil {
+			err = json.Unmarshal([]byte(record), &a)
 		}
-		if n := len(launches); l.Position == n {
-			launches = append(launches, l)
-		} else if l.Position != n-1 {
-			return nil, fmt.Errorf("position %d follows %d: the order has a gap", l.Position, n-1)
+		if err != nil {
+			return c, fmt.Errorf("the record of launch %d: %w", at, err)
 		}
-		if record.Valid {
-			var a Attempt
-			if err := json.Unmarshal([]byte(record.String), &a); err != nil {
-				return nil, fmt.Errorf("the record of launch %d: %w", l.Position, err)
-			}
-			launches[l.Position].Attempts = append(launches[l.Position].Attempts, a)
+		if at < 0 || at >= len(c.Launches) {
+			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
 		}
+		c.Launches[at].Attempts = append(c.Launches[at].Attempts, a)
 	}
-	return launches, rows.Err()
+	return c, rows.Err()
 }
 
 // save writes an attempt, new or changed.

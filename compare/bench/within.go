@@ -65,6 +65,7 @@ func (s Spec) CheckWithin() error {
 // planOf is what a launch measures.
 func (s Spec) planOf(l Launch) (p control.Plan) {
 	p.Blocks = control.Orders(s.routers(), blocksPerLaunch, l.Pair, s.Design.Seed)
+	p.Separate = s.Points != nil && len(s.more()) > 0 // whose loads make a curve at each point
 	for b := range p.Blocks {
 		if s.Points != nil {
 			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*blocksPerLaunch+b, s.Points.Values))
@@ -90,11 +91,8 @@ func (s *segments) follows() error {
 		if o.Counted == nil || !slices.Contains(gain.Arms[:], o.Arm) {
 			continue
 		}
-		for _, p := range s.Spec.rules().Of(o.Arm, s.Spec.shown(view{Attempt: *a, order: o})) {
-			if p.Severity() > 1 {
-				return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s",
-					o.Arm.Label(), p.Evidence)}
-			}
+		if but := s.Spec.rules().Contradicts(o.Arm, s.Spec.shown(view{Attempt: *a, order: o})); but != "" {
+			return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s", o.Arm.Label(), but)}
 		}
 	}
 	return nil

@@ -140,8 +140,17 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 	}
 	for b, order := range p.Blocks {
 		for place, arm := range order {
-			if now, err = d.segment(ctx, now, arm, b, place, p.pointsOf(b)); err != nil {
-				return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
+			groups := [][]string{p.pointsOf(b)}
+			if p.Separate {
+				groups = slices.Collect(slices.Chunk(groups[0], 1))
+			}
+			for _, points := range groups {
+				if p.Separate {
+					now = Arm{} // so that a new order is written
+				}
+				if now, err = d.segment(ctx, now, arm, b, place, points); err != nil {
+					return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
+				}
 			}
 		}
 		if d.Block != nil {

@@ -45,6 +45,8 @@ var named = regexp.MustCompile(`^(target|recorded):.`)
 type Plan struct {
 	Blocks [][]Arm
 	Points [][]string // of a segment of each block, in order; nil where there is one load
+	// Separate gives each point an order of its own, so that what is recorded under it is of that point alone.
+	Separate bool
 }
 
 // Orders plans the blocks of a launch: of two arms ABBA and BAAB in turn, beginning with the

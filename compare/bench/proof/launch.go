@@ -6,7 +6,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -37,156 +36,104 @@ type Launch struct {
 	Lines     []evidence.ProofLine
 }
 
-// LoadProof is how even the loads are that a launch recorded: max/mean of the layer that
-// is furthest above its floor, which is the best that indivisible slots allow. Undefined
-// where the files do not say.
-type LoadProof struct {
-	Source            string        `json:"source"`
-	Ranks             int           `json:"ranks"` // 0 unknown
-	TopK              int           `json:"top_k"` // 0 unknown
-	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
-	RankFloor         router.Number `json:"rank_floor"`
-	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
-	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
-	ExpertFloor       router.Number `json:"expert_floor"`
-	// Slots are by layer; Recorded is the share of the steps that hold them,
-	// 0 where the files do not say.
-	Slots    map[int]int64 `json:"slots,omitempty"`
-	Recorded float64       `json:"recorded,omitempty"`
-	// Placed says that the loads of ranks are by the recorded or the named placement; else
-	// they hold for contiguous experts.
-	Placed bool `json:"placed,omitempty"`
-}
-
 // OtherFlags name the flags that give better evidence.
 const OtherFlags = "--proof or --counts"
 
-// Of says what a launch proves about its ranks. Recorded loads go before the report's own
+// of says what a launch shows of its ranks. Recorded loads go before the report's own
 // statement, and that before acknowledgements or lines in the log.
-func (r Rules) Of(arm gain.Arm, l Launch) (ranks []Rank) {
+func (r Rules) of(arm gain.Arm, l Launch) []rank {
 	switch {
 	case l.Counted != nil:
-		ranks = r.byCounts(arm, l)
+		return r.byCounts(arm, l)
 	case l.Report.Claimed:
-		ranks = byReport(l.Report, l.Ranks)
+		return byReport(l.Report, l.Ranks)
 	case r.Within:
-		ranks = byOrder(l)
+		return byOrder(l)
 	case r.Line != "":
-		ranks = r.byLine(arm, l)
+		return r.byLine(arm, l)
 	case r.Said != "" && arm == gain.Perfect:
-		ranks = all(balanced, "started with %s, of which the engine prints nothing: record counts to measure it", r.Said)
+		return all(balanced, "started with %s, of which the engine prints nothing: record counts to measure it", r.Said)
 	case r.Said != "":
-		ranks = all(unbalanced, "started without %s", r.Said)
-	default:
-		ranks = all(unproved,
-			"the output does not state its routing, and no proof line of this treatment is known: give %s", OtherFlags)
+		return all(unbalanced, "started without %s", r.Said)
 	}
-	for i := range ranks {
-		ranks[i].Arm, ranks[i].Launches = arm, 1
-	}
-	return ranks
+	return all(unproved,
+		"the output does not state its routing, and no proof line of this treatment is known: give %s", OtherFlags)
 }
 
 // all is evidence about all ranks together.
-func all(shows gain.Arm, format string, args ...any) []Rank {
-	return []Rank{{Rank: gain.AllRanks, Shows: shows, Evidence: fmt.Sprintf(format, args...)}}
+func all(shows gain.Arm, format string, args ...any) []rank {
+	return rank{shows: shows, evidence: fmt.Sprintf(format, args...)}.forRanks(1)
 }
-
-// routerPerfect is the balanced router's name in an order.
-const routerPerfect = "perfect"
 
 // byOrder takes the word of the ranks that acknowledged an order.
-func byOrder(l Launch) []Rank {
-	p := Rank{Shows: unbalanced, Evidence: "the rank acknowledged router " + l.Router}
-	if l.Router == routerPerfect {
-		p.Shows = balanced
-	}
-	if l.Answered == 0 || l.Answered < l.Ranks {
+func byOrder(l Launch) []rank {
+	switch {
+	case l.Answered == 0 || l.Answered < l.Ranks:
 		return all(unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
+	case l.Router == "perfect":
+		return rank{shows: balanced, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
 	}
-	return p.forRanks(l.Answered)
+	return rank{shows: unbalanced, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
 }
-
-// The limits for loads. A perfect arm's layer may exceed the floor by what
-// indivisible loads cost; a normal arm is proved unbalanced by one layer beyond what
-// rounding can explain.
-const (
-	balancedWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
-	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
-)
 
 // byReport judges a launch by its own report: whether it states a perfect
 // router, and the loads it measured, which must agree: over ranks, or over experts
 // where no rank's is known.
-func byReport(said metrics.Proof, wanted int) []Rank {
-	ranks, experts := router.Undefined(), router.Undefined()
-	for _, l := range said.Layers {
-		ranks, experts = Most(ranks, l.RankMaxOverMean), Most(experts, l.ExpertMaxOverMean)
-	}
-	worst := evidence.Measured(ranks, said.RankFloor, experts, said.ExpertFloor)
+func byReport(said metrics.Proof, wanted int) []rank {
+	loads := reported(said).loads()
 	report, word := "report: ", "learned router, "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
 	}
-	p := Rank{Measured: len(worst) > 0, Shows: unbalanced}
+	r := rank{measured: len(loads) > 0, shows: unbalanced}
 	if said.Perfect {
-		p.Shows, word = balanced, "perfect router, "
+		r.shows, word = balanced, "perfect router, "
 	}
 	switch {
-	case wanted == 0 && len(worst) == 0:
-		p.Shows, word = unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
-	case said.Perfect && len(worst) > 0 && !worst.Within(balancedWithin):
-		p.Shows, word = unproved, word+"contradicted by "+worst.String()
-	case !said.Perfect && worst.Within(unbalancedBeyond):
-		p.Shows, word = balanced, word+"contradicted by "+worst.String()
+	case wanted == 0 && len(loads) == 0:
+		r.shows, word = unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
+	case said.Perfect && len(loads) > 0 && !loads.within(balancedWithin):
+		r.shows, word = unproved, word+"contradicted by "+loads.String()
+	case !said.Perfect && loads.within(unbalancedBeyond):
+		r.shows, word = balanced, word+"contradicted by "+loads.String()
 	default:
-		word += worst.String()
+		word += loads.String()
 	}
-	p.Evidence = report + word
+	r.evidence = report + word
 	if wanted > 1 && said.Ranks <= 1 { // a report of one rank is no report of the others
-		return []Rank{p}
+		return []rank{r}
 	}
-	return p.forRanks(said.Ranks)
+	return r.forRanks(said.Ranks)
 }
 
 // byCounts judges a launch by the loads it recorded, each beside its floor. The
 // perfect arm is proved by even ranks and even experts, random routing by ranks where they
 // are known; the normal arm by unevenness of either. Counts that the report
 // contradicts prove nothing.
-func (r Rules) byCounts(arm gain.Arm, l Launch) []Rank {
-	c := *l.Counted
-	elsewhere := l.Placement != "" && !c.Placed && c.RankMaxOverMean.Defined()
+func (r Rules) byCounts(arm gain.Arm, l Launch) []rank {
+	loads, elsewhere := l.Counted.loads(), l.Placement != "" && !l.Counted.Placed && l.Counted.RankMaxOverMean.Defined()
 	if elsewhere {
-		c.RankMaxOverMean = router.Undefined()
+		loads = loads[1:] // the experts'
 	}
-	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
-	p := Rank{Measured: true, Shows: unbalanced, Evidence: "recorded expert counts: " + worst.String()}
-	even := worst.Within(balancedWithin)
-	if r.Chance && arm == gain.Perfect && len(worst) > 0 {
-		even = worst[:1].Within(balancedWithin)
+	one := rank{measured: true, shows: unbalanced, evidence: "recorded expert counts: " + loads.String()}
+	even := loads.within(balancedWithin)
+	if r.Chance && arm == gain.Perfect && len(loads) > 0 {
+		even = loads[:1].within(balancedWithin)
 	}
 	switch {
-	case len(worst) == 0:
-		p.Shows, p.Evidence = unproved, "the recorded expert counts hold no load"
+	case len(loads) == 0:
+		one.shows, one.evidence = unproved, "the recorded expert counts hold no load"
 	case l.Doubt != "":
-		p.Shows, p.Evidence = unproved, "the recorded expert counts prove nothing: "+l.Doubt
+		one.shows, one.evidence = unproved, "the recorded expert counts prove nothing: "+l.Doubt
 	case elsewhere && even && arm == gain.Perfect:
-		p.Shows, p.Evidence = unproved,
-			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is "+
-				"unknown: record counts that say where experts are (SGLang's recorder does)", p.Evidence, l.Placement)
+		one.shows = unproved
+		one.evidence += fmt.Sprintf("; the command places experts by %s, which the counts do not record, so the load of "+
+			"ranks is unknown: record counts that say where experts are (SGLang's recorder does)", l.Placement)
 	case even:
-		p.Shows = balanced
+		one.shows = balanced
 	case arm == gain.Perfect && r.Treatment == "trtllm":
-		p.Evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe " +
+		one.evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe " +
 			"directly keep their routing"
 	}
-	return p.forRanks(c.Ranks)
-}
-
-// Most is the larger of two numbers, as far as they are defined.
-func Most(a, b router.Number) router.Number {
-	if !a.Defined() || b > a {
-		return b
-	}
-	return a
+	return one.forRanks(l.Counted.Ranks)
 }

@@ -14,7 +14,7 @@ import (
 // absence from the normal arm is evidence only beside their presence in every launch
 // of the perfect one: an engine that never prints the line says nothing by not printing
 // it. A launch in which the engine reports a failure claims nothing.
-func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
+func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 	switch {
 	case len(l.Lines) > 0:
 	case arm == gain.Perfect:
@@ -50,8 +50,8 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
 		default:
 			shows = balanced
 		}
-		ranks = append(ranks, Rank{Rank: f.Rank, Shows: shows,
-			Evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)})
+		ranks = append(ranks, rank{number: f.Rank, shows: shows,
+			evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)})
 	}
 	return ranks
 }

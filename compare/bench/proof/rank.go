@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,14 +10,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Rank says how one rank of one arm was routed, and by what evidence.
-type Rank struct {
-	Arm      gain.Arm
-	Rank     int      // AllRanks where the evidence covers all together, or names none
-	Launches int      // with such evidence
-	Shows    gain.Arm // the arm whose routing the evidence shows; empty where it proves nothing
-	Measured bool     // by loads, not by the engine's word
-	Evidence string
+// rank says how a rank was routed, and by what evidence.
+type rank struct {
+	number   int      // AllRanks where the evidence covers all together, or names none
+	shows    gain.Arm // the arm whose routing the evidence shows; empty where it proves nothing
+	measured bool     // by loads, not by the engine's word
+	evidence string
 }
 
 // What evidence can show.
@@ -26,11 +25,10 @@ const (
 	unproved   = gain.Arm("")
 )
 
-// Severity is how far the evidence is from proving its arm: 0 proves it, 1 proves nothing,
-// 2 proves the other arm.
-func (p Rank) Severity() int {
-	switch p.Shows {
-	case p.Arm:
+// severity is how far the evidence is from proving an arm: 0 proves it, 1 proves nothing, 2 proves the other arm.
+func (r rank) severity(arm gain.Arm) int {
+	switch r.shows {
+	case arm:
 		return 0
 	case unproved:
 		return 1
@@ -38,70 +36,70 @@ func (p Rank) Severity() int {
 	return 2
 }
 
-// merge adds what a further launch shows about the same rank: of the two, the more
-// severe one holds.
-func (p *Rank) merge(o Rank) {
-	p.Launches += o.Launches
-	if o.Severity() > p.Severity() || o.Severity() == p.Severity() && p.Measured && !o.Measured {
-		p.Shows, p.Evidence = o.Shows, o.Evidence
-	}
-	p.Measured = p.Measured && o.Measured
-}
-
-// Graded is the proof for or against the arm.
-func (p Rank) Graded() gain.Proof {
-	graded := gain.Proof{Arm: p.Arm, Rank: router.OptInt(p.Rank), Grade: gain.None, Evidence: p.Evidence}
-	switch {
-	case p.Severity() == 0 && p.Measured:
-		graded.Grade = gain.Measured
-	case p.Severity() == 0:
-		graded.Grade = gain.Claimed
-	case p.Shows == balanced:
-		graded.Evidence = gain.BalancedToo + ": " + p.Evidence
-	}
-	return graded
-}
-
 // forRanks is the same evidence for each of so many ranks, from all of them together.
-func (p Rank) forRanks(ranks int) []Rank {
-	if ranks <= 1 {
-		p.Rank = gain.AllRanks
-		return []Rank{p}
+func (r rank) forRanks(ranks int) (all []rank) {
+	r.number = gain.AllRanks
+	for number := range ranks {
+		one := r
+		one.number = number
+		all = append(all, one)
 	}
-	of := slices.Repeat([]Rank{p}, ranks)
-	for rank := range of {
-		of[rank].Rank = rank
+	if ranks > 1 {
+		return all
 	}
-	return of
+	return []rank{r}
 }
 
-// OfArm says how the ranks of an arm were routed over all its counted launches, by rank. A launch that
+// OfArm is the proof of each rank of an arm, by the worst that any of its counted launches shows. A launch that
 // lacks the evidence leaves its arm unproved, and so does a wanted rank of which there is none.
-func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []Rank) {
-	wanted, ranks := 0, make(map[int]*Rank)
+func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []gain.Proof) {
+	wanted, ranks := 0, make(map[int][]rank)
 	for _, l := range launches {
 		wanted = max(wanted, l.Ranks)
-		for _, p := range r.Of(arm, l) {
-			if have, ok := ranks[p.Rank]; ok {
-				have.merge(p)
-			} else {
-				ranks[p.Rank] = &p
-			}
+		for _, one := range r.of(arm, l) {
+			ranks[one.number] = append(ranks[one.number], one)
 		}
 	}
-	for _, p := range ranks {
-		if p.Launches < len(launches) {
-			p.merge(Rank{Arm: arm, Shows: unproved, Evidence: fmt.Sprintf("evidence in %d of %d launches only: %s",
-				p.Launches, len(launches), p.Evidence)})
+	for number := range wanted {
+		if ranks[number] == nil && ranks[gain.AllRanks] == nil {
+			ranks[number] = slices.Repeat([]rank{{evidence: "no evidence of this rank"}}, len(launches))
 		}
 	}
-	for rank := range wanted {
-		if ranks[rank] == nil && ranks[gain.AllRanks] == nil {
-			ranks[rank] = &Rank{Arm: arm, Rank: rank, Shows: unproved, Evidence: "no evidence of this rank"}
+	for _, number := range slices.Sorted(maps.Keys(ranks)) {
+		seen := ranks[number]
+		worst := slices.MaxFunc(seen, func(a, b rank) int { return cmp.Compare(a.worse(arm), b.worse(arm)) })
+		if len(seen) < len(launches) && worst.severity(arm) == 0 {
+			worst = rank{evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", len(seen), len(launches), worst.evidence)}
 		}
-	}
-	for _, rank := range slices.Sorted(maps.Keys(ranks)) {
-		all = append(all, *ranks[rank])
+		proof := gain.Proof{Arm: arm, Rank: router.OptInt(number), Grade: gain.None, Evidence: worst.evidence}
+		switch {
+		case worst.severity(arm) > 0 && worst.shows == balanced:
+			proof.Evidence = gain.BalancedToo + ": " + worst.evidence
+		case worst.severity(arm) > 0:
+		case worst.measured:
+			proof.Grade = gain.Measured
+		default:
+			proof.Grade = gain.Claimed
+		}
+		all = append(all, proof)
 	}
 	return all
+}
+
+// worse orders evidence: of what proves the arm, a claim is worse than a measurement.
+func (r rank) worse(arm gain.Arm) int {
+	if r.measured {
+		return 2 * r.severity(arm)
+	}
+	return 2*r.severity(arm) + 1
+}
+
+// Contradicts is the evidence that a launch was routed as the other arm; empty where there is none.
+func (r Rules) Contradicts(arm gain.Arm, l Launch) string {
+	for _, one := range r.of(arm, l) {
+		if one.severity(arm) > 1 {
+			return one.evidence
+		}
+	}
+	return ""
 }
