@@ -152,7 +152,7 @@ func (c *Comparison) judgeExtent(a arms) {
 // than balance. Attention of steps that one arm alone recorded runs in kernels of that arm alone; two libraries
 // leave both arms with some.
 func (c *Comparison) judgeWork(a arms) {
-	if n, p := trace.GateExperts(a[0].trace.Names), trace.GateExperts(a[1].trace.Names); len(n) == 1 && len(p) == 1 {
+	if n, p := a[0].trace.GateExperts(), a[1].trace.GateExperts(); len(n) == 1 && len(p) == 1 {
 		c.same("gates", Work{Quantity: "experts of the gate", Normal: router.Number(n[0]), Perfect: router.Number(p[0])})
 	}
 	if n, p := a[0].tokens, a[1].tokens; n > 0 && p > 0 {

@@ -63,19 +63,19 @@ func (c *Comparison) predict(a arms, partial bool) {
 	*p = Prediction{Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, StepNS: u,
 		ProfilerOverhead: u}
 	if !c.Comparable || partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 ||
-		!normal.CanRun() || !perfect.CanRun() {
+		normal == nil || perfect == nil || normal.Run == nil || perfect.Run == nil {
 		return
 	}
-	if less := 1 - normal.ExpertRatio(perfect); less > mostLess {
+	if less := 1 - normal.Run.ExpertRatio(perfect.Run); less > mostLess {
 		c.refuse("experts", "share", less, "other", gain.Perfect)
 		return
 	}
 	load := func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load }
-	if at, by, alone := normal.OneSlower(perfect); alone && !slices.ContainsFunc(a[0].trace.Imbalance, load) {
+	if at, by, alone := normal.Run.OneSlower(perfect.Run); alone && !slices.ContainsFunc(a[0].trace.Imbalance, load) {
 		c.refuse("one_rank", "rank", c.Ranks[at], "by", by, "arm", gain.Normal)
 		return
 	}
-	change, even := normal.WithExperts(perfect), normal.WhatIf[0]
+	change, even := trace.NewWhatIf("experts of the other arm", normal.Run.WithExperts(perfect.Run)), normal.WhatIf[0]
 	if !change.Gain.Defined() || !perfect.WhatIf[0].Gain.Defined() {
 		return
 	}

@@ -33,6 +33,12 @@ type Cell struct {
 // ComputeNS is the time outside collectives, in which ranks mostly wait for each other.
 func (c *Cell) ComputeNS() int64 { return c.TotalNS - c.CollectiveNS }
 
+// Add adds another cell's numbers.
+func (c *Cell) Add(o *Cell) {
+	c.Instances, c.TotalNS, c.CollectiveNS = c.Instances+o.Instances, c.TotalNS+o.TotalNS, c.CollectiveNS+o.CollectiveNS
+	c.BusyNS, c.GEMMs, c.GEMMNS = c.BusyNS+o.BusyNS, c.GEMMs+o.GEMMs, c.GEMMNS+o.GEMMNS
+}
+
 // Times is the compute time of a recording by step, layer and rank.
 type Times struct {
 	Ranks  []int    // with any kernel, ascending

@@ -10,14 +10,9 @@ import (
 // Stats are the statistics every group of durations carries, in nanoseconds.
 // The standard deviation is a sample's (divisor n−1) and undefined for
 // one instance; the median of an even count is the mean of the middle two.
-//
-// BusyNS is the length of the union of the intervals on each rank, summed over
-// ranks: at most TotalNS, less where instances overlap. It is undefined where the
-// durations have no intervals of their own, such as the times allocated to experts.
 type Stats struct {
 	Instances int64         `json:"instances"`
 	TotalNS   int64         `json:"total_ns"`
-	BusyNS    router.Number `json:"busy_ns"`
 	MeanNS    router.Number `json:"mean_ns"`
 	MedianNS  router.Number `json:"median_ns"`
 	MinNS     int64         `json:"min_ns"`
@@ -28,20 +23,14 @@ type Stats struct {
 }
 
 // StatsOf computes the statistics of durations in nanoseconds, which it sorts
-// in place. Of none it gives zero instances and undefined means. BusyNS stays
-// undefined: it needs the times of day.
+// in place. Of none it gives zero instances and undefined means.
 //
 // The p-th percentile is the nearest rank: the smallest duration that at least
 // p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
 // is always one of the durations.
 func StatsOf(durations []int64) Stats {
-	s := Stats{
-		Instances: int64(len(durations)),
-		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(),
-		StdDevNS: router.Undefined(),
-		P90NS:    router.Undefined(), P99NS: router.Undefined(),
-	}
-	n := len(durations)
+	none, n := router.Undefined(), len(durations)
+	s := Stats{Instances: int64(n), MeanNS: none, MedianNS: none, StdDevNS: none, P90NS: none, P99NS: none}
 	if n == 0 {
 		return s
 	}
@@ -86,7 +75,3 @@ func (b *Busy) Add(start, duration int64) {
 		b.until = end
 	}
 }
-
-// Next begins anew beside what was added: another rank's intervals run beside this
-// rank's, not instead.
-func (b *Busy) Next() { b.begun = false }

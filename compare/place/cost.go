@@ -53,12 +53,12 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		return nil, doubted(t.Warnings[contradicts]), nil
 	case t.Doubt().Code != "":
 		return nil, doubted(t.Doubt()), nil
-	case len(t.Ranks) < 2 || !c.replay.CanRun():
+	case len(t.Ranks) < 2 || c.replay == nil || c.replay.Run == nil:
 		return nil, noTime("no_replay"), nil
 	}
 	c.StepNS = c.replay.StepNS
 	var loads, times []float64
-	experts := c.replay.Experts()
+	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
 		number := int(layer)
 		if s := t.Structure; s != nil && s.Counted != nil && number < len(s.Counted) {
@@ -166,7 +166,8 @@ func (c *Cost) change(w seen) *TimeChange {
 	t := &TimeChange{Basis: "inferred", Windows: 1, Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1))}
 	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
 		follows = max(0, min(1, follows))
-		g := c.replay.Shift(c.loads(w.Window, w.plans[0], follows), c.loads(w.Window, w.plans[1], follows))
+		g := trace.NewWhatIf("other loads", c.replay.Run.Shift(c.loads(w.Window, w.plans[0], follows),
+			c.loads(w.Window, w.plans[1], follows)))
 		if !g.Gain.Defined() {
 			return nil
 		}

@@ -64,8 +64,8 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 			if same == nil || same.Estimate != 0 || same.SavedNS != 0 {
 				t.Errorf("the same placement changes time: %+v", same)
 			}
-			g := normal.Replay().Shift(cost.loads(windows[0], flat, cost.Follows), cost.loads(windows[1], flat, cost.Follows))
-			if share := g.InTime / even.InTime; share < c.share || share > 1.02 {
+			g := normal.Replay().Run.Shift(cost.loads(windows[0], flat, cost.Follows), cost.loads(windows[1], flat, cost.Follows))
+			if share := router.Number(g.InTime) / even.InTime; share < c.share || share > 1.02 {
 				t.Errorf("%+v of %+v; %+v", g, even, cost)
 			}
 		})

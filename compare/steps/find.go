@@ -39,8 +39,6 @@
 // One failure is not noticed here: every layer run twice, attention included, once for each
 // microbatch, looks like twice the layers. Twins finds that over ranks whose loads differ
 // from layer to layer, if the model has two MoE layers at least.
-//
-// Where ranges name the layers and no step, StepsOfLayers needs none of this.
 package steps
 
 import "slices"

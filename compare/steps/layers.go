@@ -2,52 +2,6 @@ package steps
 
 import "slices"
 
-// StepsOfLayers numbers the steps of launches whose layers are known, −1 where not: a
-// step ends where the numbers of the layers begin again. All steps but the first and the
-// last must have the same layers in ascending order, else nothing is known of them and
-// the result is nil. What stands between the layers of two steps belongs to the later
-// one, what follows the last layer to none (−1).
-func StepsOfLayers(layers []int32) []int32 {
-	steps := [][]int32{{}} // the layers of each
-	of := make([]int32, len(layers))
-	for i, l := range layers {
-		last := &steps[len(steps)-1]
-		switch n := len(*last); {
-		case l < 0 || n > 0 && l == (*last)[n-1]:
-		case n > 0 && l < (*last)[n-1]:
-			steps = append(steps, []int32{l})
-		default:
-			*last = append(*last, l)
-		}
-		if of[i] = int32(len(steps) - 1); l < 0 {
-			of[i] = -1
-		}
-	}
-	if !sameLayers(steps) {
-		return nil
-	}
-	next := int32(-1)
-	for i := len(of) - 1; i >= 0; i-- {
-		if of[i] < 0 {
-			of[i] = next
-		}
-		next = of[i]
-	}
-	return of
-}
-
-// sameLayers reports whether steps are whole, but the first for its beginning and the
-// last for its end.
-func sameLayers(steps [][]int32) bool {
-	n := len(steps)
-	first, last, whole := steps[0], steps[n-1], steps[n/2]
-	if n < 3 || len(first) > len(whole) || len(last) > len(whole) {
-		return n == 2 && slices.Equal(first, last)
-	}
-	return slices.Equal(first, whole[len(whole)-len(first):]) && slices.Equal(last, whole[:len(last)]) &&
-		!slices.ContainsFunc(steps[1:n-1], func(s []int32) bool { return !slices.Equal(s, whole) })
-}
-
 // LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step,
 // where all but the first and the last have the same number of blocks, which is then that
 // of the layers. It is 0 if they have not, where a step may be a piece of one, and where

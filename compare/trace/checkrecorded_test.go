@@ -45,12 +45,12 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		text     string
 	}{
 		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1),
-			"with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
+			"counts of 2 experts, expert 1 of layer 0 ran on rank 0"},
 		{"too few experts on the same owners",
 			Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}},
 			"counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
 		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1),
-			"with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
+			"counts of 256 experts, expert 2 of layer 0 ran on rank 1"},
 		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
 		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4),
 			"counts of layers 3, 4, experts run in layers 0, 1"},

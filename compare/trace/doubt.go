@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -61,15 +60,13 @@ func (t *Trace) Warned(code string) bool { return t.warning(code).Code != "" }
 
 const (
 	leastPlaced  = 0.5  // the share of expert GEMM time that must be in a layer
-	mostUnknowns = 1.0  // unknown time over expert time, where expert GEMMs are not recognized
-	mostBeside   = 0.5  // of expert time, likewise: activations and the like
 	mostFused    = 0.1  // the share of expert time that may be in kernels that fuse it with more
 	leastCounted = 0.01 // the share of compute that the expert time of the steps that count must be
 )
 
 // placedExperts warns where too little of the experts' time is known for a judgment.
 func (r *reduction) placedExperts() {
-	var gemms, placed, experts, unknown, all int64
+	var gemms, placed, experts, all int64
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
 		all += c.ComputeNS()
@@ -79,11 +76,8 @@ func (r *reduction) placedExperts() {
 				placed += c.GEMMNS
 			}
 		}
-		switch c.Phase {
-		case PhaseExperts:
+		if c.Phase == PhaseExperts {
 			experts += c.ComputeNS()
-		case PhaseUnknown:
-			unknown += c.TotalNS
 		}
 	}
 	if fused, kernels := r.fusedExperts(); float64(fused) > mostFused*float64(fused+experts) {
@@ -99,9 +93,6 @@ func (r *reduction) placedExperts() {
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
 		r.warn(noExperts, "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
-	case r.times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) ||
-		float64(r.besideGEMMs()) > mostBeside*float64(experts)):
-		r.warn(noExperts, "", "why", "names")
 	case len(r.times.StepsOf(imbalance.Counts)) == 0 || r.endedEarly():
 		r.warn(noExperts, "", "why", "steps")
 	case expertNS < leastCounted*float64(all):
@@ -115,15 +106,6 @@ func (r *reduction) placedExperts() {
 func (r *reduction) endedEarly() bool {
 	return len(r.times.Steps) == 1 && !r.partial &&
 		slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return len(d.StepNames) > 1 })
-}
-
-// besideGEMMs is the expert time of kernels that only their name, or their position,
-// places there, and that are neither GEMMs nor a whole layer in one.
-func (r *reduction) besideGEMMs() (ns int64) {
-	return sums(r, func(g group) (bool, bool) {
-		named := g.at.Evidence == ranges.ByName || g.at.Evidence == ranges.ByPosition
-		return true, named && g.at.Phase == PhaseExperts && !g.class.GEMM && len(g.class.Fused) == 0
-	})[true].ns
 }
 
 // fusedExperts is the time of kernels that run experts and more in one, in the steps that count, and

@@ -3,11 +3,9 @@ package trace
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
@@ -163,51 +161,6 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 		exports = append(exports, e)
 	}
 	return reduce(exports, options)
-}
-
-// Ranges that name layers and no steps give the steps by the order of the layers: the
-// same as the ranges that name steps.
-func TestStepsFromTheOrderOfLayers(t *testing.T) {
-	for pattern, steps := range map[string]int{
-		"deepseek-ep4-ranks/normal.rank?.sqlite": 4,
-		"gptoss-ep4-ranks/normal.rank?.sqlite":   3,
-		"torch/loop-normal.rank?.json.gz":        3,
-		"gptoss-graph/node-normal.sqlite":        4,
-	} {
-		paths := inTestdata(t, pattern)
-		with := mustRead(t, Options{Threshold: 0.1}, paths...)
-		without := func(cut int) *Trace {
-			return changed(t, paths, func(rank int, rec *capture.Recording) {
-				rec.RangeNames = slices.Clone(rec.RangeNames)
-				for i, name := range rec.RangeNames {
-					if strings.Contains(name, "forward_step") || strings.Contains(name, "ProfilerStep") ||
-						strings.HasPrefix(name, "step") {
-						rec.RangeNames[i] = "work"
-					}
-				}
-				if rank == 1 {
-					rec.Kernels = rec.Kernels[:len(rec.Kernels)-cut]
-				}
-			})
-		}
-		trace := without(0)
-		have, want := trace.Times(nil), with.Times(nil)
-		if len(have.Steps) != steps || len(want.Steps) != steps || !hasWarning(trace.Warnings, "inferred_steps") {
-			t.Errorf("%s: %d steps, with ranges %d, want %d; %v", pattern, len(have.Steps), len(want.Steps), steps,
-				trace.Warnings)
-			continue
-		}
-		for i, row := range trace.Imbalance {
-			if is, was := fmt.Sprint(row), fmt.Sprint(with.Imbalance[i]); is != was {
-				t.Errorf("%s: %s, with ranges %s", pattern, is, was)
-			}
-		}
-		if len(paths) == 4 { // a rank that ended two steps early
-			if lost := without(int(mustRead(t, Options{}, paths[1]).Exports[0].Kernels / 2)); lost.Doubt().Code == "" {
-				t.Errorf("%s: a rank that ended early is not doubted", pattern)
-			}
-		}
-	}
 }
 
 // Every fifth kernel of one rank is gone with its launch: some of these ways take no

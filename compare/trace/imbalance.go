@@ -140,16 +140,15 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 	return rows
 }
 
-// expertParts are the experts among which times are compared, in order: those that the recorded layout puts on
-// the ranks, and without one those that own kernels and, where all ranks are there, the numbers between. One that
-// never ran had no time.
+// expertParts are the experts among which times are compared, in order: those that own kernels and, where all
+// ranks are there, the numbers between. One that never ran had no time.
 func (r *reduction) expertParts(owned map[location]sum) []int {
-	held := r.options.Recorded.held(r.ranks)
-	all := len(held) == 0 && int(r.trace.World) <= len(r.ranks)
+	own := map[int]bool{}
 	for l := range owned {
-		held[int(l.Expert)] = true
+		own[int(l.Expert)] = true
 	}
-	experts := slices.Sorted(maps.Keys(held))
+	experts := slices.Sorted(maps.Keys(own))
+	all := int(r.trace.World) <= len(r.ranks)
 	if first, last := experts[0], experts[len(experts)-1]; all && last-first < maxParts {
 		experts = experts[:0]
 		for e := first; e <= last; e++ {

@@ -23,9 +23,8 @@ import (
 // experts, and behind it combine, unless other evidence knows better.
 type placement struct {
 	*rankEvents
-	finish   func(*placement) // places the kernels
-	bare     map[int32]bool   // steps in which no range names a layer, of inferBeside
-	order    []int32          // events in order of launch; within a replayed graph, in order of start
+	bare     map[int32]bool // steps in which no range names a layer, if those of others name some; else nil
+	order    []int32        // events in order of launch; within a replayed graph, in order of start
 	launches []steps.Launch
 	found    steps.Structure
 	steps    []int32 // by block
@@ -33,8 +32,8 @@ type placement struct {
 	ends     []int // last kernel of each block's layer
 }
 
-// infer gives kernels what no range says: layers where expert GEMMs are in none, in all steps or in some, and
-// steps where ranges name layers only. Steps are found over all ranks at once, see package steps.
+// infer gives kernels what no range says: layers where expert GEMMs are in none, in all steps or in some. Steps are
+// found over all ranks at once, see package steps.
 func (r *reduction) infer() {
 	list := make([]*placement, len(r.ranks))
 	var wait sync.WaitGroup
@@ -44,7 +43,7 @@ func (r *reduction) infer() {
 	wait.Wait()
 	var found []*steps.Structure
 	for _, p := range list {
-		if p != nil && len(p.launches) > 0 && p.bare == nil {
+		if p != nil && p.bare == nil {
 			found = append(found, &p.found)
 		}
 	}
@@ -53,7 +52,7 @@ func (r *reduction) infer() {
 	}
 	for _, p := range list {
 		if p != nil {
-			p.finish(p)
+			p.inferLayers()
 			p.rows = nil
 		}
 	}
@@ -66,35 +65,28 @@ func (p *rankEvents) placement() *placement {
 		slices.ContainsFunc(d.Places, func(l location) bool { return l.Step != NoID }) {
 		return nil
 	}
-	gemms, layered := map[int32]bool{}, map[int32]bool{} // by step
+	gemms, layered := map[int32]bool{}, map[int32]bool{} // steps that hold any, and whose layers ranges name
 	placed := false
 	for i := range p.events {
 		e := &p.events[i]
-		at := p.place(e)
+		at, c := p.place(e), p.class(e)
 		if at.Layer != NoID && !layered[at.Step] {
 			layered[at.Step] = true
 		}
-		if c := p.class(e); c.GEMM || c.FusedExperts() {
+		if c.GEMM || c.FusedExperts() {
 			if placed = placed || at.Layer != NoID; !gemms[at.Step] {
 				gemms[at.Step] = true
 			}
 		}
 	}
-	stepped := len(layered) > 1 || len(layered) == 1 && !layered[NoID]
-	n := &placement{rankEvents: p}
-	switch {
-	case len(gemms) > 0 && !placed:
-		n.finish, n.order = (*placement).inferLayers, p.launchOrder()
-	case len(layered) > 0 && !stepped:
-		n.finish, n.order = (*placement).stepsOfLayers, p.launchOrder()
-		return n
-	default:
+	n := &placement{rankEvents: p, order: p.launchOrder()}
+	if placed {
 		maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
-		if !placed || len(gemms) == 0 {
-			return nil
-		}
-		n.finish, n.bare = (*placement).inferBeside, gemms
-		n.order = slices.DeleteFunc(p.launchOrder(), func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
+		n.bare = gemms
+		n.order = slices.DeleteFunc(n.order, func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
+	}
+	if len(gemms) == 0 {
+		return nil
 	}
 	n.readLaunches()
 	n.found = steps.Find(n.launches)
@@ -139,60 +131,44 @@ func (p *placement) event(i int) *event    { return &p.events[p.order[i]] }
 func (p *placement) at(i int) location     { return *p.place(p.event(i)) }
 func (p *placement) put(i int, l location) { p.event(i).Place = p.of.number(l) }
 
-// stepsOfLayers gives the kernels of one rank steps, where ranges name layers and no
-// step.
-func (p *placement) stepsOfLayers() {
-	layers := make([]int32, len(p.order))
-	for i := range layers {
-		layers[i] = p.at(i).Layer
-	}
-	for i, step := range steps.StepsOfLayers(layers) {
-		l := p.at(i)
-		p.inStep(&l, step)
-		p.put(i, l)
-	}
-}
-
-// inferBeside places the kernels of steps in which no range names a layer, as in replays of
-// graphs, where ranges name those of other steps: if they have as many.
-func (p *placement) inferBeside() {
-	seen := map[int32]bool{}
-	for i := range p.events {
-		e := &p.events[i]
-		if at := p.place(e); !p.bare[at.Step] && at.Layer != NoID && p.class(e).GEMM {
-			seen[at.Layer] = true
-		}
-	}
-	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
-		return
-	}
-	p.structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
-	p.countSteps()
-	layers := slices.Sorted(maps.Keys(seen))
-	for b, layer := range p.layers {
-		if layer != NoID {
-			p.layers[b] = layers[layer]
-		}
-	}
-	p.placeBlocks()
-}
-
-// inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
+// inferLayers places the kernels of a rank whose expert GEMMs are in no layer, or only those of the steps in which no
+// range names a layer, as in replays of graphs, where ranges name those of other steps: if they have as many.
 func (p *placement) inferLayers() {
-	p.structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
-		Unclear: p.found.Unclear, stage: p.found.Stage}
-	if n := p.stepsOfRanges(); n > 0 {
-		p.structure.Layers, p.structure.Unknown, p.structure.Unclear = router.Stated(n), "", false
-	} else {
-		p.stepsOfPattern()
-	}
-	p.countSteps()
-	if p.structure.Layers == 0 {
-		for b := range p.found.Blocks {
-			p.steps[b], p.layers[b] = NoID, int32(b)
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.stepsOfRanges()), Beside: p.bare != nil}
+	named := p.namedLayers()
+	switch {
+	case s.Beside && (s.Layers == 0 || int(s.Layers) != len(named)):
+		return
+	case !s.Beside:
+		if s.stage = p.found.Stage; s.Layers == 0 {
+			s.Layers, s.Unknown, s.Unclear = router.Stated(p.found.Layers), p.found.Unknown, p.found.Unclear
+			p.stepsOfPattern()
 		}
 	}
+	for b, layer := range p.layers {
+		switch {
+		case s.Layers == 0:
+			p.steps[b], p.layers[b] = NoID, int32(b)
+		case layer == int32(s.Layers-1):
+			s.Steps++ // complete ones by their last layers
+		}
+		if s.Beside && layer != NoID {
+			p.layers[b] = named[layer]
+		}
+	}
+	p.structure = s
 	p.placeBlocks()
+}
+
+// namedLayers are the layers that ranges name, in steps with expert GEMMs that are not bare.
+func (p *placement) namedLayers() []int32 {
+	named := map[int32]bool{}
+	for i := range p.events {
+		if at := p.place(&p.events[i]); at.Layer != NoID && !p.bare[at.Step] && p.class(&p.events[i]).GEMM {
+			named[at.Layer] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
 }
 
 // stepsOfRanges takes the steps that ranges name where these have the same number of
@@ -215,15 +191,6 @@ func (p *placement) stepsOfPattern() {
 			step, layer = NoID, NoID
 		}
 		p.steps[b], p.layers[b] = int32(step), int32(layer)
-	}
-}
-
-// countSteps counts the complete steps by their last layers.
-func (p *placement) countSteps() {
-	for _, l := range p.layers {
-		if l != NoID && l == int32(p.structure.Layers-1) {
-			p.structure.Steps++
-		}
 	}
 }
 

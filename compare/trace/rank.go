@@ -3,26 +3,18 @@ package trace
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// The evidence by which a rank got its number, strongest first.
-const (
-	byFlag         = "flag"
-	byEnvironment  = "environment"
-	byMPI          = "mpi_ranks"
-	byFileName     = "file name"
-	byDevice       = "device ordinal"
-	byProcessOrder = "process order"
-)
-
-// Rank is one expert-parallel process and the evidence that it has this number:
-// "flag", "environment", "distributedInfo", "mpi_ranks", "file name", "device ordinal" or, where
+// Rank is one expert-parallel process and the evidence that it has this number, strongest first:
+// "flag", "environment" or "distributedInfo", "mpi_ranks", "file name", "device ordinal" or, where
 // several processes use the same device, "process order".
 type Rank struct {
 	Rank     int    `json:"rank"`
@@ -32,91 +24,80 @@ type Rank struct {
 	Evidence string `json:"evidence"`
 }
 
+// Errors of ranks that cannot be numbered as asked, and of exports that cannot be ranks of one run.
+var (
+	ErrRank      = errors.New("ranks cannot be assigned")
+	ErrNotOneRun = errors.New("the exports are not of one run")
+)
+
 // numberRanks gives what ran on each device of an export, in the order of processes, its number
 // by the strongest evidence there is. Flag, environment and file name speak of one process,
 // so they count only where the export holds one rank; the environment recorded is that of
 // the command that was profiled, which in a report of several processes is their launcher.
 func numberRanks(path string, rec *capture.Recording, devices []capture.Device, flag map[string]int) ([]Rank, error) {
+	flagged, given := givenRank(flag, path)
+	if given && len(devices) != 1 {
+		return nil, &input.Error{File: path, Expected: "one process, to give it a rank",
+			Found: quantity.Count(len(devices), "process"), Try: "leave the rank out", Err: ErrRank}
+	}
+	recorded, known := rec.Metadata.Rank()
+	named, hasName := capture.RankInName(path)
+	mapped := true // under CUDA_VISIBLE_DEVICES every process may call its own device 0
+	for _, d := range devices {
+		_, on := rec.Metadata.GPUs[gpuOf(rec, d)]
+		mapped = mapped && on
+	}
 	ranks := make([]Rank, len(devices))
 	for i, d := range devices {
-		ranks[i] = Rank{Export: filepath.Base(path), PID: capture.PID(rec.Processes[d.Process]),
-			DeviceID: int64(d.Ordinal)}
+		process := rec.Processes[d.Process]
+		ranks[i] = Rank{Export: filepath.Base(path), PID: capture.PID(process), DeviceID: int64(d.Ordinal)}
 	}
-	number, given := givenRank(flag, path)
-	if given && len(ranks) != 1 {
-		return nil, &input.Error{File: path, Expected: "one process, to give it a rank",
-			Found: quantity.Count(len(ranks), "process"), Try: "leave the rank out", Err: ErrRank}
-	}
-	if given {
-		ranks[0].Rank, ranks[0].Evidence = number, byFlag
-		return ranks, nil
-	}
-	if len(ranks) == 1 {
-		if number, ok := rec.Metadata.Rank(); ok {
-			ranks[0].Rank, ranks[0].Evidence = number, cmp.Or(rec.Metadata.RankEvidence, byEnvironment)
-			return ranks, nil
+	for _, by := range []struct {
+		evidence string
+		one, ok  bool // it speaks of one process, and is there
+		number   func(i int) (int, bool)
+	}{
+		{"flag", true, given, func(int) (int, bool) { return flagged, true }},
+		{cmp.Or(rec.Metadata.RankEvidence, "environment"), true, known, func(int) (int, bool) { return recorded, true }},
+		{"mpi_ranks", false, true, func(i int) (int, bool) {
+			n, ok := rec.Metadata.MPIRanks[rec.Processes[devices[i].Process]]
+			return n, ok
+		}},
+		{"file name", true, hasName, func(int) (int, bool) { return named, true }},
+		{"device ordinal", false, mapped, func(i int) (int, bool) { return int(rec.Metadata.GPUs[gpuOf(rec, devices[i])]), true }},
+		{"device ordinal", false, !mapped, func(i int) (int, bool) { return int(devices[i].Ordinal), true }},
+		{"process order", false, true, func(i int) (int, bool) { return i, true }},
+	} {
+		if seen := map[int]bool{}; by.ok && (!by.one || len(ranks) == 1) {
+			for i := range ranks {
+				n, ok := by.number(i)
+				if ranks[i].Rank, ranks[i].Evidence = n, by.evidence; ok {
+					seen[n] = true
+				}
+			}
+			if len(seen) == len(ranks) {
+				break
+			}
 		}
 	}
-	if numbers, ok := mpiRanks(rec, devices); ok {
-		return numbered(ranks, numbers, byMPI), nil
-	}
-	if len(ranks) == 1 {
-		if number, ok := capture.RankInName(path); ok {
-			ranks[0].Rank, ranks[0].Evidence = number, byFileName
-			return ranks, nil
-		}
-	}
-	if ordinals, distinct := deviceOrdinals(rec, devices); distinct {
-		return numbered(ranks, ordinals, byDevice), nil
-	}
-	order := make([]int, len(ranks))
-	for i := range order {
-		order[i] = i
-	}
-	return numbered(ranks, order, byProcessOrder), nil
+	return ranks, nil
 }
 
-// numbered gives ranks their numbers by one evidence.
-func numbered(ranks []Rank, numbers []int, evidence string) []Rank {
-	for i, number := range numbers {
-		ranks[i].Rank, ranks[i].Evidence = number, evidence
-	}
-	return ranks
+func gpuOf(rec *capture.Recording, d capture.Device) capture.PIDDevice {
+	return capture.PIDDevice{PID: capture.PID(rec.Processes[d.Process]), Device: int64(d.Ordinal)}
 }
 
 // oneRank reports whether something says that the only process of an export is
 // one rank, on however many devices it worked: a rank given by hand, or one of
 // several ranks. Without it, each device of a process is a rank.
 func oneRank(path string, p *capture.Metadata, flag map[string]int) bool {
-	if _, ok := givenRank(flag, path); ok {
-		return true
-	}
+	_, given := givenRank(flag, path)
 	rank, ok := p.Rank()
 	world, _ := p.WorldSize()
 	for _, r := range p.MPIRanks {
 		rank, ok = max(rank, r), true
 	}
-	return ok && (rank > 0 || world > 1)
-}
-
-// deviceOrdinals numbers the ranks by their devices: by the GPU's number in
-// the machine where the export maps all of them, because under
-// CUDA_VISIBLE_DEVICES every process may call its own device 0; else by the
-// number that the process uses. They are no ranks if two are alike.
-func deviceOrdinals(rec *capture.Recording, devices []capture.Device) (ordinals []int, distinct bool) {
-	seen, mapped := map[int]bool{}, true
-	for _, d := range devices {
-		gpu, ok := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[d.Process]),
-			Device: int64(d.Ordinal)}]
-		ordinals, mapped = append(ordinals, int(gpu)), mapped && ok
-	}
-	for i, d := range devices {
-		if !mapped {
-			ordinals[i] = int(d.Ordinal)
-		}
-		seen[ordinals[i]] = true
-	}
-	return ordinals, len(seen) == len(devices)
+	return given || ok && (rank > 0 || world > 1)
 }
 
 // givenRank looks a path up in the flags: as given, by base name, or "" for all.
@@ -129,17 +110,46 @@ func givenRank(flag map[string]int, path string) (int, bool) {
 	return 0, false
 }
 
-// mpiRanks are the ranks in MPI_RANKS, if it names the process of every device, each once.
-func mpiRanks(rec *capture.Recording, devices []capture.Device) (numbers []int, ok bool) {
-	for _, d := range devices {
-		number, ok := rec.Metadata.MPIRanks[rec.Processes[d.Process]]
-		if !ok || slices.Contains(numbers, number) {
-			return nil, false
-		}
-		numbers = append(numbers, number)
+// oneRun refuses exports of both arms, one capture given as two ranks, which would be in perfect balance, and
+// two ranks of the same number, whose times would be added.
+func (r *reduction) oneRun() error {
+	arms := map[string]string{}
+	for _, d := range r.exports {
+		arms[d.Arm] = cmp.Or(arms[d.Arm], d.Export.Path+" ("+d.ArmEvidence+")")
 	}
-	return numbers, true
+	if normal, perfect := arms[capture.Normal], arms[capture.Perfect]; normal != "" && perfect != "" {
+		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
+			Found: "one of the normal and one of the perfect arm",
+			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
+	}
+	sameTime := func(a, b event) bool { return a.Start == b.Start && a.NS == b.NS }
+	for i, p := range r.ranks {
+		for _, o := range r.ranks[:i] {
+			a, b := o.Rank, p.Rank
+			e := &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path,
+				Expected: "exports of one run, one per rank",
+				Try:      "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
+			switch {
+			case p.of != o.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime):
+				e.Found, e.Err = "one capture twice: all kernels of both run at the same times", ErrNotOneRun
+				return e
+			case a.Rank == b.Rank:
+				e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), ErrRank
+				return e
+			}
+		}
+	}
+	return nil
 }
 
-// ErrRank is the error of ranks that cannot be assigned as asked.
-var ErrRank = errors.New("ranks cannot be assigned")
+// GateExperts are the numbers of experts that the gates among the kernels are compiled for, ascending:
+// several where one model drafts for another, none where no name tells.
+func (t *Trace) GateExperts() (numbers []int) {
+	for i := range t.Kernels {
+		if experts, ok := kernel.GateExperts(t.Kernels[i].Name); ok {
+			numbers = append(numbers, experts)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}

@@ -34,7 +34,6 @@ var ErrCounts = errors.New("the recorded counts do not match the trace")
 // error that wraps ErrCounts, counts that contradict the trace:
 //
 //   - a rank in the trace that they do not have;
-//   - an expert that they do not have, or that ran on a rank that does not own it;
 //   - a kernel of the gate that is made for another number of experts;
 //   - layers numbered otherwise: none in common, or each side has some that the
 //     other lacks.
@@ -56,33 +55,36 @@ func (r *reduction) checkRecorded() (err error) {
 		r.takeInOrder(s)
 	}
 	r.trace.Warnings = append(r.trace.Warnings, given.Warnings...)
-	last, made := r.ranks[len(r.ranks)-1].Rank, GateExperts(r.trace.Names)
+	last, made := r.ranks[len(r.ranks)-1].Rank.Rank, r.trace.GateExperts()
 	for _, layer := range slices.Sorted(maps.Keys(given.Load)) {
 		experts := len(given.Load[layer].PerExpert)
 		switch layout, placed := given.Layout[layer]; {
-		case placed && last.Rank >= layout.Ranks():
-			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts,
-				quantity.Count(layout.Ranks(), "rank"), last.Rank, last.Export)
+		case placed && last >= layout.Ranks():
+			return refuse(quantity.Count(layout.Ranks(), "rank"), "the trace has rank %d", last)
 		case len(made) > 0 && !slices.Contains(made, experts): // of two models, one may draft for the other
-			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts,
-				quantity.Count(experts, "expert"), quantity.Ranges(made))
+			return refuse(quantity.Count(experts, "expert"), "the top-k kernel in the trace is compiled for %s",
+				quantity.Ranges(made))
 		}
 	}
-	return cmp.Or(r.countedLayers(), r.owners())
+	return r.countedLayers()
+}
+
+// refuse is the error of counts that contradict what a trace shows.
+func refuse(counts, shows string, args ...any) error {
+	return fmt.Errorf("%w: counts of %s, %s", ErrCounts, counts, fmt.Sprintf(shows, args...))
 }
 
 // takeInOrder takes the counted layers in their order as the inferred ones, which have no
 // other numbers: counts of a model whose first three layers are dense begin at layer 3.
 func (r *reduction) takeInOrder(s *Structure) {
-	given := &r.options.Recorded
-	counted := given.loaded()
+	given, counted := &r.options.Recorded, r.options.Recorded.loaded()
 	if s.Layers == 0 || len(counted) != int(s.Layers) || counted[len(counted)-1] == len(counted)-1 {
 		return
 	}
 	load, layout := map[int]router.Load{}, map[int]router.Layout{}
 	for i, number := range counted {
 		load[i] = given.Load[number]
-		if l, ok := given.Layout[number]; ok {
+		if l, placed := given.Layout[number]; placed {
 			layout[i] = l
 		}
 	}
@@ -95,63 +97,28 @@ func (r *reduction) takeInOrder(s *Structure) {
 }
 
 // loaded are the layers with any load, ascending: some recorders list the dense ones too.
-func (c *Recorded) loaded() (layers []int) {
-	for _, layer := range slices.Sorted(maps.Keys(c.Load)) {
-		if load := c.Load[layer]; load.Total() > 0 {
-			layers = append(layers, layer)
-		}
-	}
-	return layers
+func (c *Recorded) loaded() []int {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Load)), func(layer int) bool {
+		load := c.Load[layer]
+		return load.Total() == 0
+	})
 }
 
 // countedLayers compares the layers in which experts work with those that have load.
 func (r *reduction) countedLayers() error {
-	worked, idle := map[int]bool{}, map[int]bool{}
-	for i := range r.trace.Cells {
-		if c := &r.trace.Cells[i]; c.Phase == PhaseExperts && c.Layer.Defined() {
-			worked[int(c.Layer)] = true
-		}
-	}
-	recorded, all := r.options.Recorded.loaded(), slices.Sorted(maps.Keys(worked))
-	for _, layer := range recorded {
-		if idle[layer] = true; worked[layer] {
-			delete(idle, layer)
-			delete(worked, layer)
-		}
-	}
-	switch without := len(worked); {
-	case len(all) == 0 || len(recorded) == 0 || without+len(idle) == 0:
-	case without == len(all), without > 0 && len(idle) > 0:
-		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
-			quantity.Ranges(recorded), quantity.Ranges(all))
+	worked := slices.Sorted(maps.Keys(sums(r, func(g group) (int, bool) {
+		return int(g.at.Layer), g.at.Phase == PhaseExperts && g.at.Layer != NoID
+	})))
+	counted := r.options.Recorded.loaded()
+	without := slices.DeleteFunc(slices.Clone(worked), func(l int) bool { return slices.Contains(counted, l) })
+	idle := slices.DeleteFunc(slices.Clone(counted), func(l int) bool { return slices.Contains(worked, l) })
+	switch {
+	case len(worked) == 0 || len(counted) == 0 || len(without)+len(idle) == 0:
+	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
+		return refuse("layers "+quantity.Ranges(counted), "experts run in layers %s; number both the same way",
+			quantity.Ranges(worked))
 	default:
-		r.warn("counts_layers", "", "counted", len(recorded), "layers", len(all))
-	}
-	return nil
-}
-
-// owners looks for experts that the counts do not have, and for experts that
-// ran on a rank that does not own them.
-func (r *reduction) owners() error {
-	for _, s := range r.trace.Experts {
-		load, ok := r.options.Recorded.Load[int(s.Layer)]
-		if !ok || !s.Layer.Defined() {
-			continue
-		}
-		if experts := len(load.PerExpert); s.Expert >= experts {
-			return fmt.Errorf("%w: counts of %s, expert %d of layer %d ran on rank %d", ErrCounts,
-				quantity.Count(experts, "expert"), s.Expert, s.Layer, s.Rank)
-		}
-		layout, placed := r.options.Recorded.Layout[int(s.Layer)]
-		if !placed || s.Expert >= layout.Experts() {
-			continue
-		}
-		owners := layout.Places(s.Expert)
-		if !slices.Contains(owners, s.Rank) {
-			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
-				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"),
-				s.Expert, s.Layer, quantity.Ranges(owners), s.Rank)
-		}
+		r.warn("counts_layers", "", "counted", len(counted), "layers", len(worked))
 	}
 	return nil
 }
@@ -160,15 +127,25 @@ func (r *reduction) owners() error {
 // grouped kernels' time where no range shows single experts: the compute time of
 // the phase experts of a rank and step is divided over the rank's experts in
 // proportion to their recorded slots. That is a model: it says what an expert's
-// slots cost at the rank's average price, not what the expert itself took.
-func (r *reduction) loadExperts() {
+// slots cost at the rank's average price, not what the expert itself took. It refuses counts that do not have
+// an expert on the rank on which it ran.
+func (r *reduction) loadExperts() error {
+	given := &r.options.Recorded
 	observed := map[[2]int]bool{} // rank and layer
 	for i := range r.trace.Experts {
 		e := &r.trace.Experts[i]
 		observed[[2]int{e.Rank, int(e.Layer)}] = true
-		if l, ok := r.options.Recorded.Load[int(e.Layer)]; ok && e.Expert < len(l.PerExpert) {
-			e.Slots, e.Known = router.OptInt(l.PerExpert[e.Expert]), true
+		load, ok := given.Load[int(e.Layer)]
+		if !ok {
+			continue
 		}
+		layout := given.Layout[int(e.Layer)]
+		if e.Expert >= len(load.PerExpert) || e.Expert < layout.Experts() &&
+			!slices.Contains(layout.Places(e.Expert), e.Rank) {
+			return refuse(quantity.Count(len(load.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
+				e.Layer, e.Rank)
+		}
+		e.Slots, e.Known = router.OptInt(load.PerExpert[e.Expert]), true
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	for i := range r.trace.Cells {
@@ -177,38 +154,34 @@ func (r *reduction) loadExperts() {
 			grouped[key] = append(grouped[key], c.ComputeNS())
 		}
 	}
-	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
+	if len(grouped) > 0 && len(given.Load) == 0 {
 		r.warn("no_expert_times", "")
 		grouped = nil
 	}
 	for key, steps := range grouped {
-		r.trace.Experts = append(r.trace.Experts, r.options.Recorded.allocate(key[0], key[1], steps)...)
+		r.trace.Experts = append(r.trace.Experts, given.allocate(key[0], key[1], steps)...)
 	}
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
 	})
+	return nil
 }
 
 // allocate divides the times of a rank's steps in a layer over the experts that it holds,
 // in proportion to their recorded slots; copies on one rank are one. Nothing where the
 // counts lack the layer, or load on the rank.
 func (c *Recorded) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
-	load, ok := c.Load[layer]
-	layout, placed := c.Layout[layer]
-	if !ok || !placed || rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
+	load, layout := c.Load[layer], c.Layout[layer]
+	if rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
 		return nil
 	}
 	held := slices.Compact(slices.Sorted(slices.Values(layout.Held(rank))))
 	slots := make([]int64, len(held))
 	var total int64
-	for i, e := range held {
-		places := layout.Places(int(e))
-		for _, at := range places {
-			if at == rank {
-				slots[i] += load.PerExpert[e] / int64(len(places))
-			}
-		}
-		total += slots[i]
+	for _, e := range layout.Held(rank) {
+		n := load.PerExpert[e] / int64(len(layout.Places(int(e))))
+		slots[slices.Index(held, e)] += n
+		total += n
 	}
 	if total == 0 {
 		return nil
@@ -242,21 +215,6 @@ func apportion(ns int64, weights []int64, total int64) []int64 {
 		given = upTo
 	}
 	return out
-}
-
-// held are the experts that any layout puts on one of the ranks.
-func (c *Recorded) held(ranks []*rankEvents) map[int]bool {
-	held := map[int]bool{}
-	for _, layout := range c.Layout {
-		for _, p := range ranks {
-			if rank := p.Rank.Rank; rank < layout.Ranks() {
-				for _, e := range layout.Held(rank) {
-					held[int(e)] = true
-				}
-			}
-		}
-	}
-	return held
 }
 
 // LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.

@@ -48,7 +48,9 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	if err := r.checkRecorded(); err != nil {
 		return nil, err
 	}
-	r.loadExperts()
+	if err := r.loadExperts(); err != nil {
+		return nil, err
+	}
 	r.imbalance()
 	r.speeds()
 	r.attention()
@@ -94,7 +96,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
-	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel()); err != nil {
+	if err := r.oneRun(); err != nil {
 		return nil, err
 	}
 	for _, p := range r.ranks {
@@ -106,7 +108,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
-		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
+		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []Cell{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
 		Idle: []Idle{}, Speeds: []Speed{}, Warnings: []router.Warning{},
@@ -157,21 +159,21 @@ func (r *reduction) cells() {
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
 	r.times = r.trace.Times(nil)
 	r.kinds()
-	at := map[PhaseStat]int{}
+	phases := map[Cell]*Cell{}
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
 		r.layered = r.layered || c.Layer.Defined()
-		key := PhaseStat{Rank: c.Rank, Layer: c.Layer, Phase: c.Phase}
-		n, known := at[key]
-		if !known {
-			n = len(r.trace.Phases)
-			at[key], r.trace.Phases = n, append(r.trace.Phases, key)
+		key := Cell{Rank: c.Rank, Step: NoID, Layer: c.Layer, Phase: c.Phase, Kind: NoID}
+		if phases[key] == nil {
+			own := key
+			phases[key] = &own
 		}
-		s := &r.trace.Phases[n]
-		s.Instances, s.TotalNS = s.Instances+c.Instances, s.TotalNS+c.TotalNS
-		s.CollectiveNS, s.BusyNS = s.CollectiveNS+c.CollectiveNS, s.BusyNS+c.BusyNS
+		phases[key].Add(c)
 	}
-	slices.SortFunc(r.trace.Phases, func(a, b PhaseStat) int {
+	for _, c := range phases {
+		r.trace.Phases = append(r.trace.Phases, *c)
+	}
+	slices.SortFunc(r.trace.Phases, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
 	})
 }

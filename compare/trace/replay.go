@@ -24,9 +24,9 @@ type Replay struct {
 	// them, per step; empty where the law does not hold.
 	Stays []Stay `json:"stays"`
 
-	run   *replay.Run
-	steps []int     // that it was made of
-	hosts [][]deeds // by step of these and rank
+	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
+	steps []int       // that it was made of
+	hosts [][]deeds   // by step of these and rank
 }
 
 // Stay is a rank's time in collectives per step.
@@ -76,24 +76,25 @@ func (r *reduction) replays() {
 		}
 	}
 	for _, p := range found {
-		if p.run.ExpertsNS() >= leastExperts*whole {
+		if p.Run.ExpertsNS() >= leastExperts*whole {
 			r.trace.Replays = append(r.trace.Replays, p)
 		}
 	}
 }
 
 func (r *reduction) newReplay(kind int, steps []int, run *replay.Run, hosts [][]deeds) Replay {
-	stays := []Stay{}
+	p := Replay{Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
+		Undecided: run.Undecided(), Stays: []Stay{}, Run: run, steps: steps, hosts: hosts,
+		WhatIf: [2]WhatIf{NewWhatIf(EvenRanks, run.EvenRanks()), NewWhatIf(EvenTokens, run.EvenTokens())}}
 	for i, s := range run.Stays() {
-		stays = append(stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
+		p.Stays = append(p.Stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
 	}
-	return Replay{Stays: stays, Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
-		Undecided: run.Undecided(), run: run, steps: steps, hosts: hosts,
-		WhatIf: [2]WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
+	return p
 }
 
-func whatIf(name string, g replay.Gain) WhatIf {
-	return WhatIf{name, router.Number(g.Estimate), router.Number(g.Low), router.Number(g.High),
+// NewWhatIf is what a run gains by a change.
+func NewWhatIf(change string, g replay.Gain) WhatIf {
+	return WhatIf{change, router.Number(g.Estimate), router.Number(g.Low), router.Number(g.High),
 		router.Number(g.SavedNS), router.Number(g.LeftNS), router.Number(g.InTime)}
 }
 
@@ -133,10 +134,10 @@ const mostStay = 1.5
 func (r *reduction) checkMeetings() {
 	switch p := r.trace.Replay(); {
 	case p == nil:
-	case p.run.Split():
+	case p.Run.Split():
 		r.warn(rankGroups, "")
-	case p.run.StayRatio() > mostStay:
-		r.warn(rankGroups, "", "why", "unseen", "ratio", p.run.StayRatio())
+	case p.Run.StayRatio() > mostStay:
+		r.warn(rankGroups, "", "why", "unseen", "ratio", p.Run.StayRatio())
 	}
 }
 
@@ -150,30 +151,6 @@ func (r *reduction) evenRanks() {
 			r.trace.Warnings = append(r.trace.Warnings, w)
 		}
 	}
-}
-
-// CanRun reports whether other what-ifs can be replayed: not of a result that was read again.
-func (p *Replay) CanRun() bool { return p != nil && p.run != nil }
-
-// ExpertRatio is the time of another arm's experts over the time of this arm's, on as many tokens.
-func (p *Replay) ExpertRatio(other *Replay) float64 { return p.run.ExpertRatio(other.run) }
-
-// OneSlower is the rank whose experts alone take longer than in another arm, and by how much.
-func (p *Replay) OneSlower(other *Replay) (rank int, by float64, ok bool) {
-	return p.run.OneSlower(other.run)
-}
-
-// WithExperts replays steps with the times of another arm's experts.
-func (p *Replay) WithExperts(other *Replay) WhatIf {
-	return whatIf("experts of the other arm", p.run.WithExperts(other.run))
-}
-
-// Experts is the mean time of each rank's experts in a step, by layer.
-func (p *Replay) Experts() map[int32][]float64 { return p.run.Experts() }
-
-// Shift replays steps with other loads of the experts.
-func (p *Replay) Shift(from, to replay.Loads) WhatIf {
-	return whatIf("other loads", p.run.Shift(from, to))
 }
 
 // stepsToReplay gives what the ranks did in steps, and what their hosts did while the GPUs were free.

@@ -30,20 +30,23 @@ type Structure struct {
 	stage string // of a pipeline: stages have layers of their own, and are not compared
 }
 
-// unlike reports structures of which one cannot stand for the other, and the numbers in which they differ, if these
-// tell it.
-func (s *Structure) unlike(o *Structure) (own, others int, differ bool) {
-	switch {
-	case o == nil:
-		return 0, 0, true
-	case s.Layers != o.Layers:
-		own, others = int(s.Layers), int(o.Layers)
-	case s.Steps != o.Steps:
-		own, others = int(s.Steps), int(o.Steps)
-	case s.Layers == 0:
-		own, others = s.Blocks, o.Blocks
+// shape is what ranks must have alike, or one cannot stand for the other.
+type shape struct {
+	layers, steps router.Stated
+	blocks        int // where layers are unknown
+	stage         string
+	beside        bool
+}
+
+func (s *Structure) shape() shape {
+	if s == nil {
+		return shape{}
 	}
-	return own, others, own != others || s.stage != o.stage || s.Beside != o.Beside
+	h := shape{layers: s.Layers, steps: s.Steps, stage: s.stage, beside: s.Beside}
+	if s.Layers == 0 {
+		h.blocks = s.Blocks
+	}
+	return h
 }
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -52,31 +55,21 @@ func (s *Structure) unlike(o *Structure) (own, others int, differ bool) {
 func (r *reduction) structure() {
 	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.structure != nil })
 	if at < 0 {
-		r.layerSteps()
 		return
 	}
 	first := r.ranks[at]
 	unknown := !first.structure.Beside && r.commonSteps()
 	s := *first.structure
 	r.trace.Structure = &s
-	for _, p := range r.ranks {
-		own, others, differ := s.unlike(p.structure)
-		if !differ && !(unknown && p != first) {
-			continue
-		}
-		if s.Beside {
-			r.trace.Structure = nil
-			r.dropInferred()
-			return
-		}
-		args := []any{"rank", first.Rank.Rank, "other", p.Rank.Rank}
-		if own != others {
-			args = append(args, "own", own, "others", others)
-		}
-		r.unknownLayers(ranksDiffer, args...)
-		return
-	}
+	other := slices.IndexFunc(r.ranks, func(p *rankEvents) bool {
+		return unknown && p != first || p.structure.shape() != s.shape()
+	})
 	switch {
+	case other >= 0 && s.Beside:
+		r.trace.Structure = nil
+		r.dropInferred()
+	case other >= 0:
+		r.unknownLayers(ranksDiffer, "rank", first.Rank.Rank, "other", r.ranks[other].Rank.Rank)
 	case s.Beside:
 		r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))):
@@ -196,32 +189,6 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 			l.Layer = NoID
 		}
 		e.Place = p.of.number(l)
-	}
-}
-
-// layerSteps says that steps were inferred from the order of the layers, and drops them
-// where ranks have different numbers of them.
-func (r *reduction) layerSteps() {
-	type step struct {
-		rank   *rankEvents
-		number int32
-	}
-	steps := map[*rankEvents]int{}
-	for s := range sums(r, func(g group) (step, bool) {
-		return step{g.rank, g.at.Step}, g.at.Inferred&ranges.InferredStep > 0
-	}) {
-		steps[s.rank] = max(steps[s.rank], int(s.number)+1)
-	}
-	first := r.ranks[0]
-	for _, p := range r.ranks {
-		if steps[p] != steps[first] {
-			r.warn(ranksDiffer, "", "rank", first.Rank.Rank, "own", steps[first], "other", p.Rank.Rank, "others", steps[p])
-			r.dropInferred()
-			return
-		}
-	}
-	if steps[first] > 0 {
-		r.warn("inferred_steps", "", "steps", steps[first])
 	}
 }
 

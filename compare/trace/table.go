@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/router"
 )
 
 // row is what the kernels of one name at one place of a rank add up to.
@@ -111,24 +110,20 @@ func (r *reduction) statistics(n int, groupOf func(p *rankEvents, e *event) int3
 	for i := range n {
 		ends[i+1] += ends[i]
 	}
-	durations, busy := make([]int64, ends[n]), make([]kernel.Busy, n)
+	durations := make([]int64, ends[n])
 	for _, p := range r.ranks {
-		for g := range busy {
-			busy[g].Next() // another rank works beside this one, not instead
-		}
 		for i := range p.events {
 			e := &p.events[i]
 			if g := groupOf(p, e); g >= 0 {
 				durations[ends[g]] = e.NS
 				ends[g]++
-				busy[g].Add(e.Start, e.NS)
 			}
 		}
 	}
 	stats, from := make([]Stats, n), 0
 	for g := range stats {
 		stats[g] = kernel.StatsOf(durations[from:ends[g]])
-		stats[g].BusyNS, from = router.Number(busy[g].NS), ends[g]
+		from = ends[g]
 	}
 	return stats
 }

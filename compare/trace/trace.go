@@ -101,7 +101,7 @@ type Trace struct {
 	Speeds        []Speed             `json:"speeds"`    // by rank; empty where not known
 	Structure     *Structure          `json:"structure"` // where layers are inferred in any step, else null
 	Kernels       []KernelStat        `json:"kernels"`
-	Phases        []PhaseStat         `json:"phases"`
+	Phases        []Cell              `json:"phases"` // by rank, layer and phase, over all steps
 	Cells         []Cell              `json:"cells"`
 	Experts       []ExpertStat        `json:"experts"`
 	Hidden        Hidden              `json:"hidden"` // of all ranks
@@ -151,19 +151,6 @@ type KernelStat struct {
 	UnknownNS int64 `json:"unknown_ns"`
 	Placed    Phase `json:"placed"` // the phase that most of TotalNS is placed in
 	Stats
-}
-
-// PhaseStat is the kernel time of one rank, layer and phase over all steps.
-type PhaseStat struct {
-	Rank  int           `json:"rank"`
-	Layer router.OptInt `json:"layer"` // undefined outside every layer
-	Phase Phase         `json:"phase"`
-	// CollectiveNS is the part of TotalNS in collective kernels, which is
-	// mostly waiting for the slowest rank and never counts as work.
-	CollectiveNS int64 `json:"collective_ns"`
-	BusyNS       int64 `json:"busy_ns"` // union of the kernels' intervals in each step, added up
-	Instances    int64 `json:"instances"`
-	TotalNS      int64 `json:"total_ns"`
 }
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.

@@ -119,7 +119,7 @@ func (r *reduction) waits() {
 }
 
 func (r *reduction) judgeWaits(w *Waiting, p *Replay) {
-	steps := slices.DeleteFunc(p.run.Waits(), func(s replay.StepWaits) bool { return len(s.For) == 0 })
+	steps := slices.DeleteFunc(p.Run.Waits(), func(s replay.StepWaits) bool { return len(s.For) == 0 })
 	if w.Steps = len(steps); w.Steps == 0 {
 		return
 	}

@@ -20,7 +20,7 @@ var catalog = map[string]entry{
 	"ignored":        {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
 
 	// Ranks that do not fit together.
-	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
+	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps: kernels " +
 		"were lost, a capture ended early, or they are of different runs, models or pipeline stages"},
 
 	// Steps and layers.
@@ -36,7 +36,6 @@ var catalog = map[string]entry{
 	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}"},
 	"inferred_beside": {Note, "ranges name the steps; layers beside them are inferred: kernels repeat as {steps} steps of " +
 		"{layers} MoE layers"},
-	"inferred_steps": {Note, "ranges name the layers; {steps:step} are inferred from their repetition"},
 	"uncommon_steps": {Note, "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded"},
 	"other_layers": {Note, "ranks {rank} and {other} hold different layers, as pipeline stages do: each layer is judged over " +
 		"its own ranks"},
@@ -60,8 +59,7 @@ var catalog = map[string]entry{
 	"no_experts.steps": {Note, "no step was recorded whole by all ranks: record more steps"},
 	"no_experts.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
 		"without collectives; record more whole steps"},
-	"no_experts.rank":  {Note, "{rank:#rank}: no expert time in the steps that count: record more whole steps"},
-	"no_experts.names": {Note, "most of the experts' kernels are not recognized: name them by --phase experts=REGEX"},
+	"no_experts.rank": {Note, "{rank:#rank}: no expert time in the steps that count: record more whole steps"},
 	"no_expert_times": {Note, "one grouped kernel runs all experts of a rank, so no time is measured per expert; " +
 		"recorded counts ('trace --counts DIR') would allocate it by load"},
 	"unknown_kernels": {Warn, "{share:%} of the GPU time is in kernels whose phase neither a range nor their name " +
