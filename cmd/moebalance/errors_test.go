@@ -26,7 +26,7 @@ const asked = `
 2 trcae :: did you mean "trace"
 2 help numbrs :: did you mean "numbers"?
 2 help logits nope :: unknown verb "nope"
-2 completion foo :: unknown verb "foo"
+2 completion foo :: unknown verb "foo": want bash, fish, powershell, zsh
 2 logits nope :: unknown verb "nope"
 2 version 1 :: version: want no argument, have 1 argument
 2 completion bash x :: completion bash: want no argument
@@ -46,9 +46,6 @@ const asked = `
 2 workload --steps many :: want a whole number, such as 8, have "many"
 2 workload --steps 0 :: want steps
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
-2 workload --serve 8000 :: --serve: want HOST:PORT
-2 workload --url host :: --url: want HOST:PORT
-1 workload --url localhost:1 :: connection refused
 2 quickstart more :: no argument
 2 quickstart --dir D/prose.sqlite :: is a file
 2 bench :: after --
@@ -214,7 +211,7 @@ const asked = `
 2 compare http://localhost/a http://localhost/b :: URLs are not read: download it
 2 compare NORMAL :: give the normal side and the perfect side
 4 compare PERFECT NORMAL :: swapped
-4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: moebalance trace RANK0
+4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: 0 of 1 ranks in common
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
 1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of
 4 compare NORMAL testdata/deepseek-ep4-ranks/perfect.rank0.sqlite :: 1 of 4 ranks in common

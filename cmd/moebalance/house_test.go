@@ -30,7 +30,7 @@ cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer co
     compare/counts compare/diff compare/gain compare/imbalance compare/trace
     compare/place compare/source logits router router/plan router/quantity router/table
 cmd/internal/target: router/draft
-cmd/internal/workload: cmd/internal/target compare/bench/control logits logits/safetensors router
+cmd/internal/workload: cmd/internal/target logits logits/safetensors router
 cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd/internal/render cmd/internal/target
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
     compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff

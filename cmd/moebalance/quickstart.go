@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,11 +43,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
-	port, err := freePort()
-	if err != nil {
-		return err
-	}
-	in := strings.NewReplacer("DIR", filepath.ToSlash(dir), "PORT", port)
+	in := strings.NewReplacer("DIR", filepath.ToSlash(dir))
 	var found strings.Builder
 	for _, s := range steps {
 		args, err := launch.Words(s.command)
@@ -76,7 +70,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Headline)
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
-	_, err = fmt.Fprintf(stdout, "%s\npage: %s\n\n%s", &found, filepath.Join(dir, "report.html"), render.TourNext(again))
+	_, err := fmt.Fprintf(stdout, "%s\npage: %s\n\n%s", &found, filepath.Join(dir, "report.html"), render.TourNext(again))
 	return err
 }
 
@@ -88,19 +82,9 @@ func again(called string) string {
 	return launch.Quote([]string{called})
 }
 
-// freePort is one that nothing listens at.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
-}
-
 // tourStep is one command of the tour, and what it found; steps that only prepare have no finding.
 type tourStep struct {
-	command string // DIR in it stands for the folder, PORT for a free one
+	command string // DIR in it stands for the folder
 	result  string // JSON that the command writes, or that was recorded
 	about   string // what its answer is on
 }
@@ -116,9 +100,8 @@ var tour = []tourStep{
 	{"trace DIR/captures/deepseek-ep4-ranks/normal.* -o DIR/trace.json", "DIR/trace.json", "there, by traces"},
 	{"logits generate --model gpt-oss-120b --ep 8 --tokens 1,8,64,256 --cache DIR/cache", "", ""},
 	{"logits verify DIR/cache -o DIR/logits.json", "DIR/logits.json", "made here: logits"},
-	{"bench --treatment hook --launches 3 --server 'moebalance workload --serve localhost:PORT' " +
-		"--ready http://localhost:PORT/health --client 'moebalance workload --url localhost:PORT --steps 3 --seed {seed}' " +
-		"--campaign DIR/campaign -o DIR/bench.json", "DIR/bench.json", "run here: CPU workload"},
+	{"bench --pairs 6 --campaign DIR/campaign -o DIR/bench.json -- moebalance workload --steps 6", "DIR/bench.json",
+		"run here: CPU workload"},
 	{"report --title 'DeepSeek-V3-like layers on 4 H200s, recorded' -o DIR/report.html " +
 		"DIR/captures/campaign-deepseek-ep4.json DIR/deepseek.json DIR/captures/deepseek-ep4-ranks DIR/counts.json", "", ""},
 	{"report --title 'The CPU workload on this machine' -o DIR/workload.html DIR/bench.json DIR/logits.json", "", ""},

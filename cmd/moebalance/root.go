@@ -185,14 +185,20 @@ func strict(root *cobra.Command) {
 
 // noVerb is the error of a command that only groups verbs.
 func noVerb(c *cobra.Command, args []string) error {
-	var names []string // pages of help are no verbs, and may be meant
+	var names, verbs []string // pages of help are no verbs, and may be meant
 	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
+		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
+			verbs = append(verbs, sub.Name())
+		}
 	}
+	what := "'" + c.CommandPath() + "' needs a verb"
 	if len(args) > 0 {
-		return usagef("unknown verb %q%s; '%s --help' lists the verbs", args[0], router.Near(args[0], names), c.CommandPath())
+		what = fmt.Sprintf("unknown verb %q", args[0])
+		if near := router.Near(args[0], names); near != "" {
+			return usagef("%s%s See '%s --help'", what, near, c.CommandPath())
+		}
 	}
-	return usagef("'%s' needs a verb; '%s --help' lists them", c.CommandPath(), c.CommandPath())
+	return usagef("%s: want %s; see '%s --help'", what, strings.Join(verbs, ", "), c.CommandPath())
 }
 
 // wanted says what a flag of Go's own types takes.

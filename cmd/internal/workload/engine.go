@@ -12,12 +12,14 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Config describes an engine.
+// Config describes an engine and its run.
 type Config struct {
-	Gate   router.Gate `json:"-"`
-	Layers int         `json:"layers"`
-	Ranks  int         `json:"ranks"`
-	Tokens int         `json:"tokens_per_rank"` // of each step
+	Gate    router.Gate `json:"-"`
+	Perfect bool        `json:"perfect_router"` // routes by balanced logits in the place of the gate's
+	Layers  int         `json:"layers"`
+	Ranks   int         `json:"ranks"`
+	Tokens  int         `json:"tokens_per_rank"` // of each step
+	Steps   int         `json:"steps"`           // timed; Warmup steps come before
 	// Skew makes some experts popular: the gate's bias falls as −Skew·ln(1+i) over the experts in a random
 	// order per layer, which makes the chance of the i-th about (1+i)^−Skew. 0 leaves the load to chance.
 	Skew float64 `json:"skew"`
@@ -27,7 +29,7 @@ type Config struct {
 const (
 	hidden       = 128        // width of a hidden state
 	intermediate = 2 * hidden // width inside an expert
-	mostSteps    = 1 << 20
+	warmup       = 2          // steps that are not timed
 )
 
 // Validate finds contradictions before any memory is taken.
@@ -40,6 +42,7 @@ func (c Config) Validate() error {
 		value, most int
 	}{
 		{"layers", c.Layers, 1 << 7}, {"ranks", c.Ranks, c.Gate.Shape.Experts}, {"tokens", c.Tokens, 1 << 16},
+		{"steps", c.Steps, 1 << 20},
 		{"experts of all layers", c.Layers * c.Gate.Shape.Experts, 1 << 15}, // 12 GiB of weights
 	} {
 		if n.value < 1 || n.value > n.most {
@@ -52,27 +55,13 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// BalancedRows are the logits that each rank routes by in place of its gate's, row-major [Tokens, Experts].
-func (c Config) BalancedRows() ([][]float32, error) {
-	layout, err := router.Contiguous(c.Gate.Shape.Experts, c.Ranks)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := logits.Rows(logits.Spec{Model: "workload", Gate: c.Gate, Layout: layout, Mode: router.DEP}, c.Tokens)
-	if err != nil {
-		return nil, fmt.Errorf("balanced logits: %w", err)
-	}
-	return rows, nil
-}
-
 // Engine is a model with its ranks.
 type Engine struct {
 	Config
-	layout   router.Layout
-	layers   []layer
-	ranks    []*rank
-	between  func() error // called before each step, where the router may change
-	recorded []counts     // of the timed steps since they were written last
+	layout router.Layout
+	layers []layer
+	ranks  []*rank
+	routed []counts // by timed step
 }
 
 // New draws the weights and makes the ranks.
@@ -84,7 +73,7 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Config: c, layout: layout, between: func() error { return nil }}
+	e := &Engine{Config: c, layout: layout}
 	for l := range c.Layers {
 		e.layers = append(e.layers, c.newLayer(l))
 	}
@@ -102,46 +91,45 @@ func New(c Config) (*Engine, error) {
 			}
 		}
 	})
-	return e, nil
+	if c.Perfect {
+		err = e.balance()
+	}
+	return e, err
 }
 
-// Balance routes by these rows of logits in the place of the gate's; nil gives the gate back.
-func (e *Engine) Balance(rows [][]float32) {
+// balance gives each rank its rows of balanced logits, [Tokens, Experts].
+func (e *Engine) balance() error {
+	spec := logits.Spec{Model: "workload", Gate: e.Gate, Layout: e.layout, Mode: router.DEP}
+	rows, err := logits.Rows(spec, e.Tokens)
+	if err != nil {
+		return fmt.Errorf("balanced logits: %w", err)
+	}
 	for i, r := range e.ranks {
-		if r.balanced = nil; rows != nil {
-			r.balanced = rows[i]
-		}
+		r.balanced = rows[i]
 	}
+	return nil
 }
 
-// Run takes all ranks through steps, of which the first warmup are not timed, on tokens drawn for the
-// prompts' number.
-func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Result, error) {
-	if steps < 1 || steps > mostSteps {
-		return Result{}, fmt.Errorf("want steps between 1 and %d, have %d", mostSteps, steps)
-	}
+// Run takes all ranks through the steps.
+func (e *Engine) Run(ctx context.Context) (Result, error) {
 	var times []float64
-	var routed []counts
-	for step := range warmup + steps {
-		if err := e.between(); err != nil {
-			return Result{}, err
-		}
-		took, chosen := e.step(step, prompts)
+	e.routed = nil
+	for step := range warmup + e.Steps {
+		took, chosen := e.step(step)
 		if step >= warmup {
-			times, routed = append(times, float64(took)/float64(time.Millisecond)), append(routed, chosen)
-			e.recorded = append(e.recorded, chosen)
+			times, e.routed = append(times, float64(took)/float64(time.Millisecond)), append(e.routed, chosen)
 		}
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
 	}
-	return e.result(times, routed), nil
+	return e.result(times), nil
 }
 
 // step takes all ranks through all layers. It takes what the slowest rank of each phase spends.
-func (e *Engine) step(number int, prompts uint64) (took time.Duration, chosen counts) {
+func (e *Engine) step(number int) (took time.Duration, chosen counts) {
 	for _, r := range e.ranks {
-		r.embed(e.Config, prompts, number)
+		r.embed(e.Config, number)
 	}
 	for l := range e.layers {
 		for _, work := range []func(*rank, *Engine, int){(*rank).dispatch, (*rank).experts, (*rank).combine} {

@@ -73,9 +73,8 @@ func newRank(id int, c Config) (*rank, error) {
 		ids: make([]int32, slots), weights: make([]float32, slots), returned: make([][]float32, slots)}, err
 }
 
-// embed draws the hidden states of the rank's tokens in a step on prompts of that number.
-func (r *rank) embed(c Config, prompts uint64, step int) {
-	c.Seed += prompts * 0x9e3779b97f4a7c15
+// embed draws the hidden states of the rank's tokens in a step.
+func (r *rank) embed(c Config, step int) {
 	rng := c.rng('t', step, r.id)
 	for t := range r.hidden {
 		r.hidden[t] = normal(rng, hidden, 1)

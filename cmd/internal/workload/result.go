@@ -20,11 +20,9 @@ import (
 type Result struct {
 	SchemaVersion int          `json:"schema_version"`
 	Kind          string       `json:"kind"` // "workload"
-	PerfectRouter bool         `json:"perfect_router"`
 	Shape         router.Shape `json:"shape"`
 	Config
 	Clock           string    `json:"clock"`             // "cpu"
-	Steps           int       `json:"steps"`             // timed
 	InputTokens     int64     `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
 	TokensPerSecond float64   `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
 	StepMS          float64   `json:"step_ms"`           // mean of IterationMS
@@ -41,17 +39,17 @@ type Result struct {
 // counts are the slots of a step: by layer and the rank whose tokens they are.
 type counts [][]router.Load
 
-// result is the measurement of timed steps.
-func (e *Engine) result(times []float64, routed []counts) Result {
+// result is the measurement of the timed steps.
+func (e *Engine) result(times []float64) Result {
 	shape, n, total := e.Gate.Shape, len(times), floats.Sum(times)
 	tokens := int64(e.Ranks) * int64(e.Tokens)
-	r := Result{SchemaVersion: 1, Kind: "workload", PerfectRouter: e.ranks[0].balanced != nil, Shape: shape, Config: e.Config,
-		Clock: "cpu", Steps: n, InputTokens: tokens * int64(n), TokensPerSecond: float64(tokens) * float64(n) / total * 1e3,
+	r := Result{SchemaVersion: 1, Kind: "workload", Shape: shape, Config: e.Config,
+		Clock: "cpu", InputTokens: tokens * int64(n), TokensPerSecond: float64(tokens) * float64(n) / total * 1e3,
 		StepMS: total / float64(n), IterationMS: times,
 		ExpertMaxOverMean: make([]router.Number, e.Layers), RankMaxOverMean: make([]router.Number, e.Layers),
 		ExpertFloor: router.Floor(tokens*int64(shape.TopK), shape.Experts),
 		RankFloor:   router.Floor(tokens*int64(shape.TopK), e.Ranks)}
-	for _, layers := range routed {
+	for _, layers := range e.routed {
 		for l, ranks := range layers {
 			all := router.NewLoad(shape.Experts)
 			for _, load := range ranks {
@@ -64,22 +62,16 @@ func (e *Engine) result(times []float64, routed []counts) Result {
 	return r
 }
 
-// WriteCounts writes the counts of all timed steps since the last call below a folder, in the layout of
-// TensorRT-LLM's expert statistics (tensorrt_llm/_torch/moe/expert_statistic.py): a file per source rank
-// with one I64 tensor of [experts] named "step_layer" for each, then meta_info.json. Without a step, or
-// without a folder, it writes nothing.
-func (e *Engine) WriteCounts(folder, below string) error {
-	steps := e.recorded
-	if e.recorded = nil; len(steps) == 0 || folder == "" {
-		return nil
-	}
-	folder = filepath.Join(folder, below)
+// WriteCounts writes the counts of all timed steps into a folder, in the layout of TensorRT-LLM's expert
+// statistics (tensorrt_llm/_torch/moe/expert_statistic.py): a file per source rank with one I64 tensor of
+// [experts] named "step_layer" for each, then meta_info.json.
+func (e *Engine) WriteCounts(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for rank := range e.ranks {
 		path := filepath.Join(folder, fmt.Sprintf("rank%d.safetensors", rank))
-		if err := target.WriteOwn(path, func(w io.Writer) error { return writeCounts(w, steps, rank) }); err != nil {
+		if err := target.WriteOwn(path, func(w io.Writer) error { return e.writeCounts(w, rank) }); err != nil {
 			return err
 		}
 	}
@@ -90,10 +82,10 @@ func (e *Engine) WriteCounts(folder, below string) error {
 }
 
 // writeCounts writes the counts of one rank's tokens.
-func writeCounts(w io.Writer, steps []counts, rank int) error {
+func (e *Engine) writeCounts(w io.Writer, rank int) error {
 	var tensors []safetensors.Tensor
 	var data []byte
-	for step, layers := range steps {
+	for step, layers := range e.routed {
 		for l, ranks := range layers {
 			slots := ranks[rank].PerExpert
 			tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprintf("%d_%d", step, l), DType: safetensors.I64,

@@ -1,16 +1,9 @@
 package workload
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
 	"math"
-	"net"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -19,28 +12,14 @@ import (
 func small() Config {
 	return Config{
 		Gate:   router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 12, TopK: 3}},
-		Layers: 2, Ranks: 3, Tokens: 37, Skew: 1, Seed: 4,
+		Layers: 2, Ranks: 3, Tokens: 37, Steps: 2, Skew: 1, Seed: 4,
 	}
 }
 
-// ran is an engine after two steps that follow one that is not timed.
-func ran(t *testing.T, c Config, balanced [][]float32) (*Engine, Result) {
-	t.Helper()
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Balance(balanced)
-	res, err := e.Run(t.Context(), 1, 2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, res
-}
-
-// flat are balanced logits by the simplest plan: slot n of rank r goes to rank
+// useFlat balances by the simplest plan: slot n of rank r goes to rank
 // n+r mod R, and on that rank to the experts in turn.
-func flat(c Config) (rows [][]float32) {
+func useFlat(e *Engine) {
+	c := e.Config
 	for rank := range c.Ranks {
 		own := c.Gate.Shape.Experts / c.Ranks
 		out := make([]float32, c.Tokens*c.Gate.Shape.Experts)
@@ -52,9 +31,8 @@ func flat(c Config) (rows [][]float32) {
 			e := to*own + n/c.Ranks%own
 			out[n/c.Gate.Shape.TopK*c.Gate.Shape.Experts+e] = 10
 		}
-		rows = append(rows, out)
+		e.ranks[rank].balanced = out
 	}
-	return rows
 }
 
 func TestParallelRunEqualsSerialReference(t *testing.T) {
@@ -76,12 +54,10 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "balanced" {
-				l.Balance(flat(c))
+				useFlat(l)
 			}
 			want := reference(t, l)
-			if _, err := l.Run(t.Context(), 0, 1, 7); err != nil {
-				t.Fatal(err)
-			}
+			l.step(7)
 			for r, rank := range l.ranks {
 				for i, v := range slices.Concat(rank.hidden...) {
 					if d := math.Abs(float64(v) - want[r][i]); !(d < 1e-3) {
@@ -94,13 +70,13 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 	}
 }
 
-// reference computes the hidden states after step 0 with one token at a time,
+// reference computes the hidden states after step 7 with one token at a time,
 // in double precision, in nested loops, without ranks or buffers.
 func reference(t *testing.T, l *Engine) [][]float64 {
 	c := l.Config
 	out := make([][]float64, c.Ranks)
 	for r := range out {
-		l.ranks[r].embed(c, 7, 0)
+		l.ranks[r].embed(c, 7)
 		for _, state := range l.ranks[r].hidden {
 			token := len(out[r]) / hidden
 			h := make([]float64, hidden)
@@ -167,12 +143,19 @@ func dot(w []float32, x []float64) float64 {
 
 func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 	c := small() // 37·3·3 = 333 slots: 27.75 per expert, 111 per rank
-	e, normal := ran(t, c, nil)
-	e.Balance(flat(c)) // the same engine, switched
-	perfect, err := e.Run(t.Context(), 0, 2, 0)
-	if err != nil || !perfect.PerfectRouter || normal.PerfectRouter {
-		t.Errorf("the arms are mixed up: %v", err)
+	ran := func(perfect bool) Result {
+		c.Perfect = perfect
+		e, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
 	}
+	normal, perfect := ran(false), ran(true)
 	for l := range c.Layers {
 		if normal.RankMaxOverMean[l] < 1.05 || normal.ExpertMaxOverMean[l] < 2 {
 			t.Errorf("normal arm, layer %d: ranks %.3f, experts %.3f: too even", l, normal.RankMaxOverMean[l],
@@ -189,6 +172,7 @@ func TestEngineRefuses(t *testing.T) {
 		"no experts": func(c *Config) { c.Gate.Shape.Experts = 0 },
 		"more ranks": func(c *Config) { c.Ranks = 13 },
 		"no tokens":  func(c *Config) { c.Tokens = 0 },
+		"no steps":   func(c *Config) { c.Steps = 0 },
 		"skew":       func(c *Config) { c.Skew = math.NaN() },
 		"method":     func(c *Config) { c.Gate.Method = "coin" },
 		"too large":  func(c *Config) { c.Gate.Shape.Experts, c.Layers = 1024, 1<<6 },
@@ -198,43 +182,5 @@ func TestEngineRefuses(t *testing.T) {
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-	}
-	c := small()
-	e, _ := ran(t, c, nil)
-	if _, err := e.Run(t.Context(), 0, 0, 0); err == nil {
-		t.Error("no steps: no error")
-	}
-}
-
-// A served engine runs what is asked of it, one run at a time, until it is ended.
-func TestServe(t *testing.T) {
-	e, _ := ran(t, small(), nil)
-	e.recorded = nil
-	ctx, end := context.WithCancel(t.Context())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	served := make(chan error)
-	go func() { served <- e.serve(ctx, address) }()
-	var out bytes.Buffer
-	for range 200 {
-		if err = Ask(ctx, address, 3, 1, &out); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	var res Result
-	if read := json.NewDecoder(&out).Decode(&res); cmp.Or(err, read) != nil || res.Steps != 3 || len(e.recorded) != 3 {
-		t.Errorf("%v, %+v, %d steps", err, res, len(e.recorded))
-	}
-	if err := Ask(ctx, address, 0, 1, &out); err == nil || !strings.Contains(err.Error(), "want steps") {
-		t.Errorf("no steps: %v", err)
-	}
-	end()
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }
