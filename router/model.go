@@ -58,38 +58,26 @@ func FindModel(name string) (Model, error) {
 func Near(typed string, names []string) string {
 	near, least := "", (len(typed)+1)/3+1
 	for _, name := range names {
-		d := editDistance(typed, name)
+		d := unlike(typed, name)
 		if len(typed) > 2 && strings.HasPrefix(name, typed) {
 			d = min(d, 1)
 		}
 		if d < least {
-			near, least = name, d
+			near, least = fmt.Sprintf("; did you mean %q?", name), d
 		}
 	}
-	if near == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", near)
+	return near
 }
 
-// editDistance is the least number of letters to insert, delete or replace to
-// turn a into b (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// unlike is how many letters of two names, of the longer one, stand between the letters that both begin with and the
+// letters that both end with: "deepseekv3", "deepseek-v3" → 1.
+func unlike(a, b string) int {
+	first, last, most := 0, 0, min(len(a), len(b))
+	for first < most && a[first] == b[first] {
+		first++
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
+	for first+last < most && a[len(a)-1-last] == b[len(b)-1-last] {
+		last++
 	}
-	return row[len(b)]
+	return max(len(a), len(b)) - first - last
 }

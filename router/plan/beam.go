@@ -18,7 +18,7 @@ const beamWidth = 32
 // first unused one of the group on the wanted rank, that list rotated by t+r+s.
 //
 // The groups of a token depend on t and r only through (t·k + r) mod R and
-// (t + r) mod (the least common multiple of the numbers of groups per rank), so
+// (t + r) mod (a common multiple of the numbers of groups per rank), so
 // each such pair is searched once.
 //
 // Source: the DeepSeekV3 planner of tensorrt_llm/_torch/moe/fused_moe/routing.py.
@@ -26,7 +26,7 @@ type beam struct {
 	problem Problem
 	perRank int       // experts per rank
 	on      [][]int32 // by rank: the groups it holds experts of, ascending
-	cycle   int       // least common multiple of their numbers
+	cycle   int       // a common multiple of their numbers
 	groups  map[[2]int][]int32
 }
 
@@ -40,10 +40,12 @@ func newBeam(p Problem) (Plan, error) {
 		for g := r * perRank / size; g*size < (r+1)*perRank; g++ {
 			b.on[r] = append(b.on[r], int32(g))
 		}
-		b.cycle = lcm(b.cycle, len(b.on[r]))
+		if b.cycle%len(b.on[r]) != 0 {
+			b.cycle *= len(b.on[r])
+		}
 	}
 	for rank, tokens := range p.Tokens {
-		for t := range min(tokens, lcm(ranks, b.cycle)) {
+		for t := range min(tokens, ranks*b.cycle) {
 			key := b.key(t, rank)
 			if b.groups[key] != nil {
 				continue
@@ -159,12 +161,4 @@ func (p partial) with(group int32, preferred []int32) partial {
 	p.cost[1], p.cost[2] = max(p.cost[1], slots), p.cost[2]+at
 	p.groups = append(slices.Clone(p.groups), group)
 	return p
-}
-
-func lcm(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
@@ -20,44 +21,38 @@ import (
 //
 // expert: the same as copy without replicas, ⌈N·k/E⌉ with them.
 type bounds struct {
-	topK   int
-	held   []int64 // copies by rank
-	copies int     // their sum
-	reach  int
-	rank   int64
-	copy   int64
-	expert int64
-	active int64
+	held                       []int64 // copies by rank
+	reach                      int
+	rank, copy, expert, active int64
 }
 
 // boundsOf are the bounds on assignments whose busiest rank has at most so many
 // slots; at least the floor of ranks.
 func boundsOf(p Problem, busiest int64) bounds {
-	f := bounds{topK: p.Shape.TopK, reach: reach(p)}
+	f, k, copies := bounds{reach: reach(p)}, p.Shape.TopK, 0
 	for r := range p.Layout.Ranks() {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
-		f.copies += len(p.Layout.Held(r))
+		copies += len(p.Layout.Held(r))
 	}
-	experts, slots := int64(p.Shape.Experts), int64(p.total()*p.Shape.TopK)
-	even := max((slots+int64(len(f.held))-1)/int64(len(f.held)), int64((f.topK+f.reach-1)/f.reach))
-	f.rank = least(min(slots, even), func(x int64) bool { return f.room(x, int64(p.total())) >= slots })
+	slots := int64(p.total() * k)
+	atLeast := max(ceil(slots, len(f.held)), ceil(int64(k), f.reach))
+	f.rank = least(min(slots, atLeast), func(x int64) bool { return f.room(x, int64(p.total())) >= slots })
 	busiest = max(busiest, f.rank)
-	f.copy = least((slots+int64(f.copies)-1)/int64(f.copies), func(x int64) bool { return f.room(busiest, x) >= slots })
-	f.expert = f.copy
-	if p.Layout.Replicated() {
-		f.expert = (slots + experts - 1) / experts
+	f.copy = least(ceil(slots, copies), func(x int64) bool { return f.room(busiest, x) >= slots })
+	if f.expert = f.copy; p.Layout.Replicated() {
+		f.expert = ceil(slots, p.Shape.Experts)
 	}
 	// The first slot of an expert lands on its first copy.
 	first := make([]int64, len(f.held))
 	for e := range p.Shape.Experts {
 		first[p.Layout.Places(e)[0]]++
 	}
-	for _, experts := range first {
-		f.active += min(experts, busiest)
-	}
-	f.active = min(f.active, slots)
+	f.active = min(bounds{held: first}.room(busiest, 1), slots)
 	return f
 }
+
+// ceil is ⌈n/parts⌉.
+func ceil(n int64, parts int) int64 { return (n + int64(parts) - 1) / int64(parts) }
 
 // room is how many slots ranks can take, at most so many each and per copy.
 func (f bounds) room(perRank, perCopy int64) (sum int64) {
@@ -70,11 +65,11 @@ func (f bounds) room(perRank, perCopy int64) (sum int64) {
 // least is the smallest x ≥ from that is enough; enough must be true of some x and
 // of all above.
 func least(from int64, enough func(int64) bool) int64 {
-	step := int64(1)
-	for !enough(from + step) {
+	step := 1
+	for !enough(from + int64(step)) {
 		step *= 2
 	}
-	return from + int64(sort.Search(int(step), func(i int) bool { return enough(from + int64(i)) }))
+	return from + int64(sort.Search(step, func(i int) bool { return enough(from + int64(i)) }))
 }
 
 // reach is the most ranks one token can meet: at most k, and with groups at most
@@ -84,19 +79,20 @@ func reach(p Problem) int {
 	if !s.Grouped() {
 		return most
 	}
-	known, ranks := map[[2]int]bool{}, make([]int, s.Groups) // by group: ranks with copies
+	groups := make([]map[int]bool, s.Groups) // by group: ranks with copies
 	for e := range s.Experts {
 		for _, rank := range p.Layout.Places(e) {
-			if at := [2]int{e / s.GroupSize(), rank}; !known[at] {
-				known[at] = true
-				ranks[at[0]]++
+			if g := e / s.GroupSize(); groups[g] == nil {
+				groups[g] = map[int]bool{rank: true}
+			} else {
+				groups[g][rank] = true
 			}
 		}
 	}
-	slices.Sort(ranks)
+	slices.SortFunc(groups, func(a, b map[int]bool) int { return cmp.Compare(len(b), len(a)) })
 	sum := 0
-	for _, n := range ranks[s.Groups-s.TopKGroups:] {
-		sum += n
+	for _, ranks := range groups[:s.TopKGroups] {
+		sum += len(ranks)
 	}
 	return min(most, sum)
 }
