@@ -348,7 +348,7 @@ func TestManifest(t *testing.T) {
 	}
 	for key, change := range map[string]func(*Spec){
 		"model": func(s *Spec) { s.Model = "other" }, "mode": func(s *Spec) { s.Mode = router.TEP }, "dtype": func(s *Spec) { s.DType = Float16 },
-		"seed": func(s *Spec) { s.Seed = 7 }, "layer": func(s *Spec) { s.Layer = 1 },
+		"seed":  func(s *Spec) { s.Seed = 7 },
 		"ranks": func(s *Spec) { s.Layout, _ = router.Contiguous(256, 4) },
 	} {
 		other := s
@@ -364,9 +364,9 @@ func TestManifest(t *testing.T) {
 	}
 	with := func(old, new string) string { return strings.Replace(string(whole), old, new, 1) }
 	for _, text := range []string{"", "[]", "{}", "null", string(whole[:40]), with("256", "999999999"),
-		with(`version":3`, `version":2`), with(`"high":32`, `"high":3`), with(`"ranks":8`, `"ranks":-8`),
+		with(`version":4`, `version":3`), with(`"high":32`, `"high":3`), with(`"ranks":8`, `"ranks":-8`),
 		with(`"held":null`, `"held":[[0]]`),
-		with(`version":3`, `version": 3`) + " "} {
+		with(`version":4`, `version": 4`) + " "} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 	good := specOf(t, small(router.Renormalize), 4)
 	for want, change := range map[string]func(*Spec){
 		"want a model name": func(s *Spec) { s.Model = "" }, "unknown element type": func(s *Spec) { s.DType = "int8" },
-		"unknown mode": func(s *Spec) { s.Mode = "pp" }, "want layer 0 or more": func(s *Spec) { s.Layer = -1 },
+		"unknown mode":                           func(s *Spec) { s.Mode = "pp" },
 		"a layout of 16 experts for a gate of 8": func(s *Spec) { s.Gate.Shape.Experts = 8 },
 		"want at most 4096 experts":              func(s *Spec) { s.Gate.Shape.Experts = 1 << 13 },
 		"want no correction bias":                func(s *Spec) { s.Gate = small(router.MiniMax2); s.Gate.Bias = make([]float32, 16) },

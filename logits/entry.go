@@ -28,12 +28,11 @@ type About struct {
 	TopK    int           `json:"top_k"`
 	Ranks   int           `json:"ranks"`
 	Mode    router.Mode   `json:"mode"`
-	Layer   int           `json:"layer"`
 	DType   DType         `json:"dtype"`
 }
 
 func (s Spec) about() About {
-	return About{s.Model, s.Gate.Method, s.Gate.Shape.Experts, s.Gate.Shape.TopK, s.Layout.Ranks(), s.Mode, s.Layer, s.DType}
+	return About{s.Model, s.Gate.Method, s.Gate.Shape.Experts, s.Gate.Shape.TopK, s.Layout.Ranks(), s.Mode, s.DType}
 }
 
 // Entry is an entry of a cache, and what was found and done about it. A file that is none has

@@ -22,7 +22,7 @@ const ManifestName = "manifest.json"
 
 const (
 	manifestKind    = "moebalance logits"
-	manifestVersion = 3
+	manifestVersion = 4
 	maxManifest     = 1 << 24 // bytes
 )
 
@@ -33,24 +33,21 @@ type manifest struct {
 	Model         string        `json:"model"`
 	Method        router.Method `json:"method"`
 	router.Shape
-	Scale      float32     `json:"scale"`
-	Bias       *struct{}   `json:"bias"`        // always null: none is known
-	BiasSHA256 string      `json:"bias_sha256"` // always "none"
-	Ranks      int         `json:"ranks"`
-	Held       [][]int32   `json:"held"` // by rank: its experts; null where each has as many, in order
-	Mode       router.Mode `json:"mode"`
-	Layer      int         `json:"layer"`
-	Seed       uint64      `json:"seed"`
-	DType      DType       `json:"dtype"`
-	High       float32     `json:"high"` // logit of a chosen expert
-	Low        float32     `json:"low"`  // logit of any other
+	Scale float32     `json:"scale"`
+	Ranks int         `json:"ranks"`
+	Held  [][]int32   `json:"held"` // by rank: its experts; null where each has as many, in order
+	Mode  router.Mode `json:"mode"`
+	Seed  uint64      `json:"seed"`
+	DType DType       `json:"dtype"`
+	High  float32     `json:"high"` // logit of a chosen expert
+	Low   float32     `json:"low"`  // logit of any other
 }
 
 // manifest is the text that names a spec: two specs that differ have different ones.
 func (s Spec) manifest() []byte {
 	m := manifest{
 		SchemaVersion: manifestVersion, Kind: manifestKind, Model: s.Model, Method: s.Gate.Method, Shape: s.Gate.Shape,
-		Scale: s.Gate.Scale, BiasSHA256: "none", Ranks: s.Layout.Ranks(), Mode: s.Mode, Layer: s.Layer, Seed: s.Seed,
+		Scale: s.Gate.Scale, Ranks: s.Layout.Ranks(), Mode: s.Mode, Seed: s.Seed,
 		DType: s.DType, High: high, Low: low,
 	}
 	plain, err := router.Contiguous(s.Layout.Experts(), s.Layout.Ranks())
@@ -90,7 +87,7 @@ func readManifest(dir string) (Spec, []byte, error) {
 		return Spec{}, nil, wrong
 	}
 	s := Spec{Model: m.Model, Gate: router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale},
-		Mode: m.Mode, Layer: m.Layer, Seed: m.Seed, DType: m.DType}
+		Mode: m.Mode, Seed: m.Seed, DType: m.DType}
 	if m.Held != nil {
 		s.Layout, err = router.Placed(m.Experts, m.Held)
 	} else if m.Experts <= maxExperts {

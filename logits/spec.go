@@ -46,7 +46,6 @@ type Spec struct {
 	Gate   router.Gate   // routing method, shape, scaling factor; no correction bias
 	Layout router.Layout // which rank owns which expert
 	Mode   router.Mode   // DEP or TEP; "" is DEP
-	Layer  int           // the plans' phase; layer 0 is unshifted
 	Seed   uint64        // for plans that draw random numbers
 	DType  DType         // element type of the logits; "" is float32
 }
@@ -75,8 +74,6 @@ func (s Spec) withDefaults() (Spec, error) {
 		return refused("want at most %d ranks × top-k, have %d × %d", maxSlots, s.Layout.Ranks(), shape.TopK)
 	case s.Layout.Experts() != shape.Experts:
 		return refused("a layout of %d experts for a gate of %d", s.Layout.Experts(), shape.Experts)
-	case s.Layer < 0:
-		return refused("want layer 0 or more, have %d", s.Layer)
 	}
 	return s, nil
 }
@@ -84,7 +81,7 @@ func (s Spec) withDefaults() (Spec, error) {
 // problem is what a plan has to solve for so many tokens on every rank; for AnyTokens
 // none, which do not matter then.
 func (s Spec) problem(tokens int) plan.Problem {
-	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer,
+	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode,
 		Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
 }
 

@@ -50,20 +50,16 @@ func cacheCmd(file string, read func(context.Context, string, func(done, total i
 
 // planning are the flags of the verbs that lay plans out.
 type planning struct {
-	Mode  flags.Value[router.Mode] `flag:"mode"`
-	Layer int                      `flag:"layer"`
-	Seed  uint64                   `flag:"seed"`
+	Mode flags.Value[router.Mode] `flag:"mode"`
+	Seed uint64                   `flag:"seed"`
 }
 
 func newPlanning() planning {
 	return planning{Mode: flags.Read(router.ParseMode, string(router.DEP), string(router.DEP), string(router.TEP))}
 }
 
-// check finds a bad layer, plans that are not known, and a seed that no plan uses.
+// check finds plans that are not known, and a seed that no plan uses.
 func (p *planning) check(c *cobra.Command, flag string, known []string, plans ...string) error {
-	if p.Layer < 0 {
-		return usagef("--layer: want 0 or more, have %d", p.Layer)
-	}
 	for _, name := range plans {
 		if !slices.Contains(known, name) {
 			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))

@@ -127,6 +127,6 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	if m.LogitsDType == "bf16" {
 		dtype = logits.BFloat16
 	}
-	return logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer, Seed: o.Seed,
+	return logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode.Is, Seed: o.Seed,
 		DType: cmp.Or(o.DType.Is, dtype)}, err
 }

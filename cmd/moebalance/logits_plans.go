@@ -49,7 +49,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	}
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
-		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode.Is, Layer: o.Layer,
+		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode.Is,
 		Plans: []plan.Case{},
 	}
 	ranks := o.Ranks.Is
@@ -66,7 +66,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 		}
 		spans := make([]plan.Span, len(o.Plans.Is))
 		for _, t := range o.Tokens.Is {
-			p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer,
+			p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode.Is,
 				Tokens: slices.Repeat([]int{t}, layout.Ranks())}
 			for i, name := range o.Plans.Is {
 				if c.Context().Err() != nil {

@@ -88,7 +88,7 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	if err := os.WriteFile(placement, []byte("[[0,1,2],[3,0,1]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--model", "e4k2", "--placement", placement, "--tokens", "7", "--layer", "1"}
+	args := []string{"--model", "e4k2", "--placement", placement, "--tokens", "7"}
 	out, _, code := runPlans(t, append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot
 	// goes to is the dispatcher's choice, and pairs are not planned.

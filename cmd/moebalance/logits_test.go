@@ -56,7 +56,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 		t.Fatalf("%d %q: %d balances, %d entries", r.SchemaVersion, r.Kind, len(r.Balance), len(r.Entries))
 	}
 	want := map[string]any{
-		"model": "deepseek-v3", "method": "DeepSeekV3", "experts": 256., "top_k": 8., "plan": "diagonal/2", "mode": "dep", "layer": 0.,
+		"model": "deepseek-v3", "method": "DeepSeekV3", "experts": 256., "top_k": 8., "plan": "diagonal/2", "mode": "dep",
 		"dtype": "float16", "ranks": 8., "drawn": false,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
 		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "bytes": 7040., "entries": 8.,
@@ -67,7 +67,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	want = map[string]any{"path": filepath.Join(dir, "diagonal-rank3-8.safetensors"), "model": "deepseek-v3",
 		"method": "DeepSeekV3", "experts": 256., "top_k": 8., "ranks": 8., "rank": 3., "tokens_per_rank": 8., "table": nil,
-		"dtype": "float16", "plan": "diagonal/2", "status": "exact", "mode": "dep", "layer": 0., "bytes": 4696., "new": false,
+		"dtype": "float16", "plan": "diagonal/2", "status": "exact", "mode": "dep", "bytes": 4696., "new": false,
 		"damage": "", "projected_rows": 0., "bias_spread_survived": r.Entries[11]["bias_spread_survived"]}
 	if !maps.Equal(r.Entries[11], want) {
 		t.Errorf("entry %v, want %v", r.Entries[11], want)
@@ -179,7 +179,7 @@ func TestLogitsFormats(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(csv), "\n")
 		// 12 ranks·tokens·… : 4 ranks of 3 tokens, top-2: 24 slots on 8 experts, 3 each.
 		if code != exitDone || len(lines) != 2 || !strings.Contains(lines[0], "expert_max_over_mean,expert_floor") ||
-			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,0,bfloat16,4,3,1,1,1,1,8,8,,4,") {
+			!strings.HasPrefix(lines[1], "e8k2,Renormalize,diagonal/2,dep,bfloat16,4,3,1,1,1,1,8,8,,4,") {
 			t.Errorf("%s: exit %d: %q", verb, code, csv)
 		}
 		md, _, code := invoke(t.Context(), "logits", verb, "--table", "balance", "--format", "md", dir)

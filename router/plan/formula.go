@@ -67,12 +67,12 @@ var peers = []planner{
 	{name: "trtllm-layerwise", make: dealt(func(p Problem, rank, t, s int) int { // numbers the tokens of all ranks, rank by rank
 		return (p.source(rank)*p.Tokens[0]+t)*p.Shape.TopK + s
 	})},
-	{name: "sglang-gen1", make: strided(func(p Problem, _, t, s int) int { return t + p.Layer + stride(p, s) })},
+	{name: "sglang-gen1", make: strided(func(p Problem, _, t, s int) int { return t + stride(p, s) })},
 	{name: "sglang-gen2", make: strided(func(p Problem, rank, t, s int) int { // as if all ranks held as many tokens
-		return t*len(p.sources()) + p.source(rank) + p.Layer + stride(p, s)
+		return t*len(p.sources()) + p.source(rank) + stride(p, s)
 	})},
 	{name: "sglang-gen3", make: dealt(func(p Problem, rank, t, s int) int {
-		return t*p.Shape.TopK + s + p.Layer + p.source(rank)*(1+p.Layout.Ranks())
+		return t*p.Shape.TopK + s + p.source(rank)*(1+p.Layout.Ranks())
 	})},
 	{name: "sglang-uniform", seeded: true, make: apart},
 	{name: "vllm-uniform", seeded: true, make: func(name string, p Problem, o Options) (Plan, error) {

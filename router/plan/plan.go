@@ -18,9 +18,6 @@ type Problem struct {
 	// unequal ones and zeros included. In TEP mode all entries are equal and
 	// mean the same tokens.
 	Tokens []int
-	// Layer shifts the plan so that remainders do not pile up on the same
-	// experts in every layer. Layer 0 is unshifted.
-	Layer int
 }
 
 // Plan is a deterministic assignment of slots to experts.

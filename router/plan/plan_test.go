@@ -56,7 +56,7 @@ func anyProblem(t testing.TB, random *rand.Rand) Problem {
 		s.TopKGroups = 1 + random.IntN(s.Groups)
 	}
 	s.TopK = 1 + random.IntN(min(s.Reachable(), 12))
-	p := Problem{Shape: s, Mode: router.DEP, Layer: random.IntN(3)}
+	p := Problem{Shape: s, Mode: router.DEP}
 	ranks := 1 + random.IntN(s.Experts)
 	var err error
 	if random.IntN(3) == 0 {

@@ -9,11 +9,10 @@ import (
 )
 
 // random is a plan that draws each token; its name holds the seed, such as "uniform/1 seed=7". The
-// numbers come from PCG seeded with the seed and with the source and layer, so ranks and layers are
-// independent.
+// numbers come from PCG seeded with the seed and with the source, so ranks are independent.
 func (p Problem) random(name string, o Options, draw func(numbers *rand.Rand, token []int32)) (Plan, error) {
 	return p.byToken(fmt.Sprintf("%s/1 seed=%d", name, o.Seed), func(rank int) func([]int32, int) {
-		numbers := rand.New(rand.NewPCG(o.Seed, uint64(p.Layer)<<32|uint64(p.source(rank))))
+		numbers := rand.New(rand.NewPCG(o.Seed, uint64(p.source(rank))))
 		return func(token []int32, _ int) { draw(numbers, token) }
 	}), nil
 }

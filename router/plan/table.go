@@ -48,16 +48,13 @@ func newTable(p Problem) *table {
 	}
 	made := t.rows
 	if tokens := slices.Max(p.Tokens); tokens > 0 {
-		made = min(made, t.first(p.Layer)+tokens)
+		made = min(made, tokens)
 	}
 	for row := range made {
 		t.ids = append(t.ids, a.step(row)...)
 	}
 	return t
 }
-
-// first is where a layer begins.
-func (t *table) first(layer int) int { return layer % t.rows * t.period % t.rows }
 
 // fill writes the experts of as many tokens of a source as dst has room for, from
 // row `from` on, row-major.
@@ -71,6 +68,6 @@ func (t *table) fill(dst []int32, source, from int) {
 // plan is the table as a plan, one for all layers.
 func (t *table) plan(p Problem) Plan {
 	return Plan{Name: "diagonal/2", Extent: Extent{t.rows, t.period, 1}, Fill: func(dst []int32, rank int) {
-		t.fill(dst, p.source(rank), t.first(p.Layer))
+		t.fill(dst, p.source(rank), 0)
 	}}
 }

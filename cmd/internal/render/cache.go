@@ -21,7 +21,7 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 
 // balanceTable shows balance beside its floor, one row per batch size.
 func balanceTable(balance []logits.BatchBalance) table.Table {
-	return table.Of("balance", "Balance over all ranks together", balance, "model, method, plan, mode, layer, dtype, "+
+	return table.Of("balance", "Balance over all ranks together", balance, "model, method, plan, mode, dtype, "+
 		"ranks, tokens_per_rank:count=tokens/rank, expert_max_over_mean, expert_floor=floor, rank_max_over_mean, "+
 		"rank_floor=floor, active_experts:count, active_experts_ideal:count=ideal, at_floors_for=at the floors for, "+
 		"entries:count, bytes=size, projected<Projected, missing<MissingRanks=ranks missing or bad",

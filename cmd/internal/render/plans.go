@@ -21,7 +21,6 @@ type Plans struct {
 	Method        router.Method `json:"method"`
 	Shape         router.Shape  `json:"shape"`
 	Mode          router.Mode   `json:"mode"`
-	Layer         int           `json:"layer"`
 	Spans         []plan.Span   `json:"spans"` // of each plan and number of ranks
 	Plans         []plan.Case   `json:"plans"`
 }

@@ -19,7 +19,7 @@ SCORING = {
     "DeepSeekV4": "sqrtsoftplus",
 }
 BIASED = ("DeepSeekV3", "DeepSeekV4", "MiniMax2")
-SCHEMA = 3
+SCHEMA = 4
 
 
 def wrong(path: str, want: str, have: str) -> NoReturn:
@@ -84,7 +84,7 @@ class Cache:
             if (m["kind"], m["schema_version"]) != ("moebalance logits", SCHEMA):
                 raise ValueError(f"{m['kind']!r} of version {m['schema_version']}")
             self.experts, self.top_k, self.ranks, self.mode = (m[key] for key in ("experts", "top_k", "ranks", "mode"))
-            self.groups, self.keep, self.layer = max(1, m["groups"]), m["top_k_groups"], m["layer"]
+            self.groups, self.keep = max(1, m["groups"]), m["top_k_groups"]
             self.model, self.method = m["model"], m["method"]
             self.high, self.low = float(m["high"]), float(m["low"])
         except (ValueError, KeyError, TypeError) as e:
@@ -100,7 +100,6 @@ class Cache:
         """Refuses a cache that is not of the model's shape and routing method, as far as the engine says."""
         fits = (
             (self.experts, self.ranks) == (experts, site.ranks)
-            and self.layer == 0
             and gate.top_k in (None, self.top_k)
             and (gate.groups is None or max(1, gate.groups) == self.groups)
             and (gate.groups is None or self.groups == 1 or gate.top_k_groups in (None, self.keep))
