@@ -126,7 +126,6 @@ const asked = `
 2 logits plans --model deepseek-v3 --tokens 0,3 ::
 2 logits plans --model deepseek-v3 --ep 0 ::
 2 logits plans --model deepseek-v3 --ep 257 ::
-2 logits plans --model deepseek-v3 --layer -1 ::
 2 logits plans --model deepseek-v3 --tokens 99999999 ::
 2 logits plans --model deepseek-v3 --seed 5 ::
 2 logits plans --model deepseek-v3 --mode dp ::
