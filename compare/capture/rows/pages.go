@@ -12,13 +12,8 @@ type pages struct {
 	count int64
 }
 
-const (
-	// slack is what may be read behind a page: a varint or an integer that begins on
-	// it.
-	slack = 16
-	// lockByte is on a page that SQLite never uses.
-	lockByte = 1 << 30
-)
+// slack is what may be read behind a page: a varint or an integer that begins on it.
+const slack = 16
 
 // openPages learns the size and number of the pages from the file's header:
 // https://www.sqlite.org/fileformat2.html section 1.3. Reserved bytes at their
@@ -49,16 +44,12 @@ func openPages(file *os.File) (*pages, error) {
 	return &pages{file: file, size: size, count: count}, nil
 }
 
-// buffer has room for a page and slack.
-func (p *pages) buffer() []byte { return make([]byte, p.size+slack) }
-
 // read fills a buffer with a page.
 func (p *pages) read(number uint32, buffer []byte) error {
-	begin := (int64(number) - 1) * int64(p.size)
-	if number == 0 || int64(number) > p.count || begin <= lockByte && lockByte < begin+int64(p.size) {
+	if number == 0 || int64(number) > p.count {
 		return errFallback
 	}
-	if _, err := p.file.ReadAt(buffer[:p.size], begin); err != nil {
+	if _, err := p.file.ReadAt(buffer[:p.size], (int64(number)-1)*int64(p.size)); err != nil {
 		return errFallback
 	}
 	return nil

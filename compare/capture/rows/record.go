@@ -6,9 +6,8 @@ import "encoding/binary"
 // begins with its own length and gives the type of each column's value, and then
 // the values. Source: https://www.sqlite.org/fileformat2.html section 2.1.
 type decoder struct {
-	row     *Row
-	columns []column // up to the last one wanted
-	to      []int    // by column
+	row *Row
+	to  []int // by column, up to the last one wanted
 }
 
 // The types of values: NULL, integers of 1, 2, 3, 4, 6 and 8 bytes, reals, the
@@ -36,14 +35,13 @@ var drops = [typeLong + 1]uint{0, 56, 48, 40, 32, 16, 0}
 
 func newDecoder(t *table) *decoder {
 	d := &decoder{row: t.newRow()}
+	last := 0
 	for i, c := range t.columns {
-		if c.to != unread {
-			d.columns = t.columns[:i+1]
+		if d.to = append(d.to, c.to); c.to != unread {
+			last = i + 1
 		}
 	}
-	for _, c := range d.columns {
-		d.to = append(d.to, c.to)
-	}
+	d.to = d.to[:last]
 	return d
 }
 
@@ -57,12 +55,9 @@ func (d *decoder) decode(record []byte, length int) error {
 	row := d.row
 	row.clear()
 	value := end // where the next one begins
-	for i, to := range d.to {
+	for _, to := range d.to {
 		if at == end { // the row is older than the column
-			if to != unread && d.columns[i].constant {
-				return errFallback
-			}
-			continue
+			return errFallback
 		}
 		kind := uint64(record[at])
 		begin := value

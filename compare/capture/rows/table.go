@@ -18,9 +18,8 @@ type table struct {
 // column is a column of the table and where the query wants it: a position in
 // Integers, or one of the below.
 type column struct {
-	name     string
-	to       int
-	constant bool // rows older than the column have another value than NULL
+	name string
+	to   int
 }
 
 const (
@@ -39,12 +38,12 @@ func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = ask(ctx, db, "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid",
+	err = ask(ctx, db, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid",
 		q.Table, func(row *sql.Rows) error {
 			var c column
 			var declared string
 			var key, generated int
-			err := row.Scan(&c.name, &declared, &c.constant, &key, &generated)
+			err := row.Scan(&c.name, &declared, &key, &generated)
 			c.to = q.place(c.name)
 			t.columns = append(t.columns, c)
 			// A key may be the row number, a column of reals may hold integers that are

@@ -13,7 +13,7 @@ const (
 	leafHeader   = 8
 	branchPage   = 0x05
 	branchHeader = 12
-	leastSpill   = 35 // a record that leaves fewer bytes of its page spills
+	leastSpill   = 35 // a record that leaves fewer bytes of its page spills to others: it is left to SQLite
 
 	tellAfter = 1 << 20 // bytes read
 	deepest   = 12      // levels; more pages than a file can have need fewer
@@ -26,8 +26,6 @@ type walker struct {
 	*decoder
 	ctx    context.Context
 	leaf   []byte // the page that is looked at
-	rest   []byte // a page of a spilled record
-	record []byte // a spilled record
 	visit  func(*Row) error
 	seen   int64 // rows visited
 	tell   func(bytes int64)
@@ -49,7 +47,7 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 	if err != nil {
 		return 0, err
 	}
-	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, leaf: pages.buffer(), rest: pages.buffer(), visit: visit,
+	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, leaf: make([]byte, pages.size+slack), visit: visit,
 		tell: t.Progress}
 	err = w.subtree(t.root, 0)
 	return w.seen, err
@@ -92,7 +90,7 @@ func (w *walker) subtree(root uint32, level int) error {
 
 // rows visits the rows on the leaf, each a cell: the length of the record, the number of the
 // row, the record.
-func (w *walker) rows(cells int) (err error) {
+func (w *walker) rows(cells int) error {
 	for i := range cells {
 		at := int(binary.BigEndian.Uint16(w.leaf[leafHeader+2*i:]))
 		if at < leafHeader+2*cells || at > w.size-4 {
@@ -104,11 +102,7 @@ func (w *walker) rows(cells int) (err error) {
 			return errFallback
 		}
 		record, length := w.leaf[at:], int(size)
-		if length > w.size-leastSpill {
-			if record, err = w.spilled(record, w.size-at, length); err != nil {
-				return err
-			}
-		} else if at+length > w.size {
+		if length > w.size-leastSpill || at+length > w.size {
 			return errFallback
 		}
 		if err := w.decode(record, length); err != nil {
@@ -120,26 +114,4 @@ func (w *walker) rows(cells int) (err error) {
 		w.seen++
 	}
 	return nil
-}
-
-// spilled is a record too long for its page, whose last bytes, room of them, hold the record's
-// beginning and the number of the page where it goes on; and so on.
-func (w *walker) spilled(page []byte, room, length int) ([]byte, error) {
-	least := (w.size-12)*32/255 - 23
-	here := least + (length-least)%(w.size-4)
-	if here > w.size-leastSpill {
-		here = least
-	}
-	if here+4 > room {
-		return nil, errFallback
-	}
-	record := append(w.record[:0], page[:here]...)
-	for next := page[here:]; len(record) < length; next = w.rest {
-		if err := w.read(binary.BigEndian.Uint32(next), w.rest); err != nil {
-			return nil, err
-		}
-		record = append(record, w.rest[4:min(w.size, 4+length-len(record))]...)
-	}
-	w.record = append(record, make([]byte, slack)...)
-	return w.record, nil
 }
