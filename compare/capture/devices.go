@@ -33,9 +33,6 @@ func (r *Recording) JoinDevices() {
 	for i := range r.Graphs {
 		r.Graphs[i].Device = to[r.Graphs[i].Device]
 	}
-	for i := range r.Streams {
-		r.Streams[i].Device = to[r.Streams[i].Device]
-	}
 }
 
 // WorkingProcesses is the number of processes that ran anything.

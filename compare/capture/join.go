@@ -15,7 +15,6 @@ type work struct {
 	names        []string
 	processes    *Index[int64]
 	devices      *Index[Device]
-	streams      *Index[Stream] // of kernels
 	kernels      []Kernel
 	correlations []uint32 // by kernel
 	nodeIDs      []int64  // of the kernels that a graph replayed
@@ -28,17 +27,16 @@ type work struct {
 
 func newWork() *work {
 	return &work{issues: Issues{}, processes: NewIndex[int64](), devices: NewIndex[Device](),
-		streams: NewIndex[Stream](), nodeThreads: NewIndex[int64]()}
+		nodeThreads: NewIndex[int64]()}
 }
 
-// add takes a kernel with the correlation id of its launch, its stream and the graph node
-// that it replays, 0 for none. Times are checked already.
-func (w *work) add(k Kernel, correlation uint32, stream, node int64) error {
+// add takes a kernel with the correlation id of its launch and the graph node that it replays, 0 for
+// none. Times are checked already.
+func (w *work) add(k Kernel, correlation uint32, node int64) error {
 	if node != 0 {
 		w.nodeIDs = append(w.nodeIDs, node)
 		k.GraphNode = int32(len(w.nodeIDs))
 	}
-	w.streams.Number(Stream{k.Device, stream})
 	w.end = max(w.end, k.End)
 	w.kernels = append(w.kernels, k)
 	w.correlations = append(w.correlations, correlation)
@@ -250,7 +248,6 @@ func join(w *work, c *calls, s *spans) *Recording {
 		Issues: w.issues, KernelNames: w.names, RangeNames: s.names.valid(), Operators: []string{""},
 		Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes, Graphs: w.graphs,
 		Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs, End: max(w.end, s.end),
-		RangesEnd: s.end,
 	}
 	rec.Issues.add(c.issues)
 	rec.Issues.add(s.issues)
@@ -280,7 +277,7 @@ func join(w *work, c *calls, s *spans) *Recording {
 	for _, tid := range threads.Values {
 		rec.Threads = append(rec.Threads, Thread{ID: tid, Process: w.processes.Number(tid & processMask)})
 	}
-	rec.Processes, rec.Devices, rec.Streams = w.processes.Values, w.devices.Values, w.streams.Values
+	rec.Processes, rec.Devices = w.processes.Values, w.devices.Values
 	return rec
 }
 

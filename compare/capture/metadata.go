@@ -107,9 +107,6 @@ func (p *Metadata) readEnvironment(ctx context.Context, db *database) error {
 // PIDDevice is a device as one process numbers it.
 type PIDDevice struct{ PID, Device int64 }
 
-// ByDistributedInfo is the evidence of a rank that a PyTorch trace states.
-const ByDistributedInfo = "distributedInfo"
-
 // MaxRanks bounds a rank that anybody can mean.
 const MaxRanks = 1 << 20
 

@@ -63,7 +63,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, c.processes.Number(1<<24),
 				uint32(i))
 		}
-		if err := w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 7, 0); err != nil {
+		if err := w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 0); err != nil {
 			t.Fatal(err)
 		}
 		same(t, letters, join(w, c, newSpans()).LostKernels, want)
@@ -96,7 +96,7 @@ func TestJoin(t *testing.T) {
 		id             uint32
 	}{{two, 9, 5}, {one, 5, 5}, {one, 6, 5}, {one, 7, 5}, {one, 0, 5}, {one, 9, 6}, {one, 9, noCorrelation}, {one, 9, 9},
 		{one, 9, 7}} {
-		if err := w.add(Kernel{Start: k.start, End: k.start, Device: w.device(k.process, 0)}, k.id, 7, 0); err != nil {
+		if err := w.add(Kernel{Start: k.start, End: k.start, Device: w.device(k.process, 0)}, k.id, 0); err != nil {
 			t.Fatal(i, err)
 		}
 	}

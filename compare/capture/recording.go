@@ -15,7 +15,6 @@ type Recording struct {
 	Processes    []int64  // global process ids
 	Threads      []Thread
 	Devices      []Device
-	Streams      []Stream
 	Domains      []string // of ranges; the first is the default one; "" without a name
 	Kernels      []Kernel
 	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
@@ -31,7 +30,6 @@ type Recording struct {
 	// of a graph, whose kernel is not recorded.
 	LostKernels int64
 	End         int64 // the capture's last time, at which open ranges close
-	RangesEnd   int64 // the last time at which a range begins or ends
 	noKernels   error
 }
 
@@ -43,19 +41,12 @@ const TimeLimit = int64(1) << 53
 type Thread struct {
 	ID      int64 // serialized global thread id
 	Process int32
-	GPU     bool // a stream, onto which the profiler projected ranges
 }
 
 // Device is one device of one process: what a rank can be at the least.
 type Device struct {
 	Process int32
 	Ordinal int32
-}
-
-// Stream is one on which a device ran kernels.
-type Stream struct {
-	Device int32
-	ID     int64
 }
 
 // Kernel is one execution on the GPU. There may be millions: its 32 bytes decide
@@ -85,9 +76,7 @@ type Wait struct {
 }
 
 // Launched reports whether the call that launched a kernel is recorded.
-func (r *Recording) Launched(k *Kernel) bool {
-	return k.Launch >= 0 && !r.Threads[r.Launches[k.Launch].Thread].GPU
-}
+func (r *Recording) Launched(k *Kernel) bool { return k.Launch >= 0 }
 
 // Range is one named range on the thread that began it.
 type Range struct {

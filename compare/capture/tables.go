@@ -93,7 +93,7 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 			return err
 		}
 		k.Device = w.device(row.Int(3), row.Int(5))
-		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(7), row.Int(6))
+		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(6))
 	}
 	graphs := func(row *rows.Row) error {
 		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: row.Int(2), Graph: row.Int(5), Launch: -1}
@@ -116,8 +116,8 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		return nil
 	}
 	return []table{
-		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId",
-			"streamId"}, "", kernels},
+		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", name, "deviceId",
+			"graphNodeId"}, "", kernels},
 		{graphTable, 2, []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}, "", graphs},
 		{nodeTable, 3, []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, "", nodes},
 	}

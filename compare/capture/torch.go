@@ -35,7 +35,6 @@ var torchKinds = map[string]torchKind{
 	"kernel": torchKernel, "Kernel": torchKernel,
 	"cuda_runtime": torchCall, "cuda_driver": torchCall, "Runtime": torchCall,
 	"user_annotation": torchRange, "cpu_op": torchOperator, "Operator": torchOperator, "python_function": torchRange,
-	"gpu_user_annotation": torchProjection,
 }
 
 type torchKind uint8
@@ -45,8 +44,7 @@ const (
 	torchKernel
 	torchCall
 	torchRange
-	torchOperator   // a range, and by its external id the caller of kernels
-	torchProjection // of a range of the CPU onto a stream of the GPU
+	torchOperator // a range, and by its external id the caller of kernels
 )
 
 // torchReader fills the parts of a recording from a stream of events.
@@ -59,9 +57,8 @@ type torchReader struct {
 	spans       *spans
 	kernelNames *interner
 	operators   *interner
-	threads     *interner // of calls, ranges and kernels' streams: process, thread, mark
+	threads     *interner // of calls and ranges: process, thread
 	key         []byte    // of a thread
-	streams     []int32   // by kernel: the stream it ran on, among threads
 	externals   []int64   // by kernel: the external id of the operator that launched it
 	called      []torchOperatorCall
 	processes   map[string]bool // that made calls

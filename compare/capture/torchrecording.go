@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -27,7 +26,7 @@ func (t *torchReader) keep(e *torchEvent) {
 		}
 		e.kind = torchRange
 	}
-	if (e.kind == torchRange || e.kind == torchProjection) && (bytes.HasPrefix(e.name, []byte("aten::")) ||
+	if e.kind == torchRange && (bytes.HasPrefix(e.name, []byte("aten::")) ||
 		bytes.HasPrefix(e.name, []byte("<built-in ")) || bytes.HasSuffix(e.name, []byte(".py")) ||
 		bytes.Contains(e.name, []byte(".py("))) {
 		return // operators and Python frames: they name nothing of the model
@@ -51,7 +50,7 @@ func (t *torchReader) keep(e *torchEvent) {
 		}
 	case torchCall:
 		t.keepCall(e, start, end)
-	case torchRange, torchProjection:
+	case torchRange:
 		t.keepRange(e, start, end)
 	}
 }
@@ -71,11 +70,10 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) error {
 	if e.external == int64(e.correlation) {
 		e.external = noExternal // before PyTorch 2.1 the correlation id stands in place of an operator's
 	}
-	stream := t.thread(e, true)
-	t.streams, t.externals = append(t.streams, stream), append(t.externals, e.external)
+	t.externals = append(t.externals, e.external)
 	return t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name),
 		Device: t.work.devices.Number(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})},
-		e.correlation, int64(stream), e.node)
+		e.correlation, e.node)
 }
 
 // callWords are in the names of calls that callKindOf knows.
@@ -94,13 +92,13 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		}
 		t.processes[string(e.pid)] = true
 	}
-	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e, false)}, 0, e.correlation)
+	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e)}, 0, e.correlation)
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 	t.spans.add(Range{
 		Start: start, End: end, Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))),
-		Thread: t.thread(e, e.kind == torchProjection),
+		Thread: t.thread(e),
 	}, e.lasting)
 }
 
@@ -121,16 +119,9 @@ func (t *torchReader) callers(rec *Recording) {
 	}
 }
 
-// onGPU is behind the key of a stream.
-const onGPU = "\x00GPU"
-
-// thread numbers a thread of a process, or a stream of a device: Kineto writes both as pid and
-// tid.
-func (t *torchReader) thread(e *torchEvent, gpu bool) int32 {
+// thread numbers a thread of a process.
+func (t *torchReader) thread(e *torchEvent) int32 {
 	t.key = append(append(append(t.key[:0], e.pid...), 0), e.tid...)
-	if gpu {
-		t.key = append(t.key, onGPU...)
-	}
 	return t.threads.of(t.key)
 }
 
@@ -162,11 +153,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	}
 	t.calls.threads, t.spans.threads = ids, ids
 	rec := join(t.work, t.calls, t.spans)
-	for i, key := range t.threads.names {
-		rec.Threads[i].GPU = strings.HasSuffix(key, onGPU)
-	}
 	t.callers(rec)
-	t.project(rec)
 	t.describe()
 	rec.Metadata = t.metadata
 	return rec, nil
@@ -183,28 +170,13 @@ func (t *torchReader) process() (pid int64) {
 	return pid & 0xFFFFFF << 24
 }
 
-// project gives a kernel without a launch a place in time on its stream, where the
-// profiler projected ranges onto streams.
-func (t *torchReader) project(rec *Recording) {
-	projected := make([]bool, len(t.threads.names))
-	for _, r := range rec.Ranges {
-		projected[r.Thread] = projected[r.Thread] || rec.Threads[r.Thread].GPU
-	}
-	for i := range rec.Kernels {
-		if k := &rec.Kernels[i]; k.Launch < 0 && projected[t.streams[i]] {
-			k.Launch = int32(len(rec.Launches))
-			rec.Launches = append(rec.Launches, Launch{Start: k.Start, End: k.Start, Thread: t.streams[i]})
-		}
-	}
-}
-
 // describe fills the metadata with what the trace says about itself.
 func (t *torchReader) describe() {
 	p := &t.metadata
 	p.Environment = map[string]string{}
 	if t.rank >= 0 && t.rank < MaxRanks {
 		p.Environment[rankVariables[0]] = strconv.FormatInt(t.rank, 10)
-		p.RankEvidence = ByDistributedInfo
+		p.RankEvidence = "distributedInfo"
 	}
 	if t.world > 0 && t.world < MaxRanks {
 		p.Environment[worldVariables[0]] = strconv.FormatInt(t.world, 10)
