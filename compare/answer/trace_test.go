@@ -96,7 +96,7 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
-	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "give the other ranks' files", "moebalance trace FILES_OF_ALL_RANKS")
+	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "Give the other ranks' files", "moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)
 	}

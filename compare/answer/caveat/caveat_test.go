@@ -45,10 +45,13 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	for key, e := range catalog {
+	for key, text := range catalog {
 		if key != "sign_of_gain.slower" { // which results of older versions have
-			check(key, strings.Split(key, "."), e.text)
+			check(key, strings.Split(key, "."), text)
 		}
+	}
+	for key := range severities {
+		check(key, []string{key}, "")
 	}
 	for key, l := range Lines {
 		check(key, nil, l.Text)
@@ -79,12 +82,12 @@ func TestText(t *testing.T) {
 	for want, w := range map[string]router.Warning{
 		"3 of 1 launch have no kernel": router.Warn("lost_kernels", "", "lost", 3, "launches", 1),
 		"steps 0 to 2, 7 excluded":     router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
-		"20.0 % of the GPU time is in kernels whose phase neither a range nor their name tells: a, b, c and 1 more;": router.Warn(
+		"20.0 % of the GPU time is of unknown phase: a, b, c and 1 more;": router.Warn(
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
-		"by −9.0 % on other counts (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
-		"each step is a sum over":                    router.Warn("counts_window", ""), // beside a trace
-		"as it was":                                  {Code: "no_steps", Text: "as it was"},
-		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
+		"load changes by −9.0 % (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
+		"each step is a sum over":                 router.Warn("counts_window", ""), // beside a trace
+		"as it was":                               {Code: "no_steps", Text: "as it was"},
+		"no time: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
 		"no experts: time (share 0.5)":                              router.Warn("no_experts", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
 		"ranks 1 and 2 recorded different layers or steps: kernels": router.Warn("ranks_differ", "", "rank", 1, "other", 2),

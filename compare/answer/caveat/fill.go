@@ -2,10 +2,8 @@ package caveat
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -18,11 +16,10 @@ var (
 )
 
 // Fill puts values into a text, and reports whether all that it needs are known. {name} is a value and
-// {name:format} one in a format: ns, +ns (a change), %, 0% (a limit, of no more decimals than it has), +% (a change), speed
-// (2 % faster), p (of a test), ~ (four digits), .2 (decimals), n (a number of things), is (3 layers are), #noun
-// (numbers of things, as rank 3), ; (words between these), words (of the entry of this key, with the same
-// values) or a noun that is counted. {name|NAME} is NAME where the value is not known, and what stands in
-// [brackets] is left out there: "[ on {arm}]" without an arm is nothing.
+// {name:format} one in a format: see formats, #noun (numbers of things: rank 3), is noun (3 layers are), a noun that
+// is counted, ; (words between these), or words (the entry of this key, with the same values). {name|NAME} is NAME
+// where the value is not known, and what stands in [brackets] is left out there: "[ on {arm}]" without an arm is
+// nothing.
 func Fill(text string, values router.Args) (filled string, whole bool) {
 	text = optional.ReplaceAllStringFunc(text, func(part string) string {
 		if lacks(part, values) {
@@ -32,53 +29,69 @@ func Fill(text string, values router.Args) (filled string, whole bool) {
 	})
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		parts := placeholder.FindStringSubmatch(p)
-		v, format := values[parts[1]], parts[2]
-		if key, ok := v.(string); ok && format == "words" {
-			code, _, _ := strings.Cut(key, ".")
-			if e := cmp.Or(catalog[key], catalog[code]); e.text != "" {
-				text, _ := Fill(e.text, values)
-				return text
-			}
-		}
-		if !has(v) && parts[3] != "" {
+		switch v, format := values[parts[1]], parts[2]; {
+		case !has(v) && parts[3] != "":
 			return parts[3]
+		case format == "words":
+			text, _ := Fill(words(v.(string)), values)
+			return text
+		default:
+			return write(v, format)
 		}
-		return write(v, format)
 	}), !lacks(text, values)
 }
 
 // lacks reports a text with a value that is not known.
 func lacks(text string, values router.Args) bool {
 	return slices.ContainsFunc(placeholder.FindAllStringSubmatch(text, -1), func(p []string) bool {
-		return !has(values[p[1]]) && p[3] == "" && p[2] != "words"
+		return !has(values[p[1]]) && p[3] == ""
 	})
 }
 
-// has reports a value that is known: a number, or words, or some of either.
+// split are the words and the numbers of a value: one, or a list.
+func split(v any) (words []string, numbers []float64) {
+	list, several := v.([]any)
+	if !several {
+		list = []any{v}
+	}
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			words = append(words, v)
+		case float64:
+			numbers = append(numbers, v)
+		}
+	}
+	return words, numbers
+}
+
+// has reports a value that is known.
 func has(v any) bool {
-	words, numbers := of[string](list(v)), of[float64](list(v))
+	words, numbers := split(v)
 	return len(numbers) > 0 || strings.Join(words, "") != ""
 }
 
 // write is a value in a format; of several in a unit, the least and the most.
 func write(v any, format string) string {
-	words, numbers := of[string](list(v)), of[float64](list(v))
+	words, numbers := split(v)
 	switch {
-	case len(words) > 0 && format == ";":
-		return some(words, "; ")
 	case len(words) > 0:
-		return some(words, ", ")
+		return some(words, format == ";", 3)
 	case len(numbers) == 0:
 		return quantity.Unknown
 	}
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)
-	noun, numbered := strings.CutPrefix(format, "#")
-	switch {
-	case numbered:
-		return short(quantity.Numbered(noun, whole(numbers)))
-	case format == "" && len(numbers) > 1:
-		return short(quantity.Ranges(whole(numbers)))
+	if noun, numbered := strings.CutPrefix(format, "#"); numbered || format == "" && len(numbers) > 1 {
+		whole := make([]int, len(numbers))
+		for i, x := range numbers {
+			whole[i] = int(x)
+		}
+		text := quantity.Ranges(whole)
+		if numbered {
+			text = quantity.Numbered(noun, whole)
+		}
+		return some(strings.Split(text, ", "), false, 8)
 	}
 	least, most := one(numbers[0], format), one(numbers[len(numbers)-1], format)
 	if least == most {
@@ -87,78 +100,44 @@ func write(v any, format string) string {
 	return least + " to " + most
 }
 
-func one(v float64, format string) string {
-	switch decimals, fixed := strings.CutPrefix(format, "."); {
-	case fixed:
-		n, _ := strconv.Atoi(decimals)
-		return quantity.Decimals(v, n)
-	case format == "" || format == "n":
-		return quantity.Plain(v)
-	case format == "+ns" && v > 0:
-		return "+" + quantity.Duration(v)
-	case format == "ns" || format == "+ns":
-		return quantity.Duration(v)
-	case format == "%":
-		return quantity.Percent(v)
-	case format == "0%":
-		return quantity.Confidence(v)
-	case format == "+%":
-		return quantity.Change(v)
-	case strings.HasPrefix(format, "is "):
-		return quantity.Count(int64(v), format[3:]) + map[bool]string{true: " is", false: " are"}[v == 1]
-	case format == "speed" && v < 0:
-		return quantity.Percent(-v) + " slower"
-	case format == "speed":
-		return quantity.Percent(v) + " faster"
-	case format == "~":
-		return quantity.Digits4(v)
-	case format == "p":
-		return fmt.Sprintf("%.2g", v)
-	}
-	return quantity.Count(int64(v), format)
+// formats write one number.
+var formats = map[string]func(float64) string{"": quantity.Plain[float64], "n": quantity.Plain[float64],
+	"ns": quantity.Duration[float64], "%": quantity.Percent[float64], "+%": quantity.Change[float64],
+	"0%": quantity.Confidence[float64], // of no more decimals than it has
+	"~":  quantity.Digits4[float64], ".0": decimals(0), ".1": decimals(1), ".2": decimals(2), ".3": decimals(3),
+	"speed": func(v float64) string {
+		return quantity.Percent(max(v, -v)) + map[bool]string{true: " faster", false: " slower"}[v >= 0]
+	}}
+
+func decimals(n int) func(float64) string {
+	return func(v float64) string { return quantity.Decimals(v, n) }
 }
 
-// some are the first words, and how many more there are.
-func some(words []string, between string) string {
-	const most = 3
+func one(v float64, format string) string {
+	if write, ok := formats[format]; ok {
+		return write(v)
+	}
+	noun, verb := strings.CutPrefix(format, "is ")
+	text := quantity.Count(int64(v), noun)
+	if verb {
+		text += map[bool]string{true: " is", false: " are"}[v == 1]
+	}
+	return text
+}
+
+// some are the first words of a list, and how many more there are: a, b, c and 2 more.
+func some(words []string, sentences bool, most int) string {
+	between := map[bool]string{true: "; ", false: ", "}[sentences]
 	if more := len(words) - most; more > 0 {
-		return strings.Join(words[:most], between) + " and " + strconv.Itoa(more) + " more"
+		return strings.Join(words[:most], between) + " and " + quantity.Plain(float64(more)) + " more"
 	}
 	return strings.Join(words, between)
 }
 
-// short cuts a long list of numbers: 0, 2, 4, …
-func short(ranges string) string {
-	const most = 8
-	if parts := strings.SplitN(ranges, ", ", most+1); len(parts) > most {
-		parts[most] = "…"
-		return strings.Join(parts, ", ")
-	}
-	return ranges
-}
-
-// list is a value as a list, which it may be.
-func list(v any) []any {
-	if l, ok := v.([]any); ok {
-		return l
-	}
-	return []any{v}
-}
-
-// of are the values of a list that are of one type.
-func of[T any](list []any) (out []T) {
-	for _, v := range list {
-		if v, ok := v.(T); ok {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-func whole(numbers []float64) []int {
-	out := make([]int, len(numbers))
-	for i, v := range numbers {
-		out[i] = int(v)
-	}
-	return out
+// words are the words of a key: of its case, or else of its code. What the reader of counts says beside a trace has
+// a prefix.
+func words(key string) string {
+	code, _, _ := strings.Cut(key, ".")
+	return cmp.Or(catalog[key], catalog[strings.TrimPrefix(key, "counts_")], catalog[code],
+		catalog[strings.TrimPrefix(code, "counts_")])
 }
