@@ -60,7 +60,7 @@ var catalog = map[string]string{
 	"unknown_kernels":   "{share:%} of the GPU time is of unknown phase: {kernels}; see 'trace --table kernels'",
 
 	// Counts, and counts beside a trace.
-	"counts_contradict":    "the counts contradict the expert time (in layer {layer}): are they of this run and arm?",
+	"counts_contradict":    "the counts contradict the expert time (in layer {layer}): of another arm or run",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
 	"counts_layers":        "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part",
 	"counts_order":         "the counts name layers {first} to {last}, the trace 0 to {most}: taken in this order",
@@ -177,7 +177,7 @@ var catalog = map[string]string{
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
-	"outliers.launches": "{launches:#launch}: {changes:+%} from the arm's median: what disturbed the machine then?",
+	"outliers.launches": "{launches:#launch}: {changes:+%} from the arm's median: see what disturbed it then",
 	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
 	"outliers.gains": "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was " +
 		"different then",
