@@ -336,7 +336,8 @@ func TestLeftToSQLite(t *testing.T) {
 // A visitor's error ends the reading, with SQLite as without: x needs it. A context that ends does
 // so too, with SQLite some rows later.
 func TestStopped(t *testing.T) {
-	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(7, 8)), 512, 3000))
+	path := makeDatabase(t, "PRAGMA page_size = 512", "CREATE TABLE t (a INTEGER, s TEXT, x); WITH RECURSIVE n(i) AS "+
+		"(SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT i, 'x' || i, i + 0.5 FROM n")
 	enough := errors.New("enough")
 	for _, q := range []Query{scribbled, {Table: "t", Integers: []string{"x"}}} {
 		for _, want := range []error{enough, context.Canceled} {
