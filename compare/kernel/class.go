@@ -25,14 +25,13 @@ type Class struct {
 // experts took cannot be told.
 func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fused) > 0 }
 
-// kernelRule is one row of the classifier. The first rule whose function and
-// arguments match the spelled name decides.
+// kernelRule is one row of the classifier, under a comment on where the names were seen. The first rule whose
+// function and arguments match the spelled name decides.
 type kernelRule struct {
 	class     Class // but for its library
 	library   string
 	function  string // regular expression at the start of a component of the function's qualified name
 	arguments string // regular expression anywhere in its template arguments
-	source    string // where the names were seen
 }
 
 // compiled are the expressions of kernelRules.

@@ -30,36 +30,41 @@ const (
 
 // operatorRule is what an operator's name says of the kernels it launches.
 type operatorRule struct {
-	re     *regexp.Regexp
-	phase  kernel.Phase
-	wide   bool // it launches kernels of several phases, whose names are better evidence
-	source string
+	re    *regexp.Regexp
+	phase kernel.Phase
+	wide  bool // it launches kernels of several phases, whose names are better evidence
 }
 
 // operatorRules are tried in order. What none of them matches says nothing.
 var operatorRules = []operatorRule{
-	{regexp.MustCompile(`^aten::_(?:scaled_)?grouped_mm`), kernel.PhaseExperts, false, "torch native_functions.yaml"},
+	// torch native_functions.yaml
+	{regexp.MustCompile(`^aten::_(?:scaled_)?grouped_mm`), kernel.PhaseExperts, false},
+	// vLLM csrc/moe/torch_bindings.cpp, sgl-kernel
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|vllm)::(?:topk_(?:softmax|sigmoid)|grouped_topk|moe_fused_gate|` +
-		`biased_grouped_topk)`), kernel.PhaseRouter, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+		`biased_grouped_topk)`), kernel.PhaseRouter, false},
+	// vLLM csrc/moe/torch_bindings.cpp, sgl-kernel
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:batched_)?(?:moe_align_block_size|moe_permute|shuffle_rows|` +
-		`get_moe_prepare_input|prepare_moe_input)`), kernel.PhaseDispatch, false,
-		"vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+		`get_moe_prepare_input|prepare_moe_input)`), kernel.PhaseDispatch, false},
+	// vLLM csrc/moe/torch_bindings.cpp, sgl-kernel
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:moe_sum|moe_unpermute|moe_sum_reduce|apply_shuffle_mul_sum)`),
-		kernel.PhaseCombine, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+		kernel.PhaseCombine, false},
+	// vLLM csrc/moe, csrc/quantization
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`),
 		kernel.PhaseExperts,
-		false, "vLLM csrc/moe, csrc/quantization"},
+		false},
+	// torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh
 	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|` +
-		`sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), kernel.PhaseCommunication, false,
-		"torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh"},
+		`sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), kernel.PhaseCommunication, false},
+	// torch native_functions.yaml, vLLM
 	{regexp.MustCompile(`^(?:aten::(?:_?scaled_dot_product\w*|_flash_attention\w*|_efficient_attention\w*|` +
 		`_cudnn_attention\w*)|_vllm_fa\d_C::|(?:vllm|sglang)::unified_\w*attention|_C_cache_ops::|flash_attn::)`),
-		kernel.PhaseAttention, false, "torch native_functions.yaml, vLLM"},
-	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), kernel.PhaseOther, true,
-		"torch native_functions.yaml: dense GEMMs of anything"},
+		kernel.PhaseAttention, false},
+	// torch native_functions.yaml: dense GEMMs of anything
+	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), kernel.PhaseOther, true},
+	// vLLM fused_moe/layer.py, flashinfer: all of a MoE layer
 	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`),
 		kernel.PhaseExperts,
-		true, "vLLM fused_moe/layer.py, flashinfer: all of a MoE layer"},
+		true},
 }
 
 // OperatorOf is the number of the rule for an operator plus 1, 0 for none. Ranges of

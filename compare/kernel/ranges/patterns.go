@@ -26,7 +26,6 @@ type rule struct {
 	pattern string
 	phase   kernel.Phase
 	names   naming
-	source  string
 }
 
 // compiledRule is a rule with its pattern compiled.
@@ -70,49 +69,60 @@ func (l Label) Empty() bool {
 
 // builtIn are the default patterns with their sources.
 var builtIn = []rule{
-	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", purpose, "the hook of moebalance"},
-	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", purpose, "the hook of moebalance"},
-	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", framework, "TensorRT-LLM pyexecutor, before 1.0 without a number"},
-	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", framework, "TensorRT-LLM layer_wise_benchmarks"},
-	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, framework,
-		"TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers"},
-	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", framework, "TensorRT-LLM layer_wise_benchmarks, runs"},
-	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", framework, "usual step markers"},
-	{`^ProfilerStep#(?P<step>\d+)`, "", framework, "PyTorch profiler"},
-	{`^execute_(?:model\b|(?:\d+_)?context_\d+\(.*\)_generation_\d+\().*(?P<step>)`,
-		"", framework, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing or a dummy"},
-	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", framework,
-		"vLLM worker of 2025, by requests: one of the cached ones may still be prefilled in chunks"},
-	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", framework,
-		"SGLang model runner, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]; ATOM"},
-	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, module,
-		"backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; " +
-			"kernels that say what they are keep their phase"},
-	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", purpose,
-		"the captures in testdata"},
-	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, purpose, "the captures in testdata"},
-	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", framework,
-		"modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
+	// the hook of moebalance
+	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", purpose},
+	// the hook of moebalance
+	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", purpose},
+	// TensorRT-LLM pyexecutor, before 1.0 without a number
+	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", framework},
+	// TensorRT-LLM layer_wise_benchmarks
+	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", framework},
+	// TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers
+	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, framework},
+	// TensorRT-LLM layer_wise_benchmarks, runs
+	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", framework},
+	// usual step markers
+	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", framework},
+	// PyTorch profiler
+	{`^ProfilerStep#(?P<step>\d+)`, "", framework},
+	// vLLM model runner; worker, by requests and tokens, which without a request runs nothing or a dummy
+	{`^execute_(?:model\b|(?:\d+_)?context_\d+\(.*\)_generation_\d+\().*(?P<step>)`, "", framework},
+	// vLLM worker of 2025, by requests: one of the cached ones may still be prefilled in chunks
+	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", framework},
+	// SGLang model runner, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]; ATOM
+	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", framework},
+	// backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine;
+	// kernels that say what they are keep their phase
+	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, module},
+	// the captures in testdata
+	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", purpose},
+	// the captures in testdata
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, purpose},
+	// modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers
+	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", framework},
+	// in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are
 	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|` +
-		`-)(?P<layer>\d+)(?:\b|_)`, "", framework,
-		"in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
-	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", framework,
-		"classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
+		`-)(?P<layer>\d+)(?:\b|_)`, "", framework},
+	// classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order
+	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", framework},
+	// shared experts and dense MLPs: they serve every token, so no routing loads them
 	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther,
-		module, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
-	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, framework, "modules: mlp.experts.17; " +
-		"local_experts count those of a rank"},
+		module},
+	// modules: mlp.experts.17; local_experts count those of a rank
+	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, framework},
+	// in words: Expert 17, expert_id=17; experts=17 is how many there are
 	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`,
-		kernel.PhaseExperts, framework, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
-	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, module,
-		"modules and classes: self_attn, MLA"},
-	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", framework, "the phases by their " +
-		"own names"},
+		kernel.PhaseExperts, framework},
+	// modules and classes: self_attn, MLA
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, module},
+	// the phases by their own names
+	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", framework},
+	// modules and classes: mlp.gate, DeepseekV3Gate
 	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|` +
-		`Router(?:_\d+)?\b`, kernel.PhaseRouter, module, "modules and classes: mlp.gate, DeepseekV3Gate"},
+		`Router(?:_\d+)?\b`, kernel.PhaseRouter, module},
+	// modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM
 	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|` +
-		`[. /])experts\b`, kernel.PhaseExperts, module,
-		"modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
+		`[. /])experts\b`, kernel.PhaseExperts, module},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names
