@@ -6,26 +6,20 @@ import (
 	"strings"
 )
 
-// Model is how a published model routes, and the sizes that a benchmark of its
-// expert layers needs.
+// Model is how a published model routes.
 type Model struct {
-	Name  string `json:"name"`  // as --model takes it: "deepseek-v3"
-	Title string `json:"title"` // for people: "DeepSeek-V3"
+	Name string `json:"name"` // as --model takes it: "deepseek-v3"
 	Shape
 	Method Method `json:"method"`
 	// routed scaling factor on the combine weights; 1 where there is none
-	Scale        float32 `json:"scale"`
-	Bias         bool    `json:"bias"`                   // a learned correction bias is added to the scores to select
-	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum
-	Hidden       int     `json:"hidden_size"`            // width of a token
-	Intermediate int     `json:"intermediate_size"`      // width inside one routed expert
-	Latent       int     `json:"latent_size,omitempty"`  // width of what experts get of a token, where it is another
-	Layers       int     `json:"layers"`                 // all decoder layers
-	MoELayers    int     `json:"moe_layers"`             // those with experts that logits choose
-	Dense        []int   `json:"dense_layers"`           // those without experts, in order; never nil
-	Hash         []int   `json:"hash_layers"`            // those with experts that a hash of the token chooses; never nil
-	LogitsDType  string  `json:"logits_dtype"`           // in which engines keep the router logits: "f32" or "bf16"
-	Source       string  `json:"source"`                 // the published config.json
+	Scale       float32 `json:"scale"`
+	Bias        bool    `json:"bias"`         // a learned correction bias is added to the scores to select
+	Layers      int     `json:"layers"`       // all decoder layers
+	MoELayers   int     `json:"moe_layers"`   // those with experts that logits choose
+	Dense       []int   `json:"dense_layers"` // those without experts, in order; never nil
+	Hash        []int   `json:"hash_layers"`  // those with experts that a hash of the token chooses; never nil
+	LogitsDType string  `json:"logits_dtype"` // in which engines keep the router logits: "f32" or "bf16"
+	Source      string  `json:"source"`       // the published config.json
 }
 
 // Routed are the layers with routed experts, in order.

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 )
 
 // ParseConfig reads how a model routes from its Hugging Face config.json: by its fields and
 // what they mean, by the family that its model_type or architecture names where they do not
 // say. The language model of a multimodal one is found under text_config and its like. Name
-// is the config's model_type and Title its architecture; Source is left empty. A method, if
+// is the config's model_type; Source is left empty. A method, if
 // given, stands in the place of the one that the config tells.
 //
 // A model is refused by name when the config does not tell its routing method, names one
@@ -28,9 +27,8 @@ func ParseConfig(config []byte, method Method) (Model, error) {
 
 // model is the model of the fields, of which one may be wrong.
 func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
-	m.Name, m.Title = c.ModelType, strings.Join(c.Architectures[:min(1, len(c.Architectures))], "")
-	m.Title = cmp.Or(m.Title, m.Name)
-	alien, beyond := c.alien(m)
+	m.Name = c.ModelType
+	alien, beyond := c.alien()
 	if alien != "" && (beyond || method == "") {
 		return m, fmt.Errorf("routes by %s, which is not supported", alien)
 	}
@@ -41,8 +39,7 @@ func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
 		return m, err
 	}
 	if method != "" {
-		m.Method, m.Unnormalized = method, false
-		m.Bias = method.Biased() && c.saysBias() != no
+		m.Method, m.Bias = method, method.Biased() && c.saysBias() != no
 	}
 	if m.Grouped() && !m.Method.GroupLimited() {
 		return m, fmt.Errorf("%d groups with routing method %s, which has none", m.Groups, m.Method)
@@ -53,13 +50,9 @@ func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
 	return m, err
 }
 
-// sizes fills the shape, the widths, the layers and the scale in.
+// sizes fills the shape, the layers and the scale in.
 func (c modelConfig) sizes(m *Model) error {
-	m.Experts, m.TopK, m.Hidden, m.Latent = int(c.Experts), int(c.TopK), int(c.Hidden), int(c.Latent)
-	if m.Latent == m.Hidden {
-		m.Latent = 0
-	}
-	m.Intermediate = int(cmp.Or(c.Width, c.DenseWidth))
+	m.Experts, m.TopK = int(c.Experts), int(c.TopK)
 	m.Layers = cmp.Or(int(c.Depth), int(c.OtherDepth), len(c.blocks()))
 	groups := int(c.Groups)
 	if c.TopKMethod == "greedy" || c.GroupedTopK != nil && !*c.GroupedTopK { // they ignore the groups that a config has
@@ -70,7 +63,7 @@ func (c modelConfig) sizes(m *Model) error {
 	}
 	if m.Scale = 1; c.Scale != nil {
 		m.Scale = float32(*c.Scale)
-	} else if familyOf(*m) == "openaiprivacyfilter" && m.TopK > 0 { // GPT-OSS with weights that are divided by k
+	} else if c.family() == "openaiprivacyfilter" && m.TopK > 0 { // GPT-OSS with weights that are divided by k
 		m.Scale = 1 / float32(m.TopK)
 	}
 	switch {
@@ -88,9 +81,6 @@ func (c modelConfig) sizes(m *Model) error {
 		return fmt.Errorf("%d groups, and no groups per token: want topk_group or another name for them", groups)
 	case !(m.Scale > 0) || math.IsInf(float64(m.Scale), 0):
 		return fmt.Errorf("want a positive routed_scaling_factor, have %g", m.Scale)
-	case m.Hidden < 1 || m.Intermediate < 1:
-		return fmt.Errorf("want positive hidden_size and moe_intermediate_size or intermediate_size, have %d and %d",
-			m.Hidden, m.Intermediate)
 	}
 	return m.Validate()
 }

@@ -37,11 +37,6 @@ type modelConfig struct {
 	Normalized   *bool    `is:"norm_topk_prob|moe_renormalize|route_norm|norm_expert_weight"`
 	Scale        *float64 `is:"(moe_)?route[dr](_topk)?_scaling_factor|routed?_scale"`
 
-	Hidden     same `is:"hidden_size|d_model|dim"`
-	Latent     same `is:"moe_latent_size|routed_expert_hidden_size|moe_hidden_size"`
-	Width      same `is:"(moe|expert)_(intermediate_size|ffn_hidden_size)|expert_hidden_dim|moe_inter_dim"`
-	DenseWidth same `is:"intermediate_size|ffn_hidden_size|hidden_dim"` // of all layers
-
 	Depth      same     `is:"num_hidden_layers"`
 	OtherDepth same     `is:"n_layers?|num_layers"` // LongCat counts each layer twice in the first
 	Further    same     `is:"num_nextn_predict_layers"`

@@ -29,7 +29,7 @@ func (c modelConfig) otherLayers(m Model) (dense, hash []int, err error) {
 		return nil, nil, err
 	}
 	dense, hash = []int{}, []int{}
-	hashed := c.hashLayers(m)
+	hashed := c.hashLayers()
 	for l := range m.Layers {
 		isSparse, isHash := sparse[l], l < hashed
 		if len(types) > 0 {
@@ -72,11 +72,11 @@ func (c modelConfig) perLayer(n, layers int) error {
 
 // hashLayers is how many of the first layers choose experts by token, not by logits.
 // DeepSeek-V4's config may leave their number out, which is 3 then.
-func (c modelConfig) hashLayers(m Model) int {
+func (c modelConfig) hashLayers() int {
 	switch {
 	case c.Hash != nil:
 		return int(*c.Hash)
-	case familyOf(m) == "deepseekv4":
+	case c.family() == "deepseekv4":
 		return 3
 	}
 	return 0

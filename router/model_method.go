@@ -41,7 +41,7 @@ func (c modelConfig) saysBias() said {
 // the family fills in the rest. Where neither says whether a bias is added to sigmoid scores,
 // groups and scaling factors do: only routers with a bias have them.
 func (c modelConfig) setMethod(m *Model) error {
-	family, topK := families[familyOf(*m)], c.TopKMethod
+	family, topK := families[c.family()], c.TopKMethod
 	scores := cmp.Or(c.scores(), family.rule().scores)
 	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.Groups != 0
 	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.rule().scores && family.Biased()),
@@ -79,7 +79,6 @@ func (c modelConfig) setMethod(m *Model) error {
 		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name "+
 			"it with --method", c.scores(), topK)
 	}
-	m.Unnormalized = normalized == no && m.Method.Biased()
 	if what != "" {
 		return fmt.Errorf("routes by %s, which is not supported", what)
 	}
@@ -126,8 +125,8 @@ var (
 
 // alien is what a model routes by that is none of the methods, "" where nothing is; beyond
 // reports that no balanced logits can drive it, whatever method is named.
-func (c modelConfig) alien(m Model) (what string, beyond bool) {
-	family := familyOf(m)
+func (c modelConfig) alien() (what string, beyond bool) {
+	family := c.family()
 	switch {
 	case c.ZeroExperts > 0:
 		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", c.ZeroExperts), true
@@ -143,10 +142,10 @@ func (c modelConfig) alien(m Model) (what string, beyond bool) {
 	return notOurs[family], false
 }
 
-// familyOf is the name in the tables above of the model's type, or of its architecture where
+// family is the name in the tables above of the model's type, or of its architecture where
 // the type is in none of them: "qwen35moe" for qwen3_5_moe_text and Qwen3_5MoeForCausalLM.
-func familyOf(m Model) string {
-	for _, name := range []string{m.Name, m.Title} {
+func (c modelConfig) family() string {
+	for _, name := range append([]string{c.ModelType}, c.Architectures...) {
 		name, _, _ = strings.Cut(strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name)), "forc")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "model"), "text")
 		if families[name] != "" || notOurs[name] != "" || beyondLogits[name] != "" {

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 )
@@ -21,8 +20,6 @@ func preset(name string) (m Model) {
 	_ = json.Unmarshal(text, &from)
 	m, _ = ParseConfig(text, "")
 	m.Name, m.Source = name, from.Source
-	repository, _, _ := strings.Cut(m.Source, " ")
-	m.Title = path.Base(repository)
 	return m
 }
 
