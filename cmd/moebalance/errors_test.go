@@ -264,7 +264,7 @@ const asked = `
 1 report -o D/r.html testdata/gptoss-graph :: have two that claim rank 0 (by environment and by environment); give
 1 report -o D/r.html D/silent.txt :: want a campaign folder
 1 report -o D/r.html D/nothing.json :: the file is empty
-1 report -o D/r.html D/bad.csv :: as count, have "x"
+1 report -o D/r.html D/bad.csv :: want a whole number from 0 on, have "x"
 1 report -o D/r.html D/lunch.json :: have kind "lunch"
 1 report -o D/r.html D/cut.json :: cut.json: the JSON ends early, after
 1 report -o D/r.html D/head.sqlite :: head.sqlite

@@ -86,13 +86,13 @@ func TestAxesRefused(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for text, shape := range map[string][]int64{"[]": {0}, "[[]]": {1, 0}, "[[1, 2.0],\n[3,4e0]]": {2, 2}, "[-1]": {1},
 		"[[[[1]]]]": {1, 1, 1, 1}} {
-		if a, err := numbers([]byte(text)); err != nil || !slices.Equal(a.Shape, shape) {
+		if a, err := (value{json: []byte(text)}).array(); err != nil || !slices.Equal(a.Shape, shape) {
 			t.Errorf("%s: %v, %v", text, a, err)
 		}
 	}
 	for _, text := range []string{"[[[[[1]]]]]", "[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[[]],[[1]]]", "[true]", `["1"]`,
 		"[[1],[]]", "[[],[1]]", "7", `{"a":[1]}`, "[[[]],[1]]"} {
-		if a, err := numbers([]byte(text)); err == nil {
+		if a, err := (value{json: []byte(text)}).array(); err == nil {
 			t.Errorf("%s: %v", text, a)
 		}
 	}

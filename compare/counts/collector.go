@@ -22,32 +22,21 @@ type collector struct {
 	most    int               // that there may be
 	stepped bool              // it is known what was one step
 	windows bool              // steps are sums of an unknown number of passes
-	keys    map[string]string // of objects, with their meanings
+	lined   bool              // a table or lines, whose format has its own name
+	sums    bool              // samples of one expert add up
+	keys    map[string]string // of objects, as plain has them
 	chosen  bool              // choices were read
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
 }
 
-// label is what is said of some counts: by the object or row that holds them, or by what is around.
-type label struct {
-	step, layer  int64     // −1 where nothing says
-	phase, model Phase     // a model or a data set is no phase
-	mode         Phase     // of one of several sources
-	copies       [][]int64 // the expert of each physical copy, by layer
-	start        int64     // tokens of the request before the first one here
-	prompt       int64     // tokens of the request's prompt; 0 where not known
-}
-
-// nothing labels what nothing is said of.
-func nothing() label { return label{step: -1, layer: -1} }
-
-// key is the step that a label names.
-func (l label) key() (key stepKey, err error) {
-	if l.layer >= maxLayers || l.layer < -1 || l.step < -1 {
-		return key, fmt.Errorf("want a layer below %d and a step, have %d and %d", maxLayers, l.layer, l.step)
+// key is the step that a context names.
+func (of context) key() (key stepKey, err error) {
+	if l, s := of.numbers[isLayer], of.numbers[isStep]; l >= maxLayers || l < -1 || s < -1 {
+		return key, fmt.Errorf("want a layer below %d and a step, have %d and %d", maxLayers, l, s)
 	}
-	return stepKey{max(0, l.step), int(max(0, l.layer)), l.phase, l.model}, nil
+	return stepKey{max(0, of.numbers[isStep]), int(max(0, of.numbers[isLayer])), of.phase, of.model}, nil
 }
 
 // mostCells bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
@@ -61,14 +50,13 @@ func mostCells(text int) int {
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a step,
-// or what a token chose there. The label says the step and the layer of an array without such an axis.
-func (c *collector) array(a tensor.Array, axes Axes, l label) error {
+// or what a token chose there. The context says the step and the layer of an array without such an axis.
+func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 	a, err := axes.formed(a)
 	if err != nil {
 		return err
 	}
 	steps, layers, ranks, width := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
-	a.Shape = []int64{steps, layers, ranks * width}
 	if steps < 1 || layers < 1 || width < 1 || layers > maxLayers || bounded(int(ranks*width), int(ranks)) != nil {
 		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape,
 			strings.Join(axes, ","))
@@ -76,27 +64,28 @@ func (c *collector) array(a tensor.Array, axes Axes, l label) error {
 	if axes.has("ranks") && axes.has("experts") {
 		c.Ranks = int(ranks)
 	}
-	c.stepped = c.stepped || l.step >= 0 || axes.has("steps")
-	first, size, empty := max(0, l.layer), layers*ranks*width, 0
-	for step := range steps {
-		part := tensor.Array{Shape: a.Shape, Values: a.Values[step*size : (step+1)*size]}
-		switch {
-		case axes.has("steps") && !holdsAny(part.Values):
+	c.stepped = c.stepped || of.numbers[isStep] >= 0 || axes.has("steps")
+	n, first, size, empty := int64(0), max(0, of.numbers[isLayer]), int(layers*ranks*width), 0
+	for values := range slices.Chunk(a.Values, size) {
+		switch at := max(0, of.numbers[isStart]) + n; {
+		case axes.has("steps") && !holdsAny(values):
 			empty++ // SGLang's recorder is a ring buffer, which may not be full
+			n++
 			continue
 		case axes.has("steps"):
-			l.step = step
-		case axes.has("tokens") && l.start+step < l.prompt:
-			l.phase = Prefill
-		case axes.has("tokens") && l.prompt > 0:
-			l.phase = Decode
+			of.numbers[isStep] = n
+		case axes.has("tokens") && at < of.numbers[isPrompt]:
+			of.phase = Prefill
+		case axes.has("tokens") && of.numbers[isPrompt] > 0:
+			of.phase = Decode
 		}
-		l.layer = first
-		for row := range part.Rows() {
-			if err := c.row(row, axes, l); err != nil {
+		n++
+		of.numbers[isLayer] = first
+		for row := range slices.Chunk(values, size/int(layers)) {
+			if err := c.row(row, axes, of); err != nil {
 				return err
 			}
-			l.layer++
+			of.numbers[isLayer]++
 		}
 	}
 	if empty > 0 {
@@ -106,18 +95,18 @@ func (c *collector) array(a tensor.Array, axes Axes, l label) error {
 }
 
 // row adds one row of an array.
-func (c *collector) row(row []int64, axes Axes, l label) error {
-	key, err := l.key()
+func (c *collector) row(row []int64, axes Axes, of context) error {
+	key, err := of.key()
 	if err != nil {
 		return err
 	}
 	switch {
 	case axes.areChoices():
 		err = c.choose(key, row)
-	case axes.has("copies") && int(l.layer) >= len(l.copies):
-		err = fmt.Errorf("want a map of the copies of each layer, have %d layers", len(l.copies))
+	case axes.has("copies") && key.layer >= len(of.copies):
+		err = fmt.Errorf("want the map of its copies beside it (physical_to_logical_map), have %d layers", len(of.copies))
 	case axes.has("copies"):
-		err = c.copied(key, row, l)
+		err = c.copied(key, row, of)
 	case axes.has("experts"):
 		if c.Experts = cmp.Or(c.Experts, len(row)); len(row) != c.Experts {
 			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
@@ -187,8 +176,8 @@ func (c *collector) add(into *Step, level string, first int, slots []int64, once
 // copied adds the slots of one layer per physical copy of an expert. Where the number of ranks is known, the copies
 // stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks, copies [5 1 2 4] of experts
 // [0 1 1 0] → experts [9 3], ranks [6 6]. A step in which sources worked in unlike modes is mixed.
-func (c *collector) copied(key stepKey, slots []int64, l label) error {
-	logical := l.copies[key.layer]
+func (c *collector) copied(key stepKey, slots []int64, of context) error {
+	logical, phase := of.copies[key.layer], forwardModes[of.numbers[isMode]]
 	experts, err := expertsOf(logical)
 	ranks := max(1, c.Ranks)
 	switch {
@@ -202,7 +191,7 @@ func (c *collector) copied(key stepKey, slots []int64, l label) error {
 		return errors.New("the map of copies differs from the map of other ranks")
 	}
 	into := c.into(key)
-	if into.Phase = cmp.Or(into.Phase, l.mode); l.mode != "" && l.mode != into.Phase {
+	if into.Phase = cmp.Or(into.Phase, phase); phase != "" && phase != into.Phase {
 		into.Phase = Mixed
 	}
 	for i := range slots {

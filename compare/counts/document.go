@@ -2,12 +2,10 @@ package counts
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -141,132 +139,4 @@ func (d *document) named(name *regexp.Regexp) []string {
 	return slices.DeleteFunc(slices.Clone(d.files), func(path string) bool {
 		return !name.MatchString(filepath.Base(path))
 	})
-}
-
-// value is a part of a document: valid JSON text, or an item of a pickle or an array.
-type value struct {
-	json json.RawMessage
-	item any // tensor.Dict, *[]any, tensor.Array, tensor.Stored, int64, …
-}
-
-// none reports no value, or null.
-func (v value) none() bool { return v.item == nil && (len(v.json) == 0 || v.json[0] == 'n') }
-
-// holds reports JSON that begins with one of the bytes.
-func (v value) holds(first string) bool {
-	return len(v.json) > 0 && strings.IndexByte(first, v.json[0]) >= 0
-}
-
-// holdsParts reports a list whose first item begins with one of the bytes.
-func (v value) holdsParts(first string) bool {
-	return len(v.json) > 0 && value{json: bytes.TrimLeft(v.json[1:], " \t\r\n")}.holds(first)
-}
-
-// isNested reports a list or an object.
-func (v value) isNested() bool {
-	_, list := v.item.(*[]any)
-	_, dict := v.item.(tensor.Dict)
-	return list || dict || v.holds("{[")
-}
-
-// isList reports a list of JSON, a tensor or an array.
-func (v value) isList() bool {
-	_, object := v.item.(tensor.Dict)
-	return v.item != nil && !object || v.holds("[")
-}
-
-// parts are the fields of an object, or the items of a list with keys "", but for lists of numbers.
-func (v value) parts() iter.Seq2[string, value] {
-	return func(yield func(string, value) bool) {
-		switch item := v.item.(type) {
-		case tensor.Dict:
-			for _, key := range slices.Sorted(maps.Keys(item)) {
-				if !yield(key, value{item: item[key]}) {
-					return
-				}
-			}
-		case *[]any:
-			for _, part := range *item {
-				if !yield("", value{item: part}) {
-					return
-				}
-			}
-		}
-		object := v.holds("{")
-		if !object && !(v.holds("[") && v.holdsParts("[{")) {
-			return
-		}
-		for rest := next(v.json[1:]); rest[0] != '}' && rest[0] != ']'; rest = next(rest) {
-			key, end := "", 0
-			if object {
-				end = past(rest)
-				key, rest = value{json: rest[:end]}.word(), next(rest[end:])
-			}
-			if end = past(rest); !yield(key, value{json: rest[:end:end]}) {
-				return
-			}
-			rest = rest[end:]
-		}
-	}
-}
-
-// next is a text from its next value on, or from the end of the list or object that it is in.
-func next(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n,:") }
-
-// past is where the first value of valid JSON ends: `{"a": 1}, 2` → 8.
-func past(text []byte) int {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case b == '"':
-			for i++; text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			if depth == 0 {
-				return i + 1
-			}
-		case b == '{' || b == '[':
-			depth++
-		case b == '}' || b == ']':
-			if depth--; depth <= 0 {
-				return i + 1 + depth
-			}
-		case depth == 0 && (b == ',' || b == ':' || b <= ' '):
-			return i
-		}
-	}
-	return len(text)
-}
-
-// array reads numbers in lists, or a tensor of integers.
-func (v value) array() (tensor.Array, error) {
-	switch item := v.item.(type) {
-	case nil:
-		return numbers(v.json)
-	case tensor.Array:
-		return item, nil
-	case tensor.Stored:
-		return item()
-	}
-	return tensor.Array{}, errors.New("want a tensor")
-}
-
-// whole is an integer; not ok for anything else.
-func (v value) whole() (n int64, ok bool) {
-	if n, ok = v.item.(int64); ok || len(v.json) == 0 {
-		return n, ok
-	}
-	n, err := whole(v.json)
-	return n, err == nil
-}
-
-// word is a text of JSON, empty for anything else.
-func (v value) word() (text string) {
-	if n := len(v.json); v.holds(`"`) && bytes.IndexByte(v.json, '\\') < 0 {
-		return string(v.json[1 : n-1])
-	}
-	_ = json.Unmarshal(v.json, &text) // which leaves it empty
-	return text
 }

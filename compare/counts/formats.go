@@ -78,7 +78,7 @@ var formats = []Format{
 		isLog, readLog,
 	}, {
 		"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang",
-		func(d *document) bool { l, _ := openTable(d); return l != nil }, readCSV,
+		func(d *document) bool { _, rows, _ := openTable(d); return rows != nil }, readTable,
 	},
 }
 

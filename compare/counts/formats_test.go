@@ -137,6 +137,13 @@ func TestSpellings(t *testing.T) {
 			[]int64{6, 6}}},
 		`INFO 11-20 eplb: {"schema_version": 2, "eplb_step": 11, "expert_parallel_size": 2, "experts_per_token": 2, ` +
 			`"logical_expert_counts": [[4, 0], [1, 3]]}`: {{11, 0, []int64{4, 0}, nil}, {11, 1, []int64{1, 3}, nil}},
+		// without a key of ours: layers, or layers and experts, by their numbers
+		`{"3": [5, 7], "4": [1, 2]}`:     {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
+		`{"model.layers.3.mlp": [5, 7]}`: {{0, 3, []int64{5, 7}, nil}}, `{"layers": {"3": {"1": 7, "0": 5}}}`: {{0, 3,
+			[]int64{5, 7}, nil}},
+		`{"expert_counts": {"3": [5, 7]}}`: {{0, 3, []int64{5, 7}, nil}}, `{"expert_load": [[5, 7]]}`: want,
+		`{"step": 1, "layer": 0, "load": [5, 7]}`: {{1, 0, []int64{5, 7}, nil}}, "expert,tokens\n0,5\n1,7\n": want,
+		"layer 3: [5, 7]\nlayer 4: [1, 2]\n":      {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
 		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
 		// two ranks' choices of top-2 slots of 4 in TensorRT-LLM's calibration: 0 1 | 0 2 and 0 3 | 1 0
 		`{"world_size": 2, "all_ranks_records": [[{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}], [{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYAZiRgYIAAAAPAAF"}]]}`: {{47,
@@ -165,23 +172,23 @@ func TestRefusals(t *testing.T) {
 		`{"request_rate": Infinity, "completed": 8}`: "the report of a benchmark", `{"median_decode_latency": 0.02}`: "the report of a benchmark",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "recorded twice", `{"logical_count": [[1e300]]}`: "want whole counts",
 
-		"layer,expert,count,\"a,b\"\n0,0,1\n":       "wrong number of fields",
+		"layer,expert,count,\"a,b\"\n0,0,1\n":       "want 4 fields as in the header",
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,expert,share\n0,0,1\n":               "unknown format",
 		"layer,expert,count\n":                      "holds no counts",
-		"expert,count\n0,1\n":                       "unknown format",
+		"expert,share\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "line 2",
-		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: want a whole number",
-		"layer,expert,count\n0,-1,1\n":              "line 2: want a whole number from 0 to 65535 as expert",
-		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: want a phase",
+		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: count: want a whole number",
+		"layer,expert,count\n0,-1,1\n":              `line 2: expert: want a whole number from 0 on, have "-1"`,
+		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: phase: want a phase",
 		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: expert 0 is recorded twice",
-		"layer,0,1\n0,5,x\n":                        `as 1, have "x"`,
-		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: expert 0 is recorded twice",
+		"layer,0,1\n0,5,x\n":                        `have x as 1`,
+		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: counts: iteration 0, layer 0: expert 0 is recorded twice",
 		"step,experts\n0,\"[1, 2]\"\n1,5\n":         "line 3: want a list of counts as experts",
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                           "without their shape",
 		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                       "want 12 bytes",
-		`{"routed_experts": "@"}`:                                                      "routed_experts: illegal base64",
+		`{"routed_experts": "@"}`:                                                      "routed_experts: want base64",
 		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                     "recorded no routing",
 		`{"routed_experts": [[[0, -7]]]}`:                                              "have -7",
 		`{"routed_experts": [[3, 0], [3, 1]]}`:                                         "--axes names other dimensions",
@@ -199,17 +206,16 @@ func TestRefusals(t *testing.T) {
 		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want 72 bytes",
 		`{"all_ranks_records": [{"raw_data": "eJxj"}]}`:                                                                                           "want base64 beside the metadata",
 
-		fmt.Sprintf(bucket, "0.5", "1"):                                   "as le, have",
-		fmt.Sprintf(bucket, "0.0", "-1"):                                  "want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"): "buckets that fall",
-		fmt.Sprintf(bucket, "0.0", "9") + "vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "layer 0: want one counter of " +
-			"the load per rank, have two",
-		fmt.Sprintf(bucket, "+Inf", "9"):                                              "holds no counts",
-		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                       "as layer, have",
-		"vllm:phy_expert_heat{rank=\"x\",layer=\"0\",phy_expert_id=\"1\"} 5\n":        "as rank, have",
-		"vllm:phy_expert_heat{rank=\"16384\",layer=\"0\"} 5\n":                        "as rank, have",
-		"vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"0\"} NaN\n": "NaN",
-		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                             "ends within a line",
+		fmt.Sprintf(bucket, "0.5", "1"):                                                      "le: want a whole number",
+		fmt.Sprintf(bucket, "0.0", "-1"):                                                     "want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"):                    "buckets that fall",
+		fmt.Sprintf(bucket, "0.0", "9") + "vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "want one counter of the load per rank, have",
+		fmt.Sprintf(bucket, "+Inf", "9"):                                                     "holds no counts",
+		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                              "want the labels of a layer",
+		"vllm:phy_expert_heat{rank=\"x\",layer=\"0\",phy_expert_id=\"1\"} 5\n":               "rank",
+		"vllm:phy_expert_heat{rank=\"16384\",layer=\"0\"} 5\n":                               "rank",
+		"vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"0\"} NaN\n":        "NaN",
+		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                                    "ends within a line",
 
 		// a number in a file is no size of memory
 		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",
@@ -247,10 +253,17 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	}
 	holes := collecting(2)
 	holes.Experts, holes.sources = 3, 1
-	err = errors.Join(holes.copied(stepKey{}, []int64{1, 2}, label{copies: [][]int64{{0, 1}}}), holes.finish())
+	err = errors.Join(holes.copied(stepKey{}, []int64{1, 2}, copiesOf(0, 1)), holes.finish())
 	if err != nil || holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
 		t.Errorf("a map without expert 2: %+v, %v", holes, err)
 	}
+}
+
+// copiesOf is the context of a layer's physical copies.
+func copiesOf(experts ...int64) context {
+	of := nothing()
+	of.copies = [][]int64{experts}
+	return of
 }
 
 // collecting collects what each of some ranks records.
@@ -267,7 +280,7 @@ func TestIncompletePasses(t *testing.T) {
 	r := c.Record
 	for _, pass := range [][2]int{{7, 0}, {9, 0}, {9, 0}, {7, 1}, {8, 1}} {
 		c.source = pass[1]
-		if err := c.copied(stepKey{iteration: int64(pass[0])}, []int64{1, 2}, label{copies: [][]int64{{0, 1}}}); err != nil {
+		if err := c.copied(stepKey{iteration: int64(pass[0])}, []int64{1, 2}, copiesOf(0, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,7 +3,6 @@ package counts
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,13 +33,14 @@ type Reported struct {
 var logLines = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
-		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<slots>\d{1,18}))?`),
+		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<size>\d{1,18}))?`),
 	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=[0-9.]+, ` +
 		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)`),
 	regexp.MustCompile(`\[Expert Hotness\] Current: mean=(?P<uneven>[0-9.]+), max=[0-9.]+`),
-	regexp.MustCompile(`\brank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<ranks>\[[\d, ]+\])`),
+	regexp.MustCompile(`\brank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<rankcounts>\[[\d, ]+\])`),
 	regexp.MustCompile(`(?P<object>\{.*"logical_expert_counts":.*\})`),
-	regexp.MustCompile(`(?m)^Iter (?P<step>\d{1,18}), (?P<experts>\[\[[\d, \[\]]+\]\])`),
+	regexp.MustCompile(`(?mi)^\s*layer[ _](?P<layer>\d{1,5})\s*[:=]\s*(?P<expertcounts>\[[\d, ]+\])`),
+	regexp.MustCompile(`(?m)^Iter (?P<step>\d{1,18}), (?P<expertcounts>\[\[[\d, \[\]]+\]\])`),
 }
 
 // isLog reports a text that has one of the lines.
@@ -48,29 +48,12 @@ func isLog(d *document) bool {
 	return d.isText() && slices.ContainsFunc(logLines, func(l *regexp.Regexp) bool { return l.Match(d.text) })
 }
 
-// engineLog is what the lines of a log said.
-type engineLog struct {
-	*collector
-	tells []telling
-	vllm  bool // a line was vLLM's
-	idle  int
-	last  map[string]telling // of vLLM's models
-}
-
-// telling is what may tell a line from others.
-type telling struct {
-	step    int64
-	kind    string // prefill or decode, or the model
-	isModel bool
-	slots   int64 // of a pass, on all GPUs; 0 where the line does not say
-	moved   bool  // vLLM has moved experts since the log began
-}
-
 // readLog reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
 // counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
 // out and counted.
 func readLog(d *document, c *collector) error {
-	log, n := engineLog{collector: c, last: map[string]telling{}}, 0
+	log, n := engineLog{Record: c.Record, last: map[string]int64{}, moved: map[string]bool{}}, 0
+	c.lined = true
 	for line := range bytes.Lines(d.text) {
 		n++
 		for _, pattern := range logLines {
@@ -78,13 +61,20 @@ func readLog(d *document, c *collector) error {
 			if m == nil {
 				continue
 			}
-			groups := map[string]string{}
+			groups, object := map[string]string{}, row{}
 			for i, name := range pattern.SubexpNames() {
-				if groups[name] = string(m[i]); name == "vllm" {
-					groups[name] = name
+				if groups[name] = string(m[i]); groups[name] != "" && name != "" {
+					object = append(object, field{name, celled(groups[name])})
 				}
 			}
-			if err := log.add(groups); err != nil {
+			err := error(nil)
+			if groups["even"] == "" && groups["uneven"] == "" {
+				of := nothing()
+				err = c.walk(value{item: object}, &of)
+			} else {
+				err = log.add(groups)
+			}
+			if err != nil {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 			break
@@ -94,25 +84,33 @@ func readLog(d *document, c *collector) error {
 	if log.idle > 0 {
 		c.warn("idle_steps", "steps", log.idle)
 	}
-	if log.vllm {
+	if len(log.last) > 0 {
 		c.warn("vllm_axis")
 	}
 	return nil
 }
 
-// add adds one line.
+// engineLog is what the lines of a log said.
+type engineLog struct {
+	*Record
+	tells []telling // of each line that is reported
+	idle  int
+	last  map[string]int64 // step of vLLM's models
+	moved map[string]bool  // vLLM has moved experts since the log began
+}
+
+// telling is what may tell a line from others: the model, prefill or decode, and whether experts had moved; and the
+// slots of a pass on all GPUs, 0 where the line does not say.
+type telling struct {
+	labels [3]string
+	slots  int64
+}
+
+// add adds one line that reports balance.
 func (l *engineLog) add(m map[string]string) error {
-	if object := []byte(m["object"]); json.Valid(object) {
-		return l.walk(value{json: object}, &context{label: nothing()})
-	}
-	step := int64(router.NoID)
+	step, tells := int64(router.NoID), telling{labels: [3]string{m["model"]}}
 	if n, err := strconv.ParseInt(m["step"], 10, 64); err == nil {
 		step = n
-	}
-	if list := cmp.Or(m["ranks"], m["experts"]); list != "" {
-		a, err := numbers([]byte(list))
-		axes := map[bool]Axes{true: {"ranks"}, false: {"layers", "experts"}}[m["ranks"] != ""]
-		return cmp.Or(err, l.array(a, axes, label{step: step}))
 	}
 	text := cmp.Or(m["even"], m["uneven"])
 	v, err := strconv.ParseFloat(text, 64)
@@ -120,22 +118,20 @@ func (l *engineLog) add(m map[string]string) error {
 		return fmt.Errorf("want a balancedness, have %q", text)
 	}
 	line := Reported{Step: router.OptInt(step), Passes: 1, Balancedness: router.Number(v), MaxOverMean: router.Number(1 / v)}
-	if m["even"] == "" {
-		line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
-	}
-	tells := telling{step: step, kind: m["model"], isModel: m["model"] != ""}
-	if m["vllm"] != "" {
-		l.vllm = true
-		last, begun := l.last[tells.kind] // steps begin anew when experts move
-		tells.moved = last.moved || begun && step < last.step
-		l.last[tells.kind] = tells
-	} else if m["even"] != "" {
-		if tells.kind = string(Prefill); m["passes"] != "" {
-			passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
-			tells.kind, line.Passes = string(Decode), max(1, passes)
+	if _, vllm := m["vllm"]; vllm {
+		last, begun := l.last[m["model"]] // steps begin anew when experts move
+		l.moved[m["model"]] = l.moved[m["model"]] || begun && step < last
+		l.last[m["model"]] = step
+		if tells.labels[2] = "steps before experts moved"; l.moved[m["model"]] {
+			tells.labels[2] = "steps since experts moved"
 		}
+	} else if m["even"] == "" {
+		line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
+	} else if tells.labels[1] = string(Prefill); m["passes"] != "" {
+		passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
+		tells.labels[1], line.Passes = string(Decode), max(1, passes)
 	}
-	if tells.slots, _ = strconv.ParseInt(m["slots"], 10, 64); v == 0 || m["slots"] != "" && tells.slots == 0 {
+	if tells.slots, _ = strconv.ParseInt(m["size"], 10, 64); v == 0 || m["size"] != "" && tells.slots == 0 {
 		l.idle++
 		return nil
 	}
@@ -143,13 +139,13 @@ func (l *engineLog) add(m map[string]string) error {
 	return nil
 }
 
-// label names what tells lines of unlike passes apart: their kind, else their size, and whether experts had moved.
+// label names what tells lines of unlike passes apart, where it is not of all: for want of a phase, the size of the pass.
 func (l *engineLog) label() {
-	kinds, moved := map[bool]map[string]bool{true: {}, false: {}}, map[bool]bool{}
+	distinct := [3]map[string]bool{{"": true}, {"": true}, {"": true}}
 	var slots []int64
 	for _, t := range l.tells {
-		if moved[t.moved] = true; t.kind != "" {
-			kinds[t.isModel][t.kind] = true
+		for i, label := range t.labels {
+			distinct[i][label] = true
 		}
 		if t.slots > 0 {
 			slots = append(slots, t.slots)
@@ -157,14 +153,16 @@ func (l *engineLog) label() {
 	}
 	sizes := sizes(slots)
 	for i, t := range l.tells {
-		parts := []string{sizes[t.slots], ""}
-		if len(kinds[t.isModel]) > 1 {
-			parts[0] = t.kind
+		var parts []string
+		for at, label := range t.labels {
+			if len(distinct[at]) < 3 {
+				label = map[bool]string{true: sizes[t.slots]}[at == 1]
+			}
+			if label != "" {
+				parts = append(parts, label)
+			}
 		}
-		if len(moved) > 1 {
-			parts[1] = map[bool]string{false: "steps before experts moved", true: "steps since experts moved"}[t.moved]
-		}
-		l.Reported[i].Phase = Phase(strings.Trim(strings.Join(parts, ", "), ", "))
+		l.Reported[i].Phase = Phase(strings.Join(parts, ", "))
 	}
 }
 
@@ -191,36 +189,15 @@ func sizes(slots []int64) map[int64]string {
 	return names
 }
 
-// The counters of vLLM's EPLB branches and of vllm-ascend, and SGLang's histogram and summary.
-// Clients append _total to a counter's name in some versions.
+// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram and summary. Clients append
+// _total to a counter's name in some versions.
 var (
 	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_|phy_expert_heat)\w*\{`)
-	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
-	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
-	metricsGauge  = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)
+	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_balancedness_(sum|count)|(?:eplb_tokens_routed_to_expert|` +
+		`(eplb_tokens_routed_to_ep_rank|phy_expert_heat|eplb_gpu_physical_count_bucket))(?:_total)?)\{(.*)\}\s+(\S+)`)
+	metricsLabel = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+	metricsGauge = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)
 )
-
-// series says which labels of a counter name the layer and the part that got
-// the slots, and whether that part is an expert or a rank.
-type series struct {
-	layer, part, level string
-	most               int64 // parts
-	histogram          bool  // a bucket counts the parts up to its own
-}
-
-var knownSeries = map[string]series{
-	"eplb_tokens_routed_to_expert":   {"layer_idx", "logical_expert_id", router.LevelExpert, maxExperts, false},
-	"eplb_tokens_routed_to_ep_rank":  {"layer_idx", "dst_ep_rank", router.LevelRank, maxRanks, false},
-	"phy_expert_heat":                {"layer", "rank", router.LevelRank, maxRanks, false},
-	"eplb_gpu_physical_count_bucket": {"layer", "le", router.LevelRank, maxRanks, true},
-}
-
-// scrape is one answer of a metrics endpoint. A layer has one series of ranks.
-type scrape struct {
-	*collector
-	ranks map[int]series
-	sums  map[string]*Reported // of balancedness and passes, by the mode of the forward pass
-}
 
 // readMetrics reads one scrape, which is one step: a sum since the engine started, but for vLLM's branches that set a
 // gauge in each step.
@@ -228,27 +205,39 @@ func readMetrics(d *document, c *collector) error {
 	if !bytes.HasSuffix(d.text, []byte("\n")) { // which the format asks for
 		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
 	}
-	s, n := scrape{c, map[int]series{}, map[string]*Reported{}}, 0
+	c.lined, c.sums = true, true
+	n, counter, sums := 0, "", map[string]*Reported{} // by the mode of the forward pass
 	for line := range bytes.Lines(d.text) {
 		n++
-		if m := metricsSample.FindSubmatch(line); m != nil {
-			if err := s.add(string(m[1]), m[2], string(m[3])); err != nil {
-				return fmt.Errorf("line %d: %w", n, err)
-			}
+		m := metricsSample.FindSubmatch(line)
+		if m == nil || bytes.Contains(m[3], []byte(`le="+Inf"`)) { // the last rank's bucket again
+			continue
+		}
+		err := error(nil)
+		if of := string(m[2]); of != "" && counter != "" && of != counter {
+			err = fmt.Errorf("want one counter of the load per rank, have %s and %s", counter, of)
+		} else if counter = cmp.Or(counter, of); err == nil {
+			err = c.sample(string(m[1]), m[3], string(m[4]), sums)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	for _, mode := range slices.Sorted(maps.Keys(s.sums)) {
-		if r := s.sums[mode]; r.Passes > 0 && r.Balancedness > 0 && mode != "idle" {
+	for _, mode := range slices.Sorted(maps.Keys(sums)) {
+		if r := sums[mode]; r.Passes > 0 && r.Balancedness > 0 && mode != "idle" {
 			r.Balancedness /= router.Number(r.Passes)
 			r.MaxOverMean = 1 / r.Balancedness
 			c.Reported = append(c.Reported, *r)
 		}
 	}
-	if c.stepped, c.atLeast = metricsGauge.Match(d.text), true; !c.stepped {
+	if c.stepped = metricsGauge.Match(d.text); !c.stepped {
 		c.warn("cumulative")
 	}
+	if counter != "eplb_gpu_physical_count_bucket" {
+		return nil
+	}
 	for key, in := range c.cells { // buckets count the ranks up to their own
-		for rank := len(in.Received) - 1; s.ranks[key.layer].histogram && rank > 0; rank-- {
+		for rank := len(in.Received) - 1; rank > 0; rank-- {
 			in.Received[rank] = max(0, in.Received[rank]) - max(0, in.Received[rank-1])
 			if in.Received[rank] < 0 {
 				return fmt.Errorf("%v: rank %d: want a count from 0, have buckets that fall", key, rank)
@@ -258,44 +247,34 @@ func readMetrics(d *document, c *collector) error {
 	return nil
 }
 
-// add adds a sample to its counter; other metrics are passed over.
-func (s scrape) add(name string, labeled []byte, value string) error {
-	labels := map[string]string{}
-	for _, l := range metricsLabel.FindAllSubmatch(labeled, -1) {
-		labels[string(l[1])] = string(l[2])
-	}
-	of, known := knownSeries[name]
-	summed, isSum := strings.CutPrefix(name, "eplb_balancedness_")
-	if !known && !isSum || of.histogram && labels[of.part] == "+Inf" {
-		return nil // another metric, or the last rank's bucket again
-	}
-	count, err := strconv.ParseFloat(value, 64)
+// sample adds a count of a layer's expert or rank, or a sum or number of the passes whose balancedness SGLang sums.
+func (c *collector) sample(summed string, labeled []byte, text string, sums map[string]*Reported) error {
+	count, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(count >= 0 && count <= maxCount) {
-		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
+		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), text)
 	}
-	if isSum {
-		mode := labels["forward_mode"]
-		if s.sums[mode] == nil {
-			s.sums[mode] = &Reported{Step: router.NoID, Phase: phases[mode]}
+	of, mode := nothing(), ""
+	for _, l := range metricsLabel.FindAllSubmatch(labeled, -1) {
+		if name, is := string(l[1]), string(l[2]); name == "forward_mode" {
+			mode = is
+		} else if err := c.describe(&of, name, value{cell: is}); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		switch summed {
-		case "sum":
-			s.sums[mode].Balancedness += router.Number(count)
-		case "count":
-			s.sums[mode].Passes += int(count)
-		}
-		return nil
 	}
-	layer, err := number(labels[of.layer], of.layer, maxLayers-1)
-	part, also := number(labels[of.part], of.part, of.most-1)
-	if err := cmp.Or(err, also); err != nil {
-		return err
+	switch of.numbers[isCount] = int64(count); {
+	case summed != "":
+	case of.numbers[isLayer] < 0 || of.numbers[isExpert] < 0 && of.numbers[isRank] < 0:
+		return fmt.Errorf("want the labels of a layer and of an expert or a rank, have %s", labeled)
+	default:
+		return c.cell(of)
 	}
-	if of.level == router.LevelRank {
-		if other, ok := s.ranks[int(layer)]; ok && other != of {
-			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", layer)
-		}
-		s.ranks[int(layer)] = of
+	if sums[mode] == nil {
+		sums[mode] = &Reported{Step: router.NoID, Phase: phases[mode]}
 	}
-	return s.collector.add(s.at(stepKey{layer: int(layer)}), of.level, int(part), []int64{int64(count)}, false)
+	if summed == "sum" {
+		sums[mode].Balancedness += router.Number(count)
+	} else {
+		sums[mode].Passes += int(count)
+	}
+	return nil
 }

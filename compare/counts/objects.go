@@ -4,21 +4,53 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 )
 
-// payload is a key of objects under which counts or choices stand: the axes of its array, which may
-// lack the first of them, and how the value becomes an array where it is none.
+// The numbers that a field of an object, a column of a table or a group of a line may name.
+const (
+	isStep int = iota
+	isLayer
+	isExpert
+	isRank
+	isCount  // of the expert or rank
+	isStart  // tokens of the request before the first one here
+	isPrompt // tokens of the request's prompt
+	isMode   // SGLang's number of the kind of a pass
+	isKnown  // experts that the model has
+	isRanks
+	isTopK
+	numbersOf
+)
+
+// names of numbers and words, as plain has them: "Layer Idx" and layer_idx → layer.
+var names = func() map[string]int {
+	all := map[string]int{}
+	for at, spellings := range map[int]string{
+		isStep:   "step iteration iter forwardpassid eplbstep",
+		isLayer:  "layer layerid layeridx layerindex moelayer",
+		isExpert: "expert expertid expertidx expertindex logicalexpertid",
+		isRank:   "rank dsteprank le",
+		isCount:  "count counts tokens numtokens tokencount slots numslots load selectioncount activationcount",
+		isStart:  "routedexpertsstartlen", isPrompt: "prompttokens", isMode: "forwardmode", isKnown: "numexperts",
+		isRanks: "numranks worldsize epsize expertparallelsize", isTopK: "expertspertoken",
+	} {
+		for name := range strings.FieldsSeq(spellings) {
+			all[name] = at
+		}
+	}
+	return all
+}()
+
+// payload is what a name of counts or choices means: the axes of its array, which may
+// lack the outermost. Without the layers, the layer is named beside it.
 type payload struct {
 	format string
 	axes   Axes
-	least  int // dimensions
-	array  func(value, *context) (tensor.Array, error)
+	least  int  // dimensions
 	window bool // a step is the sum of many
 }
 
@@ -31,35 +63,42 @@ const (
 	loadFormat   = "vLLM EPLB load statistics"
 )
 
-// payloads by key. What an object says beside them, and those around it, tells their step, layer and kind.
-var payloads = map[string]payload{
-	"logical_count":         {format: countsFormat, axes: Axes{"steps", "layers", "experts"}, least: 2, array: array},
-	"expert_counts":         {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
-	"tokens_per_expert":     {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
-	"counts":                {format: layerFormat, axes: Axes{"layers", "experts"}, least: 1, array: array},
-	"logical_expert_counts": {format: loadFormat, axes: Axes{"layers", "experts"}, least: 2, array: array},
-	"expert_load":           {format: loadFormat, axes: Axes{"layers", "copies"}, least: 2, array: array},
-	"window_expert_load":    {format: loadFormat, axes: Axes{"layers", "copies"}, least: 2, array: array, window: true},
-	"global_physical_count": {format: passFormat, axes: Axes{"layers", "copies"}, least: 2, array: array},
-	"routed_experts":        {format: routedFormat, axes: Axes{"tokens", "layers", "topk"}, least: 3, array: routes},
-	"topk_ids":              {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
-	"expert_ids":            {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
-	"selected_experts":      {format: routedFormat, axes: Axes{"topk"}, least: 1, array: array},
-	"raw_data":              {format: "TensorRT-LLM calibration data"},
-}
+var (
+	layerCounts = payload{layerFormat, Axes{"layers", "experts"}, 1, false}
+	rankCounts  = payload{layerFormat, Axes{"ranks"}, 1, false}
+	choices     = payload{routedFormat, Axes{"topk"}, 1, false}
+)
 
-// array is an array as it stands.
-func array(v value, _ *context) (tensor.Array, error) { return v.array() }
+// payloads by name. What an object says beside them, and those around it, tells their step, layer and kind.
+var payloads = map[string]payload{
+	"counts": layerCounts, "load": layerCounts, "expertcounts": layerCounts, "tokensperexpert": layerCounts,
+	"rankcounts": rankCounts, "topkids": choices, "expertids": choices, "selectedexperts": choices,
+	"routedexperts":       {routedFormat, Axes{"tokens", "layers", "topk"}, 3, false},
+	"logicalcount":        {countsFormat, Axes{"steps", "layers", "experts"}, 2, false},
+	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2, false},
+	"expertload":          {loadFormat, Axes{"layers", "copies"}, 2, false},
+	"windowexpertload":    {loadFormat, Axes{"layers", "copies"}, 2, true},
+	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2, false},
+	"rawdata":             {format: "TensorRT-LLM calibration data"},
+}
 
 // context is what an object, or one around it, says of the counts in it.
 type context struct {
-	label
-	expert      int64   // that one object counts, −1 for none
-	slots       int64   // of the expert
-	ranks       int64   // 0 where nothing says
-	shape       []int64 // of base64 that is no .npy
-	calibration []calibration
-	depth       int // in how many lists and objects it stands
+	numbers      [numbersOf]int64 // −1 where nothing says
+	phase, model Phase            // a model or a data set is no phase
+	copies       [][]int64        // the expert of each physical copy, by layer
+	shape        []int64          // of base64 that is no .npy
+	calibration  []calibration
+	depth        int  // in how many lists and objects it stands
+	counted      bool // it stands in an object of counts, whose keys are numbers of layers and experts
+}
+
+// nothing is the context of what nothing is said of.
+func nothing() (of context) {
+	for i := range of.numbers {
+		of.numbers[i] = -1
+	}
+	return of
 }
 
 // maxDepth is more than any document has; every level is read once more.
@@ -68,7 +107,7 @@ const maxDepth = 32
 // readObjects reads the counts of objects wherever they stand in a document. One that holds none is about
 // those after it.
 func readObjects(d *document, c *collector) error {
-	n, of := 0, context{label: nothing()}
+	n, of := 0, nothing()
 	for v, err := range d.values() {
 		if n++; err == nil {
 			err = c.walk(v, &of)
@@ -89,37 +128,19 @@ func (c *collector) walk(v value, around *context) error {
 		return fmt.Errorf("want at most %d lists and objects within one another", maxDepth)
 	}
 	about := of.depth == 1 // of the document, with nothing below
-	of.expert, of.slots = -1, -1
+	of.numbers[isCount] = -1
 	for key, part := range v.parts() {
-		err := c.describe(&of, key, part)
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+		if err := c.describe(&of, key, part); err != nil {
+			return named(key, err)
 		}
-		about = about && payloads[key].format == "" && !part.isNested()
+		about = about && !part.isObject() && !part.isList()
 	}
-	if of.expert >= 0 && of.slots >= 0 && of.layer >= 0 {
+	if of.numbers[isCount] >= 0 && (of.numbers[isExpert] >= 0 || of.numbers[isRank] >= 0 && of.numbers[isLayer] >= 0) {
 		return c.cell(of)
 	}
 	for key, part := range v.parts() {
-		var err error
-		if p, ok := payloads[key]; ok {
-			err = c.payload(p, part, of)
-		} else if part.isNested() {
-			below := of
-			if m := layerKey.FindStringSubmatch(key); m != nil {
-				below.layer, _ = strconv.ParseInt(m[1], 10, 64) // five digits at most
-			}
-			below.phase = cmp.Or(phases[key], below.phase) // {"prefill": {…}, "decode": {…}}
-			if below.layer != of.layer && of.depth == 1 && part.holds("[") && !part.holdsParts("[{") {
-				err = c.payload(payloads["counts"], part, below) // {"layer_0": [5, 7], …}
-			} else {
-				err = c.walk(part, &below)
-			}
-		}
-		if err != nil && key != "" {
-			return fmt.Errorf("%s: %w", key, err)
-		} else if err != nil {
-			return err
+		if err := c.part(key, part, of); err != nil {
+			return named(key, err)
 		}
 	}
 	if about {
@@ -129,122 +150,149 @@ func (c *collector) walk(v value, around *context) error {
 	return nil
 }
 
-// layerKey is a key that names the layer of all that is below it.
-var layerKey = regexp.MustCompile(`^layers?[._-]?(\d{1,5})$`)
+// named says at which key an error is.
+func named(key string, err error) error {
+	if key == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+var (
+	layerKey  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`) // of all that is below it
+	numberKey = regexp.MustCompile(`^\d{1,5}$`)
+)
+
+// part reads one part of an object or a list.
+func (c *collector) part(key string, v value, of context) error {
+	p, isPayload := payloads[c.plain(key)]
+	counts := isPayload && p.format == layerFormat
+	n, _ := strconv.ParseInt(key, 10, 64)
+	isNumber := numberKey.MatchString(key) && (of.counted || of.depth == 1 && v.isNumbers())
+	m := layerKey.FindStringSubmatch(key)
+	switch {
+	case isPayload && (!counts || v.isNumbers()):
+		return c.payload(p, v, of)
+	case isNumber && of.numbers[isLayer] >= 0 && !v.isObject() && !v.isList():
+		var ok bool
+		of.numbers[isExpert] = n
+		if of.numbers[isCount], ok = v.whole(); !ok {
+			return fmt.Errorf("want a count, have %.40s", v.json)
+		}
+		return c.cell(of)
+	case m != nil:
+		of.numbers[isLayer], _ = strconv.ParseInt(m[1], 10, 64) // five digits at most
+	case isNumber:
+		of.numbers[isLayer] = n
+	}
+	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
+	byLayer := m != nil || isNumber
+	if of.counted = of.counted || counts || byLayer || key == "layers"; !byLayer || !v.isNumbers() {
+		return c.walk(v, &of)
+	}
+	if a, err := v.array(); err == nil && isNumber && of.depth == 1 && isMap(a) {
+		return errPlacement
+	}
+	return c.payload(layerCounts, v, of)
+}
 
 // describe reads what one field of an object says of the counts beside it and below.
 func (c *collector) describe(of *context, key string, v value) (err error) {
-	into := (*int64)(nil)
-	switch c.meaning(key) {
-	case "layer":
-		into = &of.layer
-	case "expert":
-		into = &of.expert
-	case "count":
-		into = &of.slots
-	case "step":
-		into = &of.step
+	name := c.plain(key)
+	if at, ok := names[name]; ok {
+		n, ok := v.whole()
+		switch {
+		case !ok && v.cell != "" || v.cell != "" && n < 0:
+			return fmt.Errorf("want a whole number from 0 on, have %q", v.cell)
+		case ok:
+			of.numbers[at] = n
+		}
+		return nil
+	}
+	switch name {
 	case "phase":
 		of.phase, err = phaseOf(v.word()) // a number means something else
-	case "model":
+	case "model", "modelname":
 		of.model = Phase(v.word())
-	case "num_experts":
-		into = &c.known
-	case "num_ranks", "world_size", "ep_size", "expert_parallel_size":
-		into = &of.ranks
-	case "experts_per_token":
-		n, _ := v.whole()
-		c.TopK = int(max(0, min(n, maxTopK)))
-	case "routed_experts_start_len":
-		into = &of.start
-	case "prompt_tokens":
-		into = &of.prompt
-	case "forward_mode":
-		n, _ := v.whole()
-		of.mode = forwardModes[n]
+	case "dataset":
+		of.model = Phase(strings.Trim(string(of.model)+", "+v.word(), ", "))
 	case "usage":
-		for name, part := range v.parts() {
-			if name == "prompt_tokens" {
-				of.prompt, _ = part.whole()
+		for key, part := range v.parts() {
+			if err == nil && key == "prompt_tokens" {
+				err = c.describe(of, key, part)
 			}
 		}
-	case "prompt_token_ids", "shape":
-		a, failed := v.array()
-		if key == "shape" && failed == nil {
+	case "prompttokenids", "shape":
+		if a, failed := v.array(); failed == nil && name == "shape" {
 			of.shape = a.Values
 		} else if failed == nil {
-			of.prompt = int64(len(a.Values))
+			of.numbers[isPrompt] = int64(len(a.Values))
 		}
-	case "physical_to_logical_map", "last_physical_to_logical_map", "p2l_map":
+	case "physicaltologicalmap", "lastphysicaltologicalmap", "p2lmap":
 		of.copies, err = v.matrix()
 	case "metadata":
 		of.calibration = calibrations(v)
 	}
-	if into == nil {
-		return err
-	}
-	if n, ok := v.whole(); ok {
-		*into = n
-	}
-	return nil
+	return err
 }
 
-// meaning is what a key says, in the words of meanings, or the key itself.
-func (c *collector) meaning(key string) string {
-	m, ok := c.keys[key]
+// plain is plain of a key, which recurs.
+func (c *collector) plain(key string) string {
+	name, ok := c.keys[key]
 	if !ok {
-		m = cmp.Or(meanings[plain(key)], key)
-		if len(c.keys) < maxKeys {
-			c.keys[key] = m
+		if name = plain(key); len(c.keys) < maxKeys {
+			c.keys[key] = name
 		}
 	}
-	return m
+	return name
 }
 
-// cell adds the slots of one expert, which an object names as the row of a table does.
+// cell adds the slots of one expert or rank.
 func (c *collector) cell(of context) error {
-	c.Format, c.atLeast = layerFormat, true
+	c.preset(layerFormat)
+	c.atLeast, c.stepped = true, c.stepped || of.numbers[isStep] >= 0
 	key, err := of.key()
-	if err == nil && of.expert >= maxExperts {
-		err = bounded(maxExperts+1, 0)
+	level, at, most := router.LevelExpert, of.numbers[isExpert], int64(maxExperts)
+	if at < 0 {
+		level, at, most = router.LevelRank, of.numbers[isRank], maxRanks
+	}
+	if err == nil && at >= most {
+		err = fmt.Errorf("want a number of the %s below %d, have %d", level, most, at)
 	}
 	if err != nil {
 		return err
 	}
-	c.stepped = c.stepped || of.step >= 0
-	return c.add(c.at(key), router.LevelExpert, int(of.expert), []int64{of.slots}, true)
+	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, !c.sums)
 }
 
-// matrix reads numbers of [layers, copies].
-func (v value) matrix() ([][]int64, error) {
-	a, err := v.array()
-	if err == nil && (len(a.Shape) != 2 || a.Shape[1] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
-		err = fmt.Errorf("want [layers, copies], have %v", a.Shape)
+// preset is the format, where the document has none of its own.
+func (c *collector) preset(format string) {
+	if !c.lined {
+		c.Format = format
 	}
-	if err != nil {
-		return nil, err
-	}
-	return slices.Collect(a.Rows()), nil
 }
 
 // payload adds what stands under the key of a payload.
 func (c *collector) payload(p payload, v value, of context) error {
-	if c.Format = p.format; c.Format == countsFormat && v.item != nil {
-		c.Format = statFormat
+	if p.format == countsFormat && v.item != nil {
+		p.format = statFormat
 	}
+	c.preset(p.format)
 	switch {
 	case v.none():
 		return nil
-	case p.array == nil:
+	case p.axes == nil:
 		return c.calibrated(v, of)
 	}
-	choices, named := p.axes.areChoices(), of.layer >= 0
-	if choices {
-		if of.step = -1; p.least == 1 && !named { // about the model
+	layered := of.numbers[isLayer] >= 0
+	if p.axes.areChoices() {
+		if of.numbers[isStep] = -1; p.least == 1 && !layered { // about the model
 			return nil
 		}
+	} else if p.format == loadFormat && of.copies == nil && of.numbers[isRanks] < 0 { // somebody's own
+		p = layerCounts
 	}
-	a, err := p.array(v, &of)
+	a, err := routes(v, &of)
 	n := len(a.Shape)
 	axes := p.axes[max(0, len(p.axes)-n):]
 	if c.axes != nil {
@@ -253,7 +301,7 @@ func (c *collector) payload(p payload, v value, of context) error {
 	switch {
 	case err != nil:
 		return err
-	case c.axes == nil && (n < p.least || n > len(p.axes) || n == 1 && !named):
+	case c.axes == nil && (n < p.least || n > len(p.axes) || n == 1 && !layered && p.axes.has("layers")):
 		return fmt.Errorf("want %s, or what is of the layer named beside it, have %v; --axes names other dimensions",
 			strings.Join(p.axes, " × "), a.Shape)
 	case p.axes.has("copies"):
@@ -263,15 +311,19 @@ func (c *collector) payload(p payload, v value, of context) error {
 			c.placed[layer] = row
 		}
 	}
-	return cmp.Or(c.onRanks(of.ranks), c.array(a, axes, of.label))
+	if n := of.numbers[isTopK]; n > 0 {
+		c.TopK = int(min(n, maxTopK))
+	}
+	c.known = max(c.known, of.numbers[isKnown])
+	return cmp.Or(c.onRanks(of.numbers[isRanks]), c.array(a, axes, of))
 }
 
-// onRanks takes the ranks that an object names as those of the record; 0 names none.
+// onRanks takes the ranks that an object names as those of the record.
 func (c *collector) onRanks(ranks int64) error {
 	if c.Ranks == 0 {
 		c.Ranks = int(max(0, min(ranks, maxRanks+1)))
 	}
-	if ranks != 0 && ranks != int64(c.Ranks) && c.Ranks <= maxRanks {
+	if ranks > 0 && ranks != int64(c.Ranks) && c.Ranks <= maxRanks {
 		return fmt.Errorf("want steps on one number of ranks, have %d and %d", c.Ranks, ranks)
 	}
 	return bounded(0, c.Ranks)

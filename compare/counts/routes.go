@@ -15,7 +15,7 @@ import (
 // routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
 // stands beside it (SGLang), or of what Dynamo's handlers for vLLM describe.
 func routes(v value, of *context) (tensor.Array, error) {
-	if v.isList() {
+	if v.isNumbers() {
 		return v.array()
 	}
 	described := struct {
@@ -23,15 +23,15 @@ func routes(v value, of *context) (tensor.Array, error) {
 		Shape []int64 `json:"shape"`
 		Start int64   `json:"start"`
 		DType string  `json:"dtype"`
-	}{v.word(), of.shape, of.start, "int32"}
+	}{v.word(), of.shape, of.numbers[isStart], "int32"}
 	if !v.holds(`{"`) || v.holds("{") && json.Unmarshal(v.json, &described) != nil {
 		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", v.json)
 	}
-	of.start = described.Start
+	of.numbers[isStart] = described.Start
 	raw, err := base64.StdEncoding.DecodeString(described.Data)
 	switch {
 	case err != nil:
-		return tensor.Array{}, err
+		return tensor.Array{}, fmt.Errorf("want base64, have %.40q", described.Data)
 	case bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)):
 		return tensor.ParseNumPy(raw)
 	case len(described.Shape) == 0:
@@ -64,29 +64,29 @@ const maxCalibration = 1 << 28
 func (c *collector) calibrated(v value, of context) error {
 	raw, err := base64.StdEncoding.DecodeString(v.word())
 	if err != nil || of.calibration == nil {
-		return errors.Join(err, errors.New("want base64 beside the metadata of its layers"))
+		return errors.New("want base64 beside the metadata of its layers")
 	}
 	packed, err := zlib.NewReader(bytes.NewReader(raw))
+	if err == nil {
+		raw, err = io.ReadAll(io.LimitReader(packed, maxCalibration))
+	}
 	if err != nil {
-		return err
+		return errors.New("want base64 of what zlib compressed, whole")
 	}
-	if raw, err = io.ReadAll(io.LimitReader(packed, maxCalibration)); err != nil {
-		return err
-	}
-	for _, layer := range of.calibration {
-		if len(layer.Shape) != 2 || layer.Shape[1] < 1 || layer.Shape[1] > maxTopK || layer.Shape[0] < 0 ||
-			layer.Shape[0] > int64(len(raw)) {
-			return fmt.Errorf("layer %d: want slots of [tokens, top-k], have %v", layer.Layer, layer.Shape)
+	for _, part := range of.calibration {
+		if len(part.Shape) != 2 || part.Shape[1] < 1 || part.Shape[1] > maxTopK || part.Shape[0] < 0 ||
+			part.Shape[0] > int64(len(raw)) {
+			return fmt.Errorf("layer %d: want slots of [tokens, top-k], have %v", part.Layer, part.Shape)
 		}
-		n := min(int64(len(raw)), 4*layer.Shape[0]*layer.Shape[1])
-		a, err := tensor.Dense(raw[:n], "int32", layer.Shape, false)
+		n := min(int64(len(raw)), 4*part.Shape[0]*part.Shape[1])
+		a, err := tensor.Dense(raw[:n], "int32", part.Shape, false)
 		if err == nil {
-			of.layer, c.known, raw = layer.Layer, max(c.known, layer.Slots), raw[n:]
-			err = c.array(a, Axes{"tokens", "topk"}, of.label)
+			of.numbers[isLayer], c.known, raw = part.Layer, max(c.known, part.Slots), raw[n:]
+			err = c.array(a, Axes{"tokens", "topk"}, of)
 		}
 		if err != nil {
-			return fmt.Errorf("layer %d: %w", layer.Layer, err)
+			return fmt.Errorf("layer %d: %w", part.Layer, err)
 		}
 	}
-	return c.onRanks(of.ranks)
+	return c.onRanks(of.numbers[isRanks])
 }
