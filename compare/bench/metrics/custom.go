@@ -47,9 +47,6 @@ func ParseCustom(s string) (c Custom, err error) {
 	} else {
 		c.Path = pathStep.ReplaceAllString(path, "/$1$2$3$4")[1:]
 	}
-	if err != nil {
-		err = fmt.Errorf("metric %q: %w", c.Name, err)
-	}
 	return c, err
 }
 
@@ -80,15 +77,13 @@ func (c *rule) read(d *document) {
 		}
 		return
 	}
-	line := d.line
-	for text := range strings.SplitSeq(d.text, "\n") {
+	for i, text := range strings.Split(d.text, "\n") {
 		if m := c.Pattern.FindStringSubmatchIndex(text); m != nil {
 			if len(m) > 2 && m[2] >= 0 {
 				m = m[2:]
 			}
-			c.match(text, text[m[0]:m[1]], text[m[1]:], line)
+			c.match(text, text[m[0]:m[1]], text[m[1]:], d.line+i)
 		}
-		line++
 	}
 }
 
@@ -107,8 +102,7 @@ func (c *rule) match(text, found, rest string, line int) {
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
 	}
-	v, _ := number(x)
-	c.found = append(c.found, Metric{c.Metric, v, line})
+	c.found = append(c.found, Metric{c.Metric, router.Number(x), line})
 }
 
 // end adds the one match to a result, or the last or the median of several, with a sentence of how many.

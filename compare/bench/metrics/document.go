@@ -84,26 +84,13 @@ func (d *document) count(paths ...string) router.OptInt {
 	return router.NoID
 }
 
-// number is the float of a value; an infinity or NaN is undefined.
-func number(v any) (router.Number, bool) {
-	x, ok := v.(float64)
-	if !ok || math.IsInf(x, 0) {
-		return router.Undefined(), ok
-	}
-	return router.Number(x), true
-}
-
-var (
-	// labelEnd is a remark and a unit at the end of a label: " [w/ ctx] (tps/user)".
-	labelEnd = regexp.MustCompile(`(?: \[[^\]]*\])?(?: \(([^)]*)\))?$`)
-	// printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
-	printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
-)
+// printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
+var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
 
 // readLine takes the labels of a printed line, in lower case, with their values. Words behind the number
 // belong to the label, too, and "Prefill." to every label behind it.
 //
-//	Total Latency (ms):   4000                        → "total latency" 4000 in ms
+//	Total Latency [TTFT] (ms):   4000                 → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
 //	iter = 7, host_step_time = 12ms, states = {'num_ctx_tokens': 3}
@@ -127,12 +114,16 @@ func (d *document) readLine() {
 			after = piece
 		} else {
 			label, unit = strings.ToLower(part+strings.Join(strings.Fields(before), " ")), ""
-			if m := labelEnd.FindStringSubmatch(label); units[m[1]].unit != "" {
-				label, unit = strings.TrimSuffix(label, m[0]), m[1]
+			if name, end, ok := strings.Cut(label, " ("); ok && units[strings.TrimSuffix(end, ")")].unit != "" {
+				label, _, _ = strings.Cut(name, " [")
+				unit = strings.TrimSuffix(end, ")")
 			}
 		}
 		after = strings.TrimSpace(after)
-		m := append(printedNumber.FindStringSubmatch(after), "", "", "", "")
+		m := make([]string, 4)
+		if strings.IndexAny(after, "+-.0123456789INin") == 0 {
+			m = append(printedNumber.FindStringSubmatch(after), m...)
+		}
 		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
 			words := strings.Fields(m[2] + unit + m[3])
 			d.set(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})

@@ -20,14 +20,6 @@ type format struct {
 	also  func(*report, *document)
 }
 
-// The serving clients are trtllm-serve's benchmark_serving.py and vLLM's "bench serve", of which it is a
-// fork, and SGLang's bench_serving.
-const (
-	servingFormat = "serving"
-	sglangFormat  = "sglang-serving"
-	aiperfFormat  = "aiperf"
-)
-
 // How tools take percentiles. trtllm-bench does not interpolate, so its p99 is the maximum below 101
 // requests (tensorrt_llm/bench/dataclasses/general.py); the others do as numpy does.
 const (
@@ -37,10 +29,9 @@ const (
 	vllmRule    = "vllm bench latency, linear"
 )
 
-var (
-	wholeRun  = []string{"output_throughput", "request_throughput", "duration"}
-	clientRun = []string{"output_throughput", "duration"}
-)
+// clientRun and wholeRun are what reports of serving clients, and of all others that time a run, have.
+var clientRun, wholeRun = []string{"output_throughput", "duration"},
+	[]string{"output_throughput", "request_throughput", "duration"}
 
 // iterations are the rows of engines' iteration logs, objects or lines: of TensorRT-LLM's --iteration_log and /metrics,
 // of print_iter_log, of --log_iteration_data, and of SGLang.
@@ -55,12 +46,13 @@ var formats = []*format{
 			ranks: ranks}, also: readWorkload},
 	{name: "trtllm-bench/report-json", rule: trtllmRule, needs: wholeRun,
 		is: [][]string{{"performance", "request_info", "engine"}, {"performance", "world_info"}}},
-	// Releases of 2024 give output_throughput alone.
-	{name: sglangFormat + "/json", rule: sglangRule, needs: clientRun, also: readClient, is: [][]string{
+	// The serving clients are trtllm-serve's benchmark_serving.py and vLLM's "bench serve", of which it is a fork, and
+	// SGLang's bench_serving, whose releases of 2024 give output_throughput alone.
+	{name: "sglang-serving/json", rule: sglangRule, needs: clientRun, also: readClient, is: [][]string{
 		{"completed", "output_throughput", "duration", "total_output_tokens_retokenized"},
 		{"completed", "output_throughput", "duration", "mean_e2e_latency_ms"},
 		{"completed", "output_throughput", "duration", "input_throughput", "dataset_name"}}},
-	{name: servingFormat + "/json", rule: servingRule, needs: clientRun, also: readClient,
+	{name: "serving/json", rule: servingRule, needs: clientRun, also: readClient,
 		is: [][]string{{"completed", "request_throughput", "output_throughput", "duration"}}},
 	// tokens_per_second counts prompt tokens, too; many releases print the generated ones alone only on stdout.
 	{name: "vllm-throughput/json", needs: []string{"total_throughput", "request_throughput", "duration"},
@@ -70,11 +62,9 @@ var formats = []*format{
 	{name: "vllm-latency/json", rule: vllmRule, needs: []string{"batch_latency_mean"},
 		is: [][]string{{"avg_latency", "latencies", "percentiles"}}},
 	// AIPerf and GenAI-Perf, its predecessor, share names and units but are two programs.
-	{name: aiperfFormat, rule: "aiperf, linear", also: readExport,
-		is: [][]string{{"schema_version", "output_token_throughput/unit"}, {"schema_version", "request_throughput/unit"},
-			{"records/output_token_throughput/unit"}, {"records/request_throughput/unit"}}},
-	{name: aiperfFormat, rule: "genai-perf, linear", also: readExport,
-		is: [][]string{{"output_token_throughput/unit"}, {"request_throughput/unit"}}},
+	{name: "aiperf", rule: "aiperf, linear", also: readExport,
+		is: [][]string{{"schema_version", "request_throughput/unit"}, {"records/request_throughput/unit"}}},
+	{name: "aiperf", rule: "genai-perf, linear", also: readExport, is: [][]string{{"request_throughput/unit"}}},
 	// SGLang's bench_one_batch and bench_one_batch_server, one line per batch of equal requests
 	{name: "sglang-one-batch/json", needs: []string{"total_throughput"}, own: oneBatchOwn, means: oneBatchMeans,
 		is: [][]string{{"batch_size", "input_len", "output_len", "overall_throughput"}}},
@@ -84,9 +74,9 @@ var formats = []*format{
 	{name: "trtllm-bench/stdout", rule: trtllmRule, needs: wholeRun,
 		is: [][]string{{"token throughput"}, {"total output throughput"}}},
 	// The block that all serving clients print; a backend is SGLang's
-	{name: sglangFormat + "/stdout", rule: sglangRule, needs: wholeRun, title: "Serving Benchmark Result",
+	{name: "sglang-serving/stdout", rule: sglangRule, needs: wholeRun, title: "Serving Benchmark Result",
 		is: [][]string{{"backend"}}},
-	{name: servingFormat + "/stdout", rule: servingRule, needs: wholeRun, title: "Serving Benchmark Result",
+	{name: "serving/stdout", rule: servingRule, needs: wholeRun, title: "Serving Benchmark Result",
 		is: [][]string{{}}},
 	{name: "vllm-throughput/stdout", needs: []string{"request_throughput", "total_throughput"},
 		is: [][]string{{"throughput requests/s"}}},
@@ -212,9 +202,10 @@ func (f *format) meaning(path string) (name, unit string) {
 	name, unit, _ = strings.Cut(cmp.Or(f.means[path], meanings[path]), " in ")
 	if at := statisticWord.FindStringSubmatchIndex(path); name == "" && at != nil {
 		if name, unit, _ = strings.Cut(meanings[path[:at[2]]+"{stat}"+path[at[3]:]], " in "); name != "" {
-			name += "_" + statistic(path[at[2]:at[3]])
+			statistic := strings.ToLower(path[at[2]:at[3]])
+			name += "_" + cmp.Or(statistics[statistic], "p"+strings.TrimPrefix(statistic, "p"))
 		}
-	} else if name == "" && vocabulary[path].higher {
+	} else if name == "" && strings.HasSuffix(vocabulary[path].unit, "/s") {
 		name = path
 	}
 	return name, unit

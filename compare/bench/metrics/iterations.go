@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,14 +58,12 @@ func (l *iterationLog) add(d *document) {
 		rank = d.rank
 	}
 	for _, t := range rowTimes {
-		if d.has(t.path) && (l.ranks == nil && l.clock == "" || l.clock == t.clock) {
-			s.ms, _ = number(d.of(t.path))
-			s.ms, _ = convert(s.ms, d.values[t.path].unit, "ms")
+		if d.has(t.path) && (len(l.ranks) == 0 && l.clock == "" || l.clock == t.clock) {
 			l.clock = t.clock
+			if ms, ok := d.of(t.path).(float64); ok {
+				s.ms, _ = convert(router.Number(ms), d.values[t.path].unit, "ms")
+			}
 		}
-	}
-	if l.ranks == nil {
-		l.ranks = map[router.OptInt][]step{}
 	}
 	if l.clock == decodeInterval { // lines have no number, and hold decode steps alone
 		accepted, _ := d.of("accept len").(float64)
@@ -101,10 +100,7 @@ func steady(rows []step) (full []step) {
 // summary is what the steady steps say. Ranks of attention data parallelism run batches of their own
 // in step with each other, so an iteration takes as long as its slowest rank.
 func (l *iterationLog) summary() (out Result) {
-	if out = (Result{Format: iterations.name, Work: map[string]float64{}}); l.ranks == nil {
-		out.Format = customFormat
-		return out
-	}
+	out.Format = iterations.name
 	slowest, all, used, ranks := map[router.OptInt]float64{}, 0, 0, []string(nil)
 	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
 		var times, requests []float64
@@ -141,22 +137,15 @@ func (l *iterationLog) summary() (out Result) {
 // worthRecording names the iterations that a profile should hold: steady decode steps, and the
 // largest prefill.
 func (l *iterationLog) worthRecording() string {
-	var decode, prefill step
+	rows, text := make([]step, 1), "the iteration log has no times of steady decode steps"
 	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
-		if full := steady(l.ranks[rank]); len(full) > 0 {
-			decode = full[len(full)/2]
-		}
-		for _, s := range l.ranks[rank] {
-			if s.prompt > prefill.prompt {
-				prefill = s
-			}
-		}
+		rows = append(rows, l.ranks[rank]...)
 	}
-	text := "the iteration log has no times of steady decode steps"
-	if decode.requests > 0 {
-		text += fmt.Sprintf("; worth recording with moebalance profile --iterations: %d to %d (full decode)",
-			decode.iter, decode.iter+9)
+	if full := steady(rows); len(full) > 0 {
+		first := full[len(full)/2].iter
+		text += fmt.Sprintf("; worth recording with moebalance profile --iterations: %d to %d (full decode)", first, first+9)
 	}
+	prefill := slices.MaxFunc(rows, func(a, b step) int { return cmp.Compare(a.prompt, b.prompt) })
 	if prefill.prompt > 0 {
 		text += fmt.Sprintf("; %d (%d prompt tokens)", prefill.iter, prefill.prompt)
 	}

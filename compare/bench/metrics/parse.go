@@ -42,20 +42,18 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 // ParseRuns is Parse for a file that may hold several launches, one JSON object each, such as the collected
 // lines of the built-in workload or a client's JSON Lines, or reports that a serving client printed one
 // behind the other. It returns one Result of each in order.
-func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err error) {
+func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	text, failed := readText(r, maxOutput)
-	if failed == nil {
-		p := parser{text: text, left: text, line: 1}
-		for _, c := range custom {
-			p.rules = append(p.rules, &rule{c, report{format: &format{name: customFormat}}})
-		}
-		for p.left != "" {
-			p.offer(p.next())
-		}
-		p.read(&p.labels)
-		runs, failed = p.runs()
+	p := parser{text: text, left: text, line: 1, log: iterationLog{ranks: map[router.OptInt][]step{}}}
+	for _, c := range custom {
+		p.rules = append(p.rules, &rule{c, report{format: &format{name: customFormat}}})
 	}
-	if failed != nil {
+	for p.left != "" {
+		p.offer(p.next())
+	}
+	p.read(&p.labels)
+	runs, none := p.runs()
+	if failed = cmp.Or(failed, none); failed != nil {
 		failed.File = name
 		return nil, failed
 	}
@@ -147,27 +145,24 @@ func (p *parser) next() *document {
 // skip goes on behind so many bytes.
 func (p *parser) skip(n int) { p.line, p.left = p.line+strings.Count(p.left[:n], "\n"), p.left[n:] }
 
-// title is a line over the labels behind it: "=== Serving Benchmark Result ===", and "Benchmark ..." of SGLang's
-// bench_one_batch.
-var title = regexp.MustCompile(`^=+ (.*\S) +=+$|^((?:Warmup|Benchmark) \.\.\.)$`)
-
 // offer takes an object into a report, a row into the iteration log, and known labels of a line to those under their
 // title.
 func (p *parser) offer(d *document) {
-	if d.printed != "" {
-		d.readLine()
-	}
+	d.readLine()
 	for _, c := range p.rules {
 		c.read(d)
 	}
-	switch m := title.FindStringSubmatch(d.printed); {
+	// A title stands between "=== " and " ==="; those of SGLang's bench_one_batch are named.
+	title := strings.Trim(d.printed, "= ")
+	switch {
 	case iterations.fits(d):
 		p.log.add(d)
 	case d.printed == "":
 		p.read(d)
-	case m != nil:
+	case title == "Benchmark ...", title == "Warmup ...",
+		title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
 		p.read(&p.labels)
-		p.labels = document{line: d.line, title: m[1] + m[2]}
+		p.labels = document{line: d.line, title: title}
 	default:
 		for _, label := range d.paths {
 			if known(label) {
@@ -190,12 +185,15 @@ func (p *parser) read(d *document) {
 }
 
 // runs ends the reports. They are of one format, and an iteration log may accompany one. Reports that are all the same
-// are one run. Custom metrics stand before the format's own of that name; where there are some, reports that
-// cannot be used are only a warning.
+// are one run. Custom metrics stand before the format's own of that name, and those of the log; where there are some,
+// reports that cannot be used are only a warning.
 func (p *parser) runs() (runs []Result, err *input.Error) {
-	custom, log, differ := Result{}, p.log.summary(), false
+	beside, differ := Result{Format: customFormat}, false
+	if len(p.log.ranks) > 0 {
+		beside = p.log.summary()
+	}
 	for _, c := range p.rules {
-		if err := c.end(&custom); err != nil {
+		if err := c.end(&beside); err != nil {
 			return nil, err
 		}
 	}
@@ -210,23 +208,23 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 	}
 	switch {
 	case len(p.rules) > 0 && err != nil:
-		custom.warn("only --metric was read: " + err.Fault())
-		runs, log = nil, new(iterationLog).summary()
+		beside.warn("only --metric was read: " + err.Fault())
+		runs = nil
 	case err != nil:
 		return nil, err
-	case len(p.rules)+len(runs) == 0 && log.Format == customFormat:
+	case len(p.rules)+len(runs) == 0 && beside.Format == customFormat:
 		return nil, p.nothing()
 	}
 	if len(runs) == 0 {
-		runs, log = []Result{log}, Result{}
+		runs = []Result{{Format: beside.Format, Work: map[string]float64{}}}
 	} else if !differ {
 		runs = runs[:1]
 	}
 	for i := range runs {
 		out := &runs[i]
-		out.Metrics = slices.Concat(custom.Metrics, out.Metrics, log.Metrics)
-		out.Warnings = slices.Concat(custom.Warnings, out.Warnings, log.Warnings, p.cutOff(out.Metrics))
-		out.Primary = cmp.Or(custom.Primary, out.preferred())
+		out.Metrics = append(slices.Clone(beside.Metrics), out.Metrics...)
+		out.Warnings = slices.Concat(beside.Warnings, out.Warnings, p.cutOff(out.Metrics))
+		out.Primary = cmp.Or(beside.Primary, out.preferred())
 	}
 	return runs, nil
 }
@@ -243,13 +241,7 @@ func (p *parser) cutOff(metrics []Metric) (warnings []string) {
 	return warnings
 }
 
-// engineLogs are the signs of engines' logs, and what makes them say how long steps take.
-var engineLogs = [][2]string{
-	{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "},
-	{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "},
-}
-
-// nothing says why no result was found.
+// nothing says why no result was found, and what makes an engine's log say how long steps take.
 func (p *parser) nothing() *input.Error {
 	e := &input.Error{Expected: "a benchmark result", Found: "none"}
 	if p.cut != nil {
@@ -257,7 +249,10 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	for _, engine := range engineLogs {
+	for _, engine := range [][2]string{
+		{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "},
+		{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "},
+	} {
 		if strings.Contains(p.text, engine[0]) {
 			e.Try += engine[1]
 		}

@@ -12,8 +12,7 @@ import (
 // OfClient reports whether the report is of a program that measures a server that somebody else has
 // started, so that several may be of one launch.
 func (r Result) OfClient() bool {
-	tool, _, _ := strings.Cut(r.Format, "/")
-	return slices.Contains([]string{servingFormat, sglangFormat, aiperfFormat}, tool)
+	return strings.Contains(r.Format, "serving/") || r.Format == "aiperf"
 }
 
 // Repeated makes one launch of the runs of a serving client in one file: a server that was

@@ -82,12 +82,8 @@ func (r *report) at(name string) int {
 func same(a, b Metric) bool { return a.Metric == b.Metric && equal(float64(a.Value), float64(b.Value)) }
 
 func (r *report) differ(name string, a, b any, before, line int) {
-	try := "pass the output of one launch"
-	if r.name == customFormat {
-		try = "make the --metric rule match only one of them, or choose: NAME:UNIT:higher:last=REGEX, or :median"
-	}
 	r.fail(line, input.Error{Expected: fmt.Sprintf("%s = %s (line %d) as before", name, kind(a), before), Found: kind(b),
-		Try: try})
+		Try: "pass the output of one launch, or choose a match: --metric NAME:UNIT:higher:last=REGEX, or :median"})
 }
 
 // fail keeps the first fault.
@@ -116,11 +112,11 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 	} else if v.other != nil {
 		r.differ(path, v.is, v.other.is, v.line, v.other.line)
 	}
-	n, ok := number(v.is)
+	n, ok := v.is.(float64)
 	if !ok {
 		r.fail(v.line, input.Error{Expected: "a number in " + strconv.Quote(path), Found: kind(v.is)})
 	}
-	return n, ok
+	return router.Number(n), ok
 }
 
 // list is a list of numbers that may be absent. One of which only the beginning is kept is not used.
@@ -160,20 +156,13 @@ func (r *report) end() (Result, *input.Error) {
 			r.out.warn("speculative decoding was on: its acceptance depends on the text, which a perfect router makes " +
 				"meaningless; compare step times of equal batches")
 		case name == accepted:
-		case name == meanInput:
-			r.total(inputTokens, m.Value)
-		case name == meanOutput:
-			r.total(outputTokens, m.Value)
+		case strings.HasPrefix(name, mean):
+			if i, all := r.at(requests), name[len(mean):]; i >= 0 && r.at(all) < 0 {
+				r.out.Work[all] = math.Round(float64(r.found[i].Value * m.Value))
+			}
 		default:
 			r.out.Work[name] = m.Value.Float64()
 		}
 	}
 	return r.out, r.failed
-}
-
-// total is the work of all requests, from a mean one, where the report does not say it.
-func (r *report) total(name string, each router.Number) {
-	if i := r.at(requests); i >= 0 && r.at(name) < 0 {
-		r.out.Work[name] = math.Round(float64(r.found[i].Value * each))
-	}
 }

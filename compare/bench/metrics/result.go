@@ -35,7 +35,7 @@ type Result struct {
 // "ttft_p99/linear" of a serving client.
 type Metric struct {
 	gain.Metric
-	Value router.Number `json:"value"` // undefined where the output says NaN or an infinity
+	Value router.Number `json:"value"` // not defined where the output says NaN or an infinity
 	line  int           // where it stands; 0 is the whole report
 }
 
@@ -80,7 +80,7 @@ func (r Result) Wanted(name string) (Metric, error) {
 	case !ok:
 		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format,
 			strings.Join(names, ", "), router.Near(name, names))
-	case !(m.Value > 0):
+	case !m.Value.Defined() || m.Value <= 0:
 		return m, fmt.Errorf("%s is %v in this %s report: want a positive number", name, m.Value, r.Format)
 	}
 	return m, nil

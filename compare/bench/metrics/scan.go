@@ -38,11 +38,9 @@ func (s *scanner) fail(want string) {
 
 // next takes a token.
 func (s *scanner) next() string {
-	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
-		s.at++
-	}
-	begin, rest := s.at, s.text[s.at:]
-	switch {
+	rest := strings.TrimLeft(s.text[s.at:], " \t\r\n")
+	begin := len(s.text) - len(rest)
+	switch s.at = begin; {
 	case rest == "":
 	case strings.IndexByte("{}[](),:", rest[0]) >= 0:
 		s.at++

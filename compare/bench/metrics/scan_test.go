@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // scan reads an object: path → value.
@@ -90,37 +91,30 @@ func TestPathsGivenTwice(t *testing.T) {
 	}
 }
 
-// Whatever encoding/json accepts as an object is scanned to the same values, within the scanner's limits.
+// Whatever encoding/json accepts as an object is scanned to the same values. Not compared are keys that are there
+// twice, in any spelling, and strings that are not UTF-8.
 func FuzzScan(f *testing.F) {
 	for name := range fixtures {
-		if strings.Contains(name, ".json") {
-			f.Add([]byte(fixture(f, name)))
-		}
+		f.Add([]byte(fixture(f, name)))
 	}
 	f.Add([]byte(`{"a": [1, -0.5e7, "x\u00e9\n\"", null, true, {"b": {}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := scan(string(data))
-		trimmed := bytes.TrimRight(data, " \t\r\n")
 		var decoded map[string]any
-		if !bytes.HasPrefix(data, []byte("{")) || json.Unmarshal(trimmed, &decoded) != nil || len(data) > 1<<12 ||
-			bytes.ContainsAny(trimmed, "/\n\\") || bytes.Count(data, []byte("[")) > 20 || bytes.Contains(data, []byte(`""`)) {
+		if json.Unmarshal(data, &decoded) != nil || decoded == nil || !utf8.Valid(data) {
+			return
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "levels") {
+				t.Errorf("%q: %v", data, err)
+			}
 			return
 		}
 		want := map[string]any{}
 		flat(decoded, "", want)
 		delete(want, "")
-		delete(got, "twice")
-		if text := bytes.ToValidUTF8(trimmed, nil); err == nil && len(text) == len(trimmed) && len(want) > 0 &&
-			got["twice"] == nil && !reflect.DeepEqual(got, want) &&
-			bytes.Count(data, []byte(`":`)) == strings.Count(string(mustJSON(decoded)), `":`) {
+		if got["twice"] == nil && len(got) == bytes.Count(data, []byte(":")) && !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: have %v, want %v", data, got, want)
-		} else if err != nil && !strings.Contains(err.Error(), "levels") && !strings.Contains(err.Error(), "want ','") {
-			t.Fatalf("%q: %v", data, err) // numbers longer than any real one, and nothing else
 		}
 	})
-}
-
-func mustJSON(v any) []byte {
-	b, _ := json.Marshal(v)
-	return b
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -23,7 +22,7 @@ func readClient(r *report, d *document) {
 	}
 	for path, name := range map[string]string{"input_lens": gain.WorkInputLength, "output_lens": gain.WorkOutputLength} {
 		if lengths := r.list(d, path); len(lengths) > 0 {
-			r.put(d.line, name, router.Number(math.Sqrt(floats.Dot(lengths, lengths)/float64(len(lengths)))))
+			r.put(d.line, name, router.Number(math.Sqrt(stat.MomentAbout(2, lengths, 0, nil))))
 		}
 	}
 }
@@ -85,20 +84,12 @@ func readWorkload(r *report, d *document) {
 		}
 	}
 	proof := &r.out.Proof
-	if proof.Perfect, proof.Claimed = d.of("perfect_router").(bool); !proof.Claimed {
-		r.fail(d.line, input.Error{Expected: `true or false in "perfect_router"`, Found: kind(d.of("perfect_router"))})
+	proof.Perfect, proof.Claimed = d.of("perfect_router").(bool)
+	experts, ranks := r.list(d, "expert_max_over_mean"), r.list(d, "rank_max_over_mean")
+	for i := range min(len(experts), len(ranks), maxRanks) {
+		proof.Layers = append(proof.Layers, LayerBalance{i, router.Number(experts[i]), router.Number(ranks[i])})
 	}
-	for path, to := range map[string]*router.Number{"expert_floor": &proof.ExpertFloor, "rank_floor": &proof.RankFloor} {
-		if v, ok := number(d.of(path)); ok {
-			*to = v
-		}
-	}
-	experts, _ := d.of("expert_max_over_mean").(list)
-	ranks, _ := d.of("rank_max_over_mean").(list)
-	for i := range min(maxRanks, int(max(experts, ranks))) {
-		of := LayerBalance{Layer: i}
-		of.ExpertMaxOverMean, _ = number(d.of("expert_max_over_mean/" + strconv.Itoa(i)))
-		of.RankMaxOverMean, _ = number(d.of("rank_max_over_mean/" + strconv.Itoa(i)))
-		proof.Layers = append(proof.Layers, of)
-	}
+	expertFloor, _ := d.of("expert_floor").(float64)
+	rankFloor, _ := d.of("rank_floor").(float64)
+	proof.ExpertFloor, proof.RankFloor = router.Number(expertFloor), router.Number(rankFloor)
 }

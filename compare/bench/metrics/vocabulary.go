@@ -2,46 +2,44 @@ package metrics
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// word is a word of the vocabulary: what every tool's name for it becomes.
-type word struct {
-	unit    string
-	higher  bool
-	formula string // the definition where a tool does not need one of its own
-}
+// word is a word of the vocabulary, what every tool's name for it becomes; the formula is its definition where a tool
+// does not need one of its own. Of times less is better.
+type word struct{ unit, formula string }
 
 const speed = "generated tokens after the first over the time after the first"
 
 // vocabulary holds the metrics. Of one that ends in "_" there is a mean, a median, percentiles and so on over requests
 // or steps: "ttft_" makes "ttft_mean", "ttft_p99", …
 var vocabulary = map[string]word{
-	"output_throughput":  {"tok/s", true, "generated tokens over wall time"},
-	"total_throughput":   {"tok/s", true, "prompt and generated tokens over wall time"},
-	"input_throughput":   {"tok/s", true, "prompt tokens over wall time"},
-	"token_throughput":   {"tok/s", true, "ranks·tokens·steps over timed seconds"},
-	"request_throughput": {"req/s", true, "requests over wall time"},
-	"request_goodput":    {"req/s", true, "requests within their service level over wall time"},
-	"user_throughput":    {"tok/s", true, "generated tokens over request latency, mean over requests"},
-	"user_speed":         {"tok/s", true, speed + ", mean over requests"},
-	"user_speed_":        {"tok/s", true, speed + ", per request"},
-	"gpu_throughput":     {"tok/s", true, "generated tokens over wall time over GPUs"},
-	"prefill_throughput": {"tok/s", true, "prompt tokens over prefill time"},
-	"decode_throughput":  {"tok/s", true, "generated tokens over decode time"},
-	"moe_latency":        {"ms", false, "one MoE layer on the slowest rank"},
-	"duration":           {"ms", false, "wall time"},
-	"request_latency_":   {"ms", false, "from sending a request to its last token"},
-	"ttft_":              {"ms", false, "from sending a request to its first token"},
-	"tpot_":              {"ms", false, "time after the first token over the tokens after it, per request"},
-	"itl_":               {"ms", false, "every gap between two arrivals, of all requests pooled"},
-	"batch_latency_":     {"ms", false, "one whole batch"},
-	"prefill_latency_":   {"ms", false, "prefill of one batch"},
-	"decode_latency_":    {"ms", false, "one decode step"},
-	"step_time_":         {"ms", false, "one step"},
+	"output_throughput":  {"tok/s", "generated tokens over wall time"},
+	"total_throughput":   {"tok/s", "prompt and generated tokens over wall time"},
+	"input_throughput":   {"tok/s", "prompt tokens over wall time"},
+	"token_throughput":   {"tok/s", "ranks·tokens·steps over timed seconds"},
+	"request_throughput": {"req/s", "requests over wall time"},
+	"request_goodput":    {"req/s", "requests within their service level over wall time"},
+	"user_throughput":    {"tok/s", "generated tokens over request latency, mean over requests"},
+	"user_speed":         {"tok/s", speed + ", mean over requests"},
+	"user_speed_":        {"tok/s", speed + ", per request"},
+	"gpu_throughput":     {"tok/s", "generated tokens over wall time over GPUs"},
+	"prefill_throughput": {"tok/s", "prompt tokens over prefill time"},
+	"decode_throughput":  {"tok/s", "generated tokens over decode time"},
+	"moe_latency":        {"ms", "one MoE layer on the slowest rank"},
+	"duration":           {"ms", "wall time"},
+	"request_latency_":   {"ms", "from sending a request to its last token"},
+	"ttft_":              {"ms", "from sending a request to its first token"},
+	"tpot_":              {"ms", "time after the first token over the tokens after it, per request"},
+	"itl_":               {"ms", "every gap between two arrivals, of all requests pooled"},
+	"batch_latency_":     {"ms", "one whole batch"},
+	"prefill_latency_":   {"ms", "prefill of one batch"},
+	"decode_latency_":    {"ms", "one decode step"},
+	"step_time_":         {"ms", "one step"},
 }
 
 // Numbers that are no metrics: work, by the names that are compared, tokens of a mean request, ranks, and tokens that a
@@ -49,19 +47,19 @@ var vocabulary = map[string]word{
 const (
 	requests, failures        = gain.WorkRequests, gain.WorkErrors
 	inputTokens, outputTokens = gain.WorkInputTokens, gain.WorkOutputTokens
-	meanInput, meanOutput     = "mean_input", "mean_output"
+	mean                      = "mean " // of a request: meanInput makes inputTokens where they are not said
+	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
 	ranks, accepted           = "ranks", "accepted"
 )
 
 // Names are the metrics of the vocabulary; a family stands by its mean, such as ttft_mean.
-func Names() (names []string) {
-	for name := range vocabulary {
+func Names() []string {
+	names := slices.Sorted(maps.Keys(vocabulary))
+	for i, name := range names {
 		if strings.HasSuffix(name, "_") {
-			name += "mean"
+			names[i] += "mean"
 		}
-		names = append(names, name)
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -78,26 +76,18 @@ func (f *format) metric(name string) gain.Metric {
 		}
 	}
 	formula := cmp.Or(f.own[name], w.formula)
-	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.higher, Definition: name + "/" + formula}
+	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + formula}
 }
 
+// statistics are the vocabulary's words for those of tools: "average" → "mean". Percentiles are "p50", "p99".
 var statistics = map[string]string{"avg": "mean", "average": "mean", "mean": "mean", "median": "p50",
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
 
-// statistic is the vocabulary's word for a tool's: "average" → "mean", "P50", "50" and "median" → "p50".
-func statistic(s string) string {
-	s = strings.ToLower(s)
-	return cmp.Or(statistics[s], "p"+strings.TrimPrefix(s, "p"))
-}
-
-// factor turns a number into a unit of the vocabulary.
-type factor struct {
+// units are the units as tools write them, in lower case, in those of the vocabulary.
+var units = map[string]struct {
 	unit string
 	by   float64
-}
-
-// units are the units as tools write them, in lower case.
-var units = map[string]factor{
+}{
 	"ns": {"ms", 1e-6}, "us": {"ms", 1e-3}, "µs": {"ms", 1e-3}, "ms": {"ms", 1}, "milliseconds": {"ms", 1},
 	"s": {"ms", 1e3}, "sec": {"ms", 1e3}, "seconds": {"ms", 1e3},
 	"tok/s": {"tok/s", 1}, "token/s": {"tok/s", 1}, "tokens/s": {"tok/s", 1}, "tokens/sec": {"tok/s", 1},
