@@ -63,15 +63,7 @@ func newBench() *benchOptions {
 
 // newTreatment is --treatment, the switch of the perfect arm.
 func newTreatment() flags.Value[bench.Treatment] {
-	return flags.Read(bench.ParseTreatment, "trtllm", treatmentNames()...)
-}
-
-// treatmentNames are the treatments of engines.
-func treatmentNames() (names []string) {
-	for _, t := range bench.Treatments {
-		names = append(names, t.Name)
-	}
-	return names
+	return flags.Read(bench.ParseTreatment, "trtllm")
 }
 
 // whileResuming are the flags that --resume can be combined with. The campaign has

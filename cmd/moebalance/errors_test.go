@@ -84,7 +84,7 @@ const asked = `
 5 bench --campaign D/8 --pairs 5 --require-verdict -- D/engine :: no verdict
 5 bench --campaign D/9 --pairs 6 --require-verdict -- D/uneven {pair} :: inconclusive
 4 bench --campaign D/10 --treatment env:OTHER=1 -- D/engine :: balance is not proved: perfect arm, ranks
-4 bench --campaign D/11 --pairs 6 -- D/half :: pair 0: tokens_per_rank: normal 8, perfect 4
+4 bench --campaign D/11 --pairs 6 -- D/half :: tokens_per_rank (normal 8, perfect 4)
 4 bench --campaign D/12 --treatment env:ENABLE_PERFECT_ROUTER=1 --ranks 3 -- D/engine :: no evidence of this rank
 2 bench dataset x :: no arguments
 2 bench dataset --input-mean 0 :: bench dataset:

@@ -42,16 +42,15 @@ type resultFlags struct {
 
 // newResult are the flags before they are given.
 func newResult() resultFlags {
-	return resultFlags{Format: flags.Read(output.ParseFormat, "text", output.Formats...)}
+	return resultFlags{Format: flags.Read(output.ParseFormat, "text")}
 }
 
 // outputFlags are the names of the flags that change nothing about a result.
 var outputFlags = []string{"format", "json", "table", "brief", "output", "force"}
 
-// tabled tells help and the shell the tables in the results of a verb.
+// tabled tells help the tables in the results of a verb.
 func tabled(c *cobra.Command, names ...string) *cobra.Command {
 	c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(names, ", "), helpWidth)
-	flags.Complete(c, "table", append(slices.Clone(names), output.Notes)...)
 	return c
 }
 
@@ -145,7 +144,7 @@ type gateFlags struct {
 }
 
 func newGate() gateFlags {
-	return gateFlags{Method: flags.Read(router.ParseMethod, "", methodNames()...)}
+	return gateFlags{Method: flags.Read(router.ParseMethod, "")}
 }
 
 // gate is the router, with its model.

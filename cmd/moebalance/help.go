@@ -8,8 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/router"
 )
 
 //go:embed help
@@ -33,12 +31,6 @@ func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.C
 		flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) })
 	}
 	target.Guard(c, wrote)
-	for name, values := range map[string][]string{"model": router.ModelNames(),
-		"metric": metrics.Names()} {
-		if c.Flags().Lookup(name) != nil {
-			flags.Complete(c, name, values...)
-		}
-	}
 	return c
 }
 

@@ -55,7 +55,7 @@ type planning struct {
 }
 
 func newPlanning() planning {
-	return planning{Mode: flags.Read(router.ParseMode, string(router.DEP), string(router.DEP), string(router.TEP))}
+	return planning{Mode: flags.Read(router.ParseMode, string(router.DEP))}
 }
 
 // check finds plans that are not known, and a seed that no plan uses.
@@ -88,12 +88,4 @@ func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
 	return func(done, total int) {
 		line.Show("%d of %d entries", done, total)
 	}, line.Clear
-}
-
-// methodNames are the routing methods that --method takes.
-func methodNames() (names []string) {
-	for _, m := range router.Methods() {
-		names = append(names, string(m))
-	}
-	return names
 }

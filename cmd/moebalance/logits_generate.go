@@ -30,11 +30,10 @@ type generateOptions struct {
 }
 
 func logitsGenerateCmd() *cobra.Command {
-	o := generateOptions{gateFlags: newGate(), Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, "", logits.DTypes...),
+	o := generateOptions{gateFlags: newGate(), Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, ""),
 		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: newResult()}
 	c := verb("logits-generate", argCount(0, 0, "flags only"), &o, o.run)
 	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
-	flags.Complete(c, "plan", plan.Names()...)
 	return tabled(c, "entries")
 }
 

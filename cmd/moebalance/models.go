@@ -10,7 +10,7 @@ import (
 
 func modelsCmd() *cobra.Command {
 	o := newResult()
-	c := verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command, names []string) error {
+	return tabled(verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command, names []string) error {
 		models := router.Models()
 		if len(names) > 0 {
 			models = nil
@@ -23,7 +23,5 @@ func modelsCmd() *cobra.Command {
 			models = append(models, m)
 		}
 		return o.write(c, render.Models(models))
-	})
-	c.ValidArgsFunction = cobra.FixedCompletions(router.ModelNames(), cobra.ShellCompDirectiveDefault)
-	return tabled(c, render.Models(nil).TableNames()...)
+	}), render.Models(nil).TableNames()...)
 }

@@ -55,7 +55,7 @@ func newPlan() flags.Value[string] {
 			return "", nil
 		}
 		return "", fmt.Errorf("want robust or eplb")
-	}, place.PlanRobust, place.PlanRobust, place.PlanEPLB)
+	}, place.PlanRobust)
 }
 
 func (o *placeOptions) check() error {

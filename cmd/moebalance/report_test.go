@@ -27,12 +27,8 @@ func TestReportOfCaptures(t *testing.T) {
 	}
 	dir := t.TempDir()
 	html := filepath.Join(dir, "report.html")
-	captures := "../../testdata/deepseek-ep4-ranks"
-	code, out, errs := report(t, "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
-		"--title", "A & B", captures)
-	if code != exitDone || out != "" || errs != "" {
-		t.Fatalf("exit %d, stdout %q, stderr %q", code, out, errs)
-	}
+	ask(t, exitDone, nil, "report", "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
+		"--title", "A & B", "../../testdata/deepseek-ep4-ranks")
 	page, err := os.ReadFile(html)
 	if err != nil {
 		t.Fatal(err)
@@ -51,37 +47,22 @@ func TestReportOfCaptures(t *testing.T) {
 			}
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*", ".moebalance-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
 }
 
-// What counts and trace take, report takes: files of expert statistics, summaries and
-// patterns. Campaigns of two commands are refused.
+// What counts and trace take, report takes: files of expert statistics, summaries and patterns.
 func TestReportTakesWhatVerbsTake(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "normal.summary")
-	if _, stderr, code := invoke(t.Context(), "trace", "../../"+loopNormal, "--summary", summary); code != exitDone {
-		t.Fatal(stderr)
-	}
-	const field = "../../testdata/field/results/vllm-qwen3-"
+	ask(t, exitDone, nil, "trace", "../../"+loopNormal, "--summary", summary)
 	t.Setenv("SOURCE_DATE_EPOCH", "0")
-	code, out, errs := report(t, summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
-		field+"normal.counts.json", "../../testdata/counts/vllm-stalled.log",
-		"../../testdata/campaign-deepseek-ep4.json")
-	if code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
+	out := captured(t, []string{"report", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
+		fieldResults + "vllm-qwen3-normal.counts.json", "../../testdata/counts/vllm-stalled.log",
+		"../../testdata/campaign-deepseek-ep4.json"})
 	for _, want := range []string{"Report: 1970-01-01 00:00 UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
 		"learned routing: ", "balanced routing: ",
 		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "saved by even ranks"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}
-	}
-	code, _, errs = report(t, "../../testdata/campaign-deepseek-ep4.json", field+"campaign.json")
-	if code != exitUsage || !strings.Contains(errs, "want the results of one program") {
-		t.Errorf("two programs: exit %d, %s", code, errs)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -84,47 +82,6 @@ func TestTraceVerbSummaries(t *testing.T) {
 	command := regexp.MustCompile(`"command": .*`) // names the files that were given
 	if code != exitDone || command.ReplaceAllString(merged, "") != command.ReplaceAllString(direct, "") {
 		t.Errorf("exit %d, %s: merged summaries are not the direct result", code, errs)
-	}
-}
-
-// Of 64 ranks the last takes twice the time of each other one for its experts: max/mean is
-// 2·64/65. The answer is a page of text.
-func TestManyRanks(t *testing.T) {
-	const ranks = 64
-	folder := t.TempDir()
-	for rank := range ranks {
-		var events []string
-		event := func(category, name string, pid, at, duration, id int) {
-			events = append(events, fmt.Sprintf(
-				`{"ph":"X","cat":%q,"name":%q,"pid":%d,"tid":7,"ts":%d.%03d,"dur":%d,"args":{"correlation":%d}}`,
-				category, name, pid, at, len(events)*rank%1000, duration, id)) // no two ranks run at the same times
-		}
-		for step := range 4 {
-			event("user_annotation", fmt.Sprint("ProfilerStep#", step), 900, 1000*step, 990, 0)
-			for layer := range 2 {
-				at, id := 1000*step+400*layer+10, 10*step+2*layer+1
-				took := 100 + rank/(ranks-1)*100
-				event("user_annotation", fmt.Sprint("layer ", layer), 900, at, 300, 0)
-				event("cuda_runtime", "cudaLaunchKernel", 900, at+1, 1, id)
-				event("kernel", "fused_moe_kernel", 0, at+5, took, id)
-				event("cuda_runtime", "cudaLaunchKernel", 900, at+3, 1, id+1)
-				event("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 0, at+5+took, 280-took, id+1)
-			}
-		}
-		content := fmt.Sprintf(`{"distributedInfo":{"rank":%d,"world_size":%d},"baseTimeNanoseconds":1700000000000000000,"traceEvents":[%s]}`,
-			rank, ranks, strings.Join(events, ","))
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("rank%d.json", rank)), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var traced fieldImbalance
-	fieldJSON(t, &traced, "trace", folder)
-	if have := traced.rankLayers(); len(have) != 2 || math.Abs(have[0]-2*64.0/65) > 1e-9 || math.Abs(have[1]-2*64.0/65) > 1e-9 {
-		t.Errorf("max/mean %v, want %.4f in 2 layers", have, 2*64.0/65)
-	}
-	out, errs, code := runIn(t, "trace", folder)
-	if lines := strings.Count(out, "\n"); code != exitDone || lines > 16 || !strings.Contains(out, "64 ranks") {
-		t.Errorf("exit %d, %d lines, want a page; %s\n%s", code, lines, errs, out)
 	}
 }
 

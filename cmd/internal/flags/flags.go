@@ -23,12 +23,11 @@ type Value[T any] struct {
 	Given bool
 	text  string
 	parse func(string) (T, error)
-	words []string // that the shell completes
 }
 
 // Read is such a flag before it is given. Without a preset the value stays zero.
-func Read[T any](parse func(string) (T, error), preset string, words ...string) Value[T] {
-	v := Value[T]{text: preset, parse: parse, words: words}
+func Read[T any](parse func(string) (T, error), preset string) Value[T] {
+	v := Value[T]{text: preset, parse: parse}
 	if preset != "" {
 		v.Is, _ = parse(preset)
 	}
@@ -70,26 +69,19 @@ func (v *Value[T]) String() string { return v.text }
 // Type makes help show the flag as one of text.
 func (v *Value[T]) Type() string { return "string" }
 
-// Words are the values that the shell completes.
-func (v *Value[T]) Words() []string { return v.words }
-
 // Bind adds to a command a flag for each field of a struct, and of the structs that it embeds, that has the
 // tag `flag:"name,letter"`. What the field holds is the default; usage is the line of help for a name.
 func Bind(c *cobra.Command, options any, usage func(name string) string) {
-	bindFields(c, reflect.ValueOf(options).Elem(), usage)
+	bindFields(c.Flags(), reflect.ValueOf(options).Elem(), usage)
 }
 
-func bindFields(c *cobra.Command, options reflect.Value, usage func(name string) string) {
+func bindFields(f *pflag.FlagSet, options reflect.Value, usage func(name string) string) {
 	for i := range options.NumField() {
 		field, at := options.Type().Field(i), options.Field(i)
-		switch name, letter, _ := strings.Cut(field.Tag.Get("flag"), ","); {
-		case name != "":
-			bind(c.Flags(), at.Addr().Interface(), name, letter, usage(name))
-			if value, ok := at.Addr().Interface().(interface{ Words() []string }); ok {
-				Complete(c, name, value.Words()...)
-			}
-		case field.Anonymous:
-			bindFields(c, reflect.Indirect(at), usage)
+		if name, letter, _ := strings.Cut(field.Tag.Get("flag"), ","); name != "" {
+			bind(f, at.Addr().Interface(), name, letter, usage(name))
+		} else if field.Anonymous {
+			bindFields(f, at, usage)
 		}
 	}
 }
@@ -113,11 +105,6 @@ func bind(f *pflag.FlagSet, into any, name, letter, usage string) {
 	default:
 		f.VarP(into.(pflag.Value), name, letter, usage)
 	}
-}
-
-// Complete gives the shell the values of a flag.
-func Complete(c *cobra.Command, flag string, values ...string) {
-	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Given are the flags that were given, but for the ones named: "--steps", "--table".
