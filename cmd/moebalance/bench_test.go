@@ -215,7 +215,7 @@ func TestProfileVerb(t *testing.T) {
 	}
 	if stdout, _, _ := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--treatment", "sglang", "--", "docker",
 		"run", "x", "{nsys}", "prog"); !strings.Contains(stdout,
-		"docker run x env SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1 TLLM_") ||
+		"docker run x env NSYS_MPI_STORE_TEAMS_PER_RANK=1 SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1 TLLM_") ||
 		!strings.Contains(stdout, " sh -c ") || strings.Contains(stdout, "ENABLE_PERFECT_ROUTER") {
 		t.Errorf("a marked place: %s", stdout)
 	}

@@ -22,9 +22,9 @@ type ArmSpec struct {
 // ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or
 // variables NAME=VALUE and then flags, as a shell splits them. NAME alone is an arm that {arm} in the
 // command sets apart.
-func ParseArm(s string) (ArmSpec, error) {
+func ParseArm(s string) (a ArmSpec, err error) {
 	name, list, _ := strings.Cut(s, "=")
-	a := ArmSpec{Name: gain.Arm(strings.TrimSpace(name))}
+	a.Name = gain.Arm(strings.TrimSpace(name))
 	if err := a.checkName(); err != nil {
 		return a, err
 	}
@@ -37,29 +37,30 @@ func ParseArm(s string) (ArmSpec, error) {
 	if err != nil {
 		return a, fmt.Errorf("arm %q: %w", name, err)
 	}
-	if len(words) == 0 {
-		return a, nil
+	if len(words) == 1 {
+		if router, err := control.IsRouter(words[0]); router {
+			a.Env = map[string]string{routerVariable: words[0]}
+			return a, err
+		}
 	}
-	if router, err := control.IsRouter(words[0]); router && len(words) == 1 {
-		a.Env = map[string]string{routerVariable: words[0]}
-		return a, err
-	}
-	for i, w := range words {
-		variable, value, ok := strings.Cut(w, "=")
+	for len(words) > 0 {
+		variable, value, ok := strings.Cut(words[0], "=")
 		if !ok || !launch.VariableName.MatchString(variable) {
-			a.Flags = words[i:]
 			break
 		}
-		a.Env = merged(a.Env, map[string]string{variable: value})
+		a.Env, words = merged(a.Env, map[string]string{variable: value}), words[1:]
 	}
-	if len(a.Flags) > 0 && !strings.HasPrefix(a.Flags[0], "-") {
-		return a, fmt.Errorf("arm %q: %q is neither a router, VARIABLE=VALUE nor a flag", name, a.Flags[0])
+	if a.Flags = words; len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+		return a, fmt.Errorf("arm %q: %q is neither a router, VARIABLE=VALUE nor a flag", name, words[0])
 	}
 	return a, nil
 }
 
+// armName is a name that can stand in a path, in a table and in a command.
+var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]*$`)
+
 func (a ArmSpec) checkName() error {
-	if len(a.Name) > longestArmName || !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
+	if len(a.Name) > 64 || !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
 		return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", a.Name)
 	}
 	return nil
@@ -86,7 +87,7 @@ func (s Spec) arms() []gain.Arm {
 // more are the further arms.
 func (s Spec) more() (more []gain.Arm) {
 	for _, a := range s.Arms {
-		if !slices.Contains(gain.Arms[:], a.Name) && !slices.Contains(s.Builds[:], a.Name) {
+		if !slices.Contains(slices.Concat(gain.Arms[:], s.Builds[:]), a.Name) {
 			more = append(more, a.Name)
 		}
 	}
@@ -99,7 +100,7 @@ func (s Spec) arm(a gain.Arm) ArmSpec {
 	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == called }); i >= 0 {
 		own = s.Arms[i]
 	}
-	if own.Env = merged(own.Env); a == gain.Perfect {
+	if a == gain.Perfect {
 		own.Env, own.Flags = merged(own.Env, s.Treatment.Perfect), slices.Concat(own.Flags, s.Treatment.Flags)
 	}
 	return own
@@ -114,31 +115,22 @@ func merged(all ...map[string]string) map[string]string {
 	return m
 }
 
-// plan is the order of the launches.
-func (s Spec) plan() []Launch { return s.Design.plan(s.arms(), s.perLaunch()) }
-
 // mostArms bounds a design: blocks of more are too long to be at one time.
 const mostArms = 6
 
-// armName is a name that can stand in a path, in a table and in a command.
-var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]*$`)
-
-// longestArmName bounds a name in bytes.
-const longestArmName = 64
-
 func (s Spec) checkArms() error {
-	for _, name := range slices.Concat(s.Builds[:], s.more()) {
-		if err := (ArmSpec{Name: name}).checkName(); name != "" && err != nil {
-			return err
-		}
+	if n := len(s.arms()); n > mostArms {
+		return fmt.Errorf("%d arms: want at most %d", n, mostArms)
 	}
 	words := slices.Concat(s.Command.Server, s.Command.Normal)
 	for i, a := range s.Arms {
-		first := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a.Name })
-		switch plain := a.plain() && !in(words, "arm"); {
-		case first < i:
+		if err := a.checkName(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(s.Arms[:i], func(o ArmSpec) bool { return o.Name == a.Name }) {
 			return fmt.Errorf("--arm %s is given twice", a.Name)
-		case plain && (!s.Builds.Named() || i > 0 && s.Arms[0].plain()):
+		}
+		if a.plain() && !in(words, "arm") && (!s.Builds.Named() || i > 0 && s.Arms[0].plain()) {
 			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the "+
 				"command", a.Name)
 		}
@@ -149,16 +141,13 @@ func (s Spec) checkArms() error {
 			}
 		}
 	}
-	if n := len(s.arms()); n > mostArms {
-		return fmt.Errorf("%d arms: want at most %d", n, mostArms)
-	}
 	return nil
 }
 
 // variables are what an arm sets, and the treatment's variables with the value off in any other arm.
 func (s Spec) variables(a gain.Arm, off string) []launch.Variable {
 	values := make(map[string]string)
-	for _, name := range s.Treatment.Names() {
+	for name := range s.Treatment.Perfect {
 		values[name] = off
 	}
 	return launch.Variables(merged(values, s.arm(a).Env))
@@ -169,13 +158,4 @@ func (s Spec) variables(a gain.Arm, off string) []launch.Variable {
 // within a launch.
 func (s Spec) declaredByName(a gain.Arm) bool {
 	return s.Builds.Named() || a != gain.Perfect && !s.Design.Within()
-}
-
-// declares reports whether an environment variable may differ between the normal arm and
-// another.
-func (s Spec) declares(name string, a gain.Arm) bool {
-	_, treatment := s.Treatment.Perfect[name]
-	_, base := s.arm(gain.Normal).Env[name]
-	_, own := s.arm(a).Env[name]
-	return treatment && a == gain.Perfect || s.declaredByName(a) && (base || own)
 }

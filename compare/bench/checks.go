@@ -16,8 +16,13 @@ import (
 // checks answers what only the launches themselves can. Work is for package gain, which has the values.
 func (c *Campaign) checks(m gain.Metric) []gain.Check {
 	checks := append([]gain.Check{c.checkRetries()}, c.checkGPUs()...)
-	if said := c.launcherWarnings(); len(said) > 0 {
-		checks = append(checks, gain.NewCheck("launcher", gain.Warn, "said", "messages", said))
+	var said []string
+	for _, l := range c.Launches {
+		a, _ := l.Done()
+		said = append(said, slices.DeleteFunc(slices.Clone(a.Warnings), func(w string) bool { return w == leftBehind })...)
+	}
+	if slices.Sort(said); len(said) > 0 {
+		checks = append(checks, gain.NewCheck("launcher", gain.Warn, "said", "messages", slices.Compact(said)))
 	}
 	if rate := c.Spec.fixedRate(m); rate != "" {
 		checks = append(checks, gain.NewCheck(gain.CheckRate, gain.Warn, "client", "rate", rate))
@@ -37,38 +42,20 @@ func passOrWarn(name string, ok bool, args ...any) gain.Check {
 // counts, and launches that left processes behind at any attempt. Where more than a tenth of the launches
 // count only because others failed, what fails may choose the result.
 func (c *Campaign) checkRetries() gain.Check {
-	failed, interrupted, left := 0, 0, 0
+	of, left, n := map[State]int{}, 0, len(c.Launches)
 	for _, l := range c.Launches {
 		for _, a := range l.Attempts {
-			switch a.State {
-			case Failed:
-				failed++
-			case Interrupted:
-				interrupted++
-			}
+			of[a.State]++
 		}
 		if slices.ContainsFunc(l.Attempts, func(a Attempt) bool { return slices.Contains(a.Warnings, leftBehind) }) {
 			left++
 		}
 	}
-	if n := len(c.Launches); failed > max(1, n/10) {
-		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", failed, "launches", n)
+	if of[Failed] > max(1, n/10) {
+		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", of[Failed], "launches", n)
 	}
-	return passOrWarn(gain.CheckAttempts, failed+interrupted+left == 0, "failed", failed, "interrupted", interrupted,
-		"left", left)
-}
-
-// launcherWarnings are the other things said about launches, each once.
-func (c *Campaign) launcherWarnings() (texts []string) {
-	for _, l := range c.Launches {
-		a, _ := l.Done()
-		for _, w := range a.Warnings {
-			if w != leftBehind && !slices.Contains(texts, w) {
-				texts = append(texts, w)
-			}
-		}
-	}
-	return texts
+	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Interrupted]+left == 0, "failed", of[Failed], "interrupted",
+		of[Interrupted], "left", left)
 }
 
 // clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.

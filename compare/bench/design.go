@@ -5,11 +5,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/gain"
 )
-
-// mostPairs bounds a design: more is a mistake in a flag.
-const mostPairs = 100_000
 
 // Design is how many launches there are and in what order. Pairs lie in blocks of two, normal-perfect
 // then perfect-normal or the reverse, each block drawn at random: over an even number of pairs each arm
@@ -29,32 +25,37 @@ const blocksPerLaunch = 2
 // Within reports whether each launch holds all arms.
 func (d Design) Within() bool { return d.Launches > 0 }
 
+// The most launches and pairs of a design: more is a mistake in a flag.
+const mostLaunches, mostPairs = 1000, 100_000
+
 // Check reports what is wrong with d.
 func (d Design) Check() error {
-	switch {
-	case d.Launches > 1000:
-		return fmt.Errorf("%d launches: want 1 to 1000", d.Launches)
-	case !d.Within() && (d.Pairs < 1 || d.Pairs > mostPairs):
+	if d.Launches > mostLaunches {
+		return fmt.Errorf("%d launches: want 1 to %d", d.Launches, mostLaunches)
+	}
+	if !d.Within() && (d.Pairs < 1 || d.Pairs > mostPairs) {
 		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
 	}
 	return nil
 }
 
-// plan is the order of launches of the arms, the same for the same design. Each pair holds
+// plan is the order of the launches, the same for the same spec. Each pair holds
 // all arms one after another. Points that have launches of their own follow each other within a pair, in an order drawn
 // for each. Launches have no attempts yet.
-func (d Design) plan(arms []gain.Arm, values []string) (plan []Launch) {
-	for i := range d.Launches {
+func (s Spec) plan() (plan []Launch) {
+	for i := range s.Design.Launches {
 		plan = append(plan, Launch{Position: i, Pair: i})
 	}
-	if d.Within() {
+	if s.Design.Within() {
 		return plan
 	}
+	values := s.perLaunch()
 	if len(values) == 0 {
 		values = []string{""}
 	}
-	for i, order := range control.Pairs(arms, d.Pairs, d.Seed) {
-		for _, point := range points.Drawn(d.Seed, i, values) {
+	const stream = 0x6d6f6562616c // of the pairs' own
+	for i, order := range control.Orders(s.arms(), s.Design.Pairs, s.Design.Seed, stream) {
+		for _, point := range points.Drawn(s.Design.Seed, i, values) {
 			for place, arm := range order {
 				plan = append(plan, Launch{Position: len(plan), Arm: arm, Pair: i, Place: place, Point: point})
 			}

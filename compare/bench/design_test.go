@@ -12,7 +12,7 @@ func TestPlansAreBalanced(t *testing.T) {
 	for pairs := 1; pairs <= 25; pairs++ {
 		for seed := range uint64(8) {
 			d := Design{Pairs: pairs, Seed: seed}
-			plan := d.plan(gain.Arms[:], nil)
+			plan := (Spec{Design: d}).plan()
 			if want := 2 * d.Pairs; len(plan) != want {
 				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
 			}

@@ -11,18 +11,20 @@ import (
 )
 
 // differences compares the records of two launches, one under the normal arm and one under another: the variables
-// that have another value, or none, in the other arm, and the words of their commands.
+// that have another value, or none, in the other arm, and the words of their commands. A variable is declared that is
+// the treatment, or that an arm is named for.
 func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Difference) {
 	for _, name := range slices.Sorted(maps.Keys(merged(normal.Environment, other.Environment))) {
-		d := gain.Difference{Kind: "environment", Name: name, Normal: "not set", Perfect: "not set",
-			Declared: s.declares(name, arm)}
+		d := gain.Difference{Kind: "environment", Name: name, Normal: "not set", Perfect: "not set"}
 		if value, set := normal.Environment[name]; set {
 			d.Normal = value
 		}
 		if value, set := other.Environment[name]; set {
 			d.Perfect = value
 		}
-		if d.Normal != d.Perfect {
+		_, treatment := s.Treatment.Perfect[name]
+		_, own := merged(s.arm(gain.Normal).Env, s.arm(arm).Env)[name]
+		if d.Declared = treatment && arm == gain.Perfect || own && s.declaredByName(arm); d.Normal != d.Perfect {
 			found = append(found, d)
 		}
 	}
@@ -36,9 +38,6 @@ func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Dif
 	return found
 }
 
-// noWord stands for the word that one side of a difference lacks.
-const noWord = "no such word"
-
 // wordDifferences are the words in which the commands of the normal arm and another differ: words with {arm},
 // and the flags of --arm, which follow the engine's words; other placeholders stand as typed. A word is
 // called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
@@ -46,32 +45,31 @@ const noWord = "no such word"
 // is declared by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 	fill := func(words []string, arm gain.Arm) []string {
-		return placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(arm)))}.fill(words)
+		return shown.Mask(placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(arm)))}.fill(words))
 	}
 	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
 	if arm == gain.Perfect {
 		accepted = append(accepted, s.Treatment.Flags...)
 	}
-	differ := func(normal, other []string) {
-		normal, other = shown.Mask(normal), shown.Mask(other)
+	for _, of := range []func(gain.Arm) []string{
+		func(gain.Arm) []string { return s.Command.Server }, func(gain.Arm) []string { return s.Command.Normal },
+		func(a gain.Arm) []string { return s.arm(a).Flags },
+	} {
+		normal, other := fill(of(gain.Normal), gain.Normal), fill(of(arm), arm)
 		for i := range max(len(normal), len(other)) {
-			d := gain.Difference{Kind: "argument", Normal: noWord, Perfect: noWord}
+			d := gain.Difference{Kind: "argument", Normal: "no such word", Perfect: "no such word"}
 			if i < len(normal) {
 				d.Normal, d.Name = normal[i], optionOf(normal, i)
 			}
 			if i < len(other) {
 				d.Perfect, d.Name = other[i], optionOf(other, i)
 			}
-			if d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect},
-				func(w string) bool { return slices.Contains(accepted, w) }); d.Normal != d.Perfect {
+			is := func(w string) bool { return w == d.Name || w == d.Normal || w == d.Perfect }
+			if d.Declared = s.declaredByName(arm) || slices.ContainsFunc(accepted, is); d.Normal != d.Perfect {
 				found = append(found, d)
 			}
 		}
 	}
-	for _, words := range [][]string{s.Command.Server, s.Command.Normal} {
-		differ(fill(words, gain.Normal), fill(words, arm))
-	}
-	differ(fill(s.arm(gain.Normal).Flags, gain.Normal), fill(s.arm(arm).Flags, arm))
 	return found
 }
 
@@ -79,10 +77,10 @@ func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 // neither.
 func optionOf(words []string, at int) string {
 	option, _, _ := strings.Cut(words[at], "=")
-	switch {
-	case strings.HasPrefix(option, "-"):
+	if strings.HasPrefix(option, "-") {
 		return option
-	case at > 0 && strings.HasPrefix(words[at-1], "-") && !strings.Contains(words[at-1], "="):
+	}
+	if at > 0 && strings.HasPrefix(words[at-1], "-") && !strings.Contains(words[at-1], "=") {
 		return words[at-1]
 	}
 	return words[at]

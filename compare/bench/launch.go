@@ -14,11 +14,9 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// launchesFolder holds one folder per attempt, below the campaign folder.
-const launchesFolder = "launches"
-
-// outName is the folder in an attempt's folder for what the command writes itself.
-const outName = "out"
+// launchesFolder holds one folder per attempt, below the campaign folder; outName is the folder in it for what the
+// command writes itself.
+const launchesFolder, outName = "launches", "out"
 
 // launch finishes one place of the order, or fails for good.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
@@ -47,8 +45,11 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
-	a := Attempt{Number: number, State: Running, ExitCode: -1,
-		Folder: filepath.Join(launchesFolder, r.folderName(*l, number))}
+	name := fmt.Sprintf("%05d-%d", l.Position, number)
+	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() { // names that 'compare' knows
+		name = fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)
+	}
+	a := Attempt{Number: number, State: Running, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
@@ -61,7 +62,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), r.host.Now()
+	gpus := launch.WatchGPUs(ctx, r.host.GPUs, r.marker())
 	var unsaved error
 	job.Started = func(g launch.Group) {
 		last.Groups = append(last.Groups, g)
@@ -71,7 +72,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if unsaved != nil {
 		return *last, unsaved
 	}
-	last.DurationNS = max(0, int64(r.host.Now().Sub(began)))
+	last.DurationNS = max(0, int64(r.host.Now().Sub(last.StartedAt)))
 	var unseen error
 	if last.GPUs, unseen = gpus.End(); unseen != nil {
 		last.Warnings = append(last.Warnings, unseen.Error())
@@ -92,7 +93,7 @@ const leftBehind = "the command left processes behind, which were ended"
 
 // ended fills in how the command of an attempt ended.
 func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
-	a.ExitCode = outcome.ExitCode
+	a.ExitCode, a.State = outcome.ExitCode, Ran
 	if outcome.LeftBehind && !interrupted {
 		a.Warnings = append(a.Warnings, leftBehind)
 	}
@@ -100,23 +101,9 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
 			strings.Join(names, ", ")))
 	}
-	switch {
-	case err == nil:
-		a.State = Ran
-	case interrupted:
-		a.State, a.Error = Interrupted, err.Error()
-	default:
-		a.State, a.Error = Failed, err.Error()
+	if err != nil {
+		a.State, a.Error = map[bool]State{true: Interrupted, false: Failed}[interrupted], err.Error()
 	}
-}
-
-// folderName names an attempt's folder by its position. Only the names of our own
-// arms are in it, which 'compare' knows.
-func (r *runner) folderName(l Launch, attempt int) string {
-	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() {
-		return fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, attempt)
-	}
-	return fmt.Sprintf("%05d-%d", l.Position, attempt)
 }
 
 // prepare fills in the attempt's folder and environment, and returns the job
@@ -133,26 +120,34 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return job, err
 	}
-	var all []map[string]string // what arms set
+	own := map[string]string{} // what arms set
 	for _, arm := range r.Spec.arms() {
-		all = append(all, r.Spec.arm(arm).Env)
+		own = merged(own, r.Spec.arm(arm).Env)
 	}
 	env := launch.Environ(r.host.Environ, r.Spec.variables(l.Arm, ""))
-	a.Environment = launch.RecordEnvironment(env, merged(all...))
+	a.Environment = launch.RecordEnvironment(env, own)
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
+	each := r.Spec.followed(folder)
+	for name, value := range r.Spec.Treatment.Each {
+		each = append(each, launch.Variable{Name: name, Value: p.Replace(value)})
+	}
 	job = launch.Job{
-		Dir: r.Spec.Folder, Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder,
-		Own: r.host.Executable, Ready: p.Replace(r.Spec.Command.Ready), Timeout: r.Spec.Timeout,
+		Dir: r.Spec.Folder, Env: append(launch.Environ(env, each), r.marker().Environ(l.Position)...), Marker: r.marker(),
+		Folder: folder, Own: r.host.Executable, Ready: p.Replace(r.Spec.Command.Ready), Timeout: r.Spec.Timeout,
 		Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a,
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	s := segments{runner: r, launch: l, number: a.Number, folder: folder, words: r.engine(l, a, &job, p)}
-	if a.Arguments = s.words; len(r.Spec.Command.Server) > 0 {
-		job.Server = s.words
-		a.Arguments = slices.Concat(job.Server, p.fill(r.Spec.Command.Normal))
+	words, warning := launch.PassOn(p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags)),
+		slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
+	if warning != "" {
+		a.Warnings = append(a.Warnings, warning)
+	}
+	s := segments{runner: r, launch: l, number: a.Number, folder: folder, words: words}
+	if a.Arguments = words; len(r.Spec.Command.Server) > 0 {
+		job.Server, a.Arguments = words, slices.Concat(words, p.fill(r.Spec.Command.Normal))
 	}
 	job.Drive = s.drive
 	if r.Spec.Design.Within() {
@@ -160,20 +155,4 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		err = os.Mkdir(filepath.Join(folder, controlFolder), 0o777) // ranks may be another user's
 	}
 	return job, err
-}
-
-// engine is the engine's command with the flags and variables of its arm, which the job's environment gets, too.
-func (r *runner) engine(l Launch, a *Attempt, job *launch.Job, p placeholders) []string {
-	engine := p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags))
-	each := launch.Variables(r.Spec.Treatment.Each)
-	for i := range each {
-		each[i].Value = p.Replace(each[i].Value)
-	}
-	each = append(each, r.Spec.followed(job.Folder)...)
-	job.Env = launch.Environ(job.Env, each)
-	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
-	if warning != "" {
-		a.Warnings = append(a.Warnings, warning)
-	}
-	return engine
 }

@@ -19,17 +19,14 @@ import (
 func (r *runner) read(l *Launch, a *Attempt) error {
 	folder := filepath.Join(r.Folder, a.Folder)
 	err := r.readCounts(*l, a, folder)
-	switch path := r.countsOf(*l, folder); {
-	case err != nil && r.Spec.Counts != "":
-		err = fmt.Errorf("the expert counts: %w", err)
-	case err != nil: // that the treatment promised and the user did not ask for
+	if path := r.countsOf(*l, folder); err != nil && r.Spec.Counts == "" { // promised by the treatment, not asked for
 		text := strings.ReplaceAll(err.Error(), path, filepath.Join(outName, filepath.Base(path))+" of the launch")
-		a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
-		err = nil
+		a.Warnings, err = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text), nil
+	} else if err != nil {
+		err = fmt.Errorf("the expert counts: %w", err)
 	}
-	err = cmp.Or(err, r.readLines(a, folder))
 	a.State = Finished
-	if err != nil {
+	if err = cmp.Or(err, r.readLines(a, folder)); err != nil {
 		a.State, a.Error = Failed, err.Error()
 	}
 	return errors.Join(err, r.save(*l, *a))
@@ -43,7 +40,7 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 		return nil
 	}
 	_, placement := a.placement(r.Spec.Folder)
-	read := 0
+	read := false
 	for i := range a.Orders {
 		o, of := &a.Orders[i], path
 		if o.Sequence > 0 {
@@ -55,10 +52,9 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 			continue
 		}
 		counted.Recorded = evidence.RecordedShare(of)
-		o.Counted = &counted
-		read++
+		o.Counted, read = &counted, true
 	}
-	if read > 0 {
+	if read {
 		return nil
 	}
 	return err
@@ -66,16 +62,13 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 
 // countsOf is where a launch records its expert counts; empty where it records none.
 func (r *runner) countsOf(l Launch, folder string) string {
-	path, records := r.Spec.Counts, r.Spec.Treatment.Records
-	if path == "" && records != "" {
-		path = "{out}/" + records
+	path := r.Spec.Counts
+	if path == "" && r.Spec.Treatment.Records != "" {
+		path = "{out}/" + r.Spec.Treatment.Records
 	}
-	if path == "" {
+	out, err := filepath.Abs(filepath.Join(folder, outName))
+	if path == "" || err != nil {
 		return ""
-	}
-	out := filepath.Join(folder, outName)
-	if abs, err := filepath.Abs(out); err == nil {
-		out = abs
 	}
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	return evidence.InFolder(r.Spec.Folder, p.Replace(path))

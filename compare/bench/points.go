@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,18 +12,6 @@ func in(words []string, name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{"+name+"}") })
 }
 
-// checkPoints reports points that the commands do not use.
-func (s Spec) checkPoints() error {
-	p := s.Points
-	if p == nil {
-		return nil
-	}
-	if !in(s.Command.Normal, p.Name) && s.perLaunch() == nil {
-		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", p.Name)
-	}
-	return nil
-}
-
 // perLaunch are the points that need launches of their own, nil where there are none.
 func (s Spec) perLaunch() []string {
 	if s.Points == nil {
@@ -34,10 +21,10 @@ func (s Spec) perLaunch() []string {
 	for _, a := range s.Arms {
 		words = append(words, a.Flags...)
 	}
-	if !in(words, s.Points.Name) {
-		return nil
+	if in(words, s.Points.Name) {
+		return s.Points.Values
 	}
-	return s.Points.Values
+	return nil
 }
 
 // perClient reports whether each launch of a server has a run of its client per point.

@@ -40,7 +40,7 @@ func (s Spec) rules() proof.Rules {
 			if !s.Treatment.firstGeneration(line) {
 				return ""
 			}
-			return evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal), s.Folder)
+			return evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal))
 		}}
 }
 

@@ -31,24 +31,22 @@ func (s *segments) live() *Attempt { return &s.Launches[s.launch.Position].Attem
 // drive runs the measured command of a launch of one arm, a server's client once for each point. Each run of
 // several is on disk as soon as it has ended.
 func (s *segments) drive(ctx context.Context, run func(context.Context, launch.Run) error) error {
-	values := s.Spec.order(s.launch)
 	s.live().Segments, s.live().Orders = nil, []Ordered{{Arm: s.launch.Arm}}
-	for i, value := range values {
-		r := control.Run{Number: i, Arm: string(s.launch.Arm), Point: value, Timed: true}
-		name := ""
+	for i, value := range s.Spec.order(s.launch) {
+		r, name := control.Run{Number: i, Arm: string(s.launch.Arm), Point: value, Timed: true}, ""
 		if s.Spec.perClient() {
 			name = "point-" + value
 		}
 		seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Pair+1), run)
-		if err != nil && name != "" {
-			return fmt.Errorf("%s %s: %w", s.Spec.Points.Name, value, err)
-		} else if err != nil {
+		if err == nil {
+			seg.Counts = true
+			s.live().Segments = append(s.live().Segments, seg)
+		}
+		if name == "" {
 			return err
 		}
-		seg.Counts = true
-		s.live().Segments = append(s.live().Segments, seg)
-		if name == "" {
-			continue
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", s.Spec.Points.Name, value, err)
 		}
 		if err := s.save(s.launch, *s.live()); err != nil {
 			return err

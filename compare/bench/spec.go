@@ -59,11 +59,13 @@ type Spec struct {
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
 	_, customErr := s.custom()
-	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(), s.checkPoints(),
-		customErr, s.CheckWithin()); err != nil {
+	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(), customErr,
+		s.CheckWithin()); err != nil {
 		return err
 	}
 	switch {
+	case s.Points != nil && !in(s.Command.Normal, s.Points.Name) && s.perLaunch() == nil:
+		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case s.Timeout < 0 || s.Ranks < 0:
@@ -73,8 +75,7 @@ func (s Spec) Check() error {
 }
 
 // custom reads the rules of Custom.
-func (s Spec) custom() ([]metrics.Custom, error) {
-	var rules []metrics.Custom
+func (s Spec) custom() (rules []metrics.Custom, err error) {
 	for _, text := range s.Custom {
 		rule, err := metrics.ParseCustom(text)
 		if err != nil {
@@ -157,17 +158,15 @@ var engines = map[string][]string{
 
 // CheckEngine refuses a command of an engine that the treatment does not switch.
 func (t Treatment) CheckEngine(words []string) error {
-	program := launch.Program(words)
-	var others []string
-	for name, programs := range engines {
-		if slices.Contains(programs, program) {
+	program, others := launch.Program(words), []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if slices.Contains(engines[name], program) {
 			others = append(others, name)
 		}
 	}
 	if engines[t.Name] == nil || len(others) == 0 || slices.Contains(others, t.Name) {
 		return nil
 	}
-	slices.Sort(others)
 	return fmt.Errorf("--treatment %s switches nothing in %s: want --treatment %s", t.Name, program,
 		strings.Join(others, " or "))
 }
@@ -216,12 +215,12 @@ func (t Treatment) Chance() bool {
 // said is the switch as a claim of its command: "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1"; empty where the engine has a
 // word of its own.
 func (t Treatment) said() string {
-	words := slices.Clone(t.Flags)
-	for _, name := range t.Names() {
-		words = append(words, name+"="+t.Perfect[name])
-	}
 	if !t.Silent {
 		return ""
+	}
+	words := slices.Clone(t.Flags)
+	for _, v := range launch.Variables(t.Perfect) {
+		words = append(words, v.Name+"="+v.Value)
 	}
 	return strings.Join(words, " ")
 }

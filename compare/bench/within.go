@@ -64,7 +64,7 @@ func (s Spec) CheckWithin() error {
 
 // planOf is what a launch measures.
 func (s Spec) planOf(l Launch) (p control.Plan) {
-	p.Blocks = control.Orders(s.routers(), blocksPerLaunch, l.Pair, s.Design.Seed)
+	p.Blocks = control.Blocks(s.routers(), blocksPerLaunch, l.Pair, s.Design.Seed)
 	p.Separate = s.Points != nil && len(s.more()) > 0 // whose loads make a curve at each point
 	for b := range p.Blocks {
 		if s.Points != nil {

@@ -86,10 +86,7 @@ func (d *Driver) renew(ctx context.Context) (end func()) {
 			_ = d.write(func(*Order) {}) // a folder that is gone shows in the next change
 		}
 	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
+	return func() { cancel(); running.Wait() }
 }
 
 func (d *Driver) write(change func(*Order)) error {
@@ -101,6 +98,11 @@ func (d *Driver) write(change func(*Order)) error {
 	}
 	d.order.ExpiresNS = d.Now().Add(Term).UnixNano()
 	return d.Channel.Write(d.order)
+}
+
+// to orders an arm.
+func (d *Driver) to(arm Arm) error {
+	return d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, arm.Name, arm.Router })
 }
 
 // The routers that every engine has.
@@ -123,7 +125,7 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 	defer func() {
 		end()
 		if d.order.Sequence > 0 {
-			err = errors.Join(err, d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, own.Name, own.Router }))
+			err = errors.Join(err, d.to(own))
 		}
 	}()
 	var now Arm
@@ -199,22 +201,21 @@ func (d *Driver) segment(ctx context.Context, now, arm Arm, block, place int, po
 }
 
 // change orders an arm, and runs the client untimed until every rank has it.
-func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) error {
+func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) (err error) {
 	for try := 1; ; try++ {
-		err := d.tryChange(ctx, arm, block, point)
-		if try < mostTries && errors.Is(err, errLost) && ctx.Err() == nil {
-			continue
+		err = d.tryChange(ctx, arm, block, point)
+		if try == mostTries || !errors.Is(err, errLost) || ctx.Err() != nil {
+			break
 		}
-		if errors.Is(err, errLost) && !d.timed {
-			return &NotFollowed{err.Error()}
-		}
-		return err
 	}
+	if errors.Is(err, errLost) && !d.timed {
+		return &NotFollowed{err.Error()}
+	}
+	return err
 }
 
 func (d *Driver) tryChange(ctx context.Context, arm Arm, block int, point string) error {
-	err := d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, arm.Name, arm.Router })
-	if err != nil {
+	if err := d.to(arm); err != nil {
 		return fmt.Errorf("ordering the router: %w", err)
 	}
 	began := d.Now()
@@ -235,21 +236,19 @@ func (d *Driver) tryChange(ctx context.Context, arm Arm, block int, point string
 
 // missing says which ranks have not answered, after so many runs.
 func (d *Driver) missing(seen, runs int) error {
-	var have []string
-	of := max(d.Ranks, seen)
+	of, have := max(d.Ranks, seen), []string(nil)
 	for _, a := range d.acks {
-		of = max(of, a.Ranks)
-		have = append(have, fmt.Sprint(a.Rank))
+		of, have = max(of, a.Ranks), append(have, fmt.Sprint(a.Rank))
 	}
-	text := fmt.Sprintf("no rank has read the order within %d runs of the client: was the server started with the hook "+
-		"and MOEBALANCE_CONTROL of this folder?", runs)
+	text := "no rank has read the order"
 	switch {
 	case len(have) > 0:
-		text = fmt.Sprintf("of %d ranks only %s acknowledged within %d runs of the client", of, strings.Join(have, ", "),
-			runs)
+		text = fmt.Sprintf("of %d ranks only %s acknowledged", of, strings.Join(have, ", "))
 	case seen > 0:
-		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged within %d runs of the client", seen, of,
-			runs)
+		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged", seen, of)
+	}
+	if text += fmt.Sprintf(" within %d runs of the client", runs); seen == 0 {
+		text += ": was the server started with the hook and MOEBALANCE_CONTROL of this folder?"
 	}
 	if d.timed {
 		return errors.New(text)
@@ -280,30 +279,38 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 	want, ranks := d.Ranks, map[int]bool{}
 	acks = slices.DeleteFunc(acks, func(a Ack) bool { return a.Sequence != d.order.Sequence })
 	for _, a := range acks {
-		ranks[a.Rank] = true
 		before := d.before[a.Rank]
-		d.before[a.Rank] = a
-		switch {
-		case a.Error != "":
-			return false, seen, fmt.Errorf("%w: rank %d says: %s", errLost, a.Rank, a.Error)
-		case a.Expired:
-			return false, seen, fmt.Errorf("%w: on rank %d the order for %s expired: was this program stopped for a while?",
-				errLost, a.Rank, d.order.Arm)
-		case a.Arm != d.order.Arm || a.Router != "" && a.Router != d.order.Router:
-			return false, seen, fmt.Errorf("%w: asked for %s by router %s, rank %d acknowledged %s by router %s", errLost,
-				d.order.Arm, d.order.Router, a.Rank, cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
+		ranks[a.Rank], d.before[a.Rank] = true, a
+		if refused := d.refused(a); refused != "" {
+			return false, seen, fmt.Errorf("%w: %s", errLost, refused)
+		}
 		// A rank answers an order once, and its steps go up.
-		case d.Ranks == 0 && (before.Sequence == a.Sequence && before.TimeNS != a.TimeNS || before.Steps > a.Steps):
+		if d.Ranks == 0 && (before.Sequence == a.Sequence && before.TimeNS != a.TimeNS || before.Steps > a.Steps) {
 			return false, seen, fmt.Errorf("two engines answer as rank %d in one folder: start each with a folder of its own",
 				a.Rank)
-		case d.Ranks == 0 && a.Ranks < 1:
-			return false, seen, fmt.Errorf("%w: rank %d does not say how many ranks there are: give --ranks N", errLost, a.Rank)
-		case d.Ranks == 0:
+		}
+		if d.Ranks == 0 {
 			want = max(want, a.Ranks)
 		}
 	}
 	d.acks = acks
 	return len(ranks) > 0 && len(ranks) >= want, max(seen, len(ranks)), nil
+}
+
+// refused says why an answer to the order in force is no acknowledgement; empty where it is one.
+func (d *Driver) refused(a Ack) string {
+	switch {
+	case a.Error != "":
+		return fmt.Sprintf("rank %d says: %s", a.Rank, a.Error)
+	case a.Expired:
+		return fmt.Sprintf("on rank %d the order for %s expired: was this program stopped for a while?", a.Rank, d.order.Arm)
+	case a.Arm != d.order.Arm || a.Router != "" && a.Router != d.order.Router:
+		return fmt.Sprintf("asked for %s by router %s, rank %d acknowledged %s by router %s", d.order.Arm, d.order.Router,
+			a.Rank, cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
+	case d.Ranks == 0 && a.Ranks < 1:
+		return fmt.Sprintf("rank %d does not say how many ranks there are: give --ranks N", a.Rank)
+	}
+	return ""
 }
 
 // next is the next run of the client.

@@ -70,7 +70,9 @@ func (e *engine) run(r Run) error {
 
 var two = []Arm{{"normal", "off"}, {"perfect", "perfect"}}
 
-func planOf(blocks int) Plan { return Plan{Blocks: Orders(two, blocks, 0, 1)} }
+func planOf(blocks int) Plan {
+	return Plan{Blocks: [][]Arm{{two[0], two[1], two[1], two[0]}, {two[1], two[0], two[0], two[1]}}[:blocks]}
+}
 
 // Every timed run has its own router from beginning to end, and stands in the order ABBA
 // BAAB; the engine is left with its own.
@@ -109,7 +111,6 @@ func TestDriveAlternates(t *testing.T) {
 
 // What goes wrong ends in bounded time, in words that say what was seen.
 func TestDriveEndsInAClearState(t *testing.T) {
-	failed := errors.New("the client failed")
 	for _, c := range []struct {
 		name    string
 		set     func(*engine, *Driver)
@@ -131,10 +132,6 @@ func TestDriveEndsInAClearState(t *testing.T) {
 		}, true, "rank 0 says: no cache", 6},
 		{"ranks that acknowledge another router", answering(func(a *Ack) { a.Router = "off" }), true,
 			"asked for perfect by router perfect, rank 0 acknowledged perfect by router off", 6},
-		{"ranks that acknowledge another arm", answering(func(a *Ack) { a.Arm = "normal" }), true,
-			"rank 0 acknowledged normal by router perfect", 6},
-		{"ranks that do not say how many they are", answering(func(a *Ack) { a.Ranks = 0 }), true,
-			"rank 0 does not say how many ranks there are: give --ranks N", 6},
 		{"ranks that all call themselves the first", answering(func(a *Ack) { a.Rank = 0 }), true,
 			"of 4 ranks only 0 acknowledged within", 8},
 		{"ranks that answer an earlier order", answering(func(a *Ack) { a.Sequence-- }), true,
@@ -152,14 +149,6 @@ func TestDriveEndsInAClearState(t *testing.T) {
 				return other.Poll(e.now, 0)
 			}
 		}, false, "two engines answer as rank 0", 10},
-		{"a client that fails in a timed run", func(e *engine, _ *Driver) {
-			e.before = func(e *engine, n int) error {
-				if n == 5 {
-					return failed
-				}
-				return nil
-			}
-		}, false, "block 1, segment 2 (perfect): the client failed", 6},
 		{"an engine that stops following", func(e *engine, _ *Driver) {
 			e.before = func(e *engine, n int) error {
 				if n == 5 {
@@ -285,24 +274,21 @@ func TestIsRouter(t *testing.T) {
 	}
 }
 
-// Of three arms each block is an order and its reverse, drawn anew; of two the orders take
-// turns, also between launches.
+// Each block is an order and its reverse; over two blocks each arm begins one, and pairs likewise.
 func TestOrders(t *testing.T) {
-	three := append(slices.Clone(two), Arm{"drawn", "zipf"})
-	different := false
-	for launch := range 3 {
-		orders := Orders(three, 4, launch, 7)
-		for _, o := range orders {
-			for i := range o {
-				if o[i] != o[len(o)-1-i] {
+	three, different := append(slices.Clone(two), Arm{"drawn", "zipf"}), false
+	for launch := range 4 {
+		for _, arms := range [][]Arm{two, three} {
+			blocks := Blocks(arms, 2, launch, 7)
+			for _, o := range blocks {
+				if !slices.Equal(o, reversed(o)) || len(o) != 2*len(arms) {
 					t.Errorf("%v is no order and its reverse", o)
 				}
 			}
-			different = different || !slices.Equal(o, orders[0])
-		}
-		first := Orders(two, 2, launch, 7)
-		if first[0][0] != two[launch%2] || first[1][0] != two[1-launch%2] {
-			t.Errorf("launch %d begins with %v", launch, first)
+			if !slices.Equal(blocks[0][:len(arms)], reversed(blocks[1][:len(arms)])) {
+				t.Errorf("%v are not mirrored", blocks)
+			}
+			different = different || !slices.Equal(blocks[0], Blocks(arms, 2, 0, 7)[0])
 		}
 	}
 	if !different {

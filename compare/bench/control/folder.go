@@ -94,19 +94,20 @@ func (f Folder) Answers(sequence int) (acks []Ack, seen int, err error) {
 			continue
 		}
 		var a Ack
-		text, err := input.ReadFile(filepath.Join(string(f), e.Name()), 1<<20)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		path := filepath.Join(string(f), e.Name())
+		text, err := input.ReadFile(path, 1<<20)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &a)
+		}
+		switch {
 		case err != nil:
-			return nil, 0, err
-		}
-		if err := json.Unmarshal(text, &a); err != nil {
-			return nil, 0, fmt.Errorf("%s: want a rank's answer: %w", filepath.Join(string(f), e.Name()), err)
-		}
-		if kind == "ack" {
+			return nil, 0, fmt.Errorf("%s: want a rank's answer: %w", path, err)
+		case kind == "ack":
 			acks = append(acks, a)
-		} else if a.Sequence == sequence {
+		case a.Sequence == sequence:
 			seen++
 		}
 	}

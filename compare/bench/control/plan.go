@@ -49,23 +49,32 @@ type Plan struct {
 	Separate bool
 }
 
-// Orders plans the blocks of a launch: of two arms ABBA and BAAB in turn, beginning with the
-// other one in every second launch; of more, orders drawn for each block.
-func Orders(arms []Arm, blocks, launch int, seed uint64) (orders [][]Arm) {
-	draw := rand.New(rand.NewPCG(seed, 0x626c6f636b<<20+uint64(launch))) // a stream of its own for each launch
-	for b := range blocks {
+// Orders draws so many orders of the arms, each second one the reverse of the one before: over both, every arm is in
+// the same place on average, and what a drift adds goes out.
+//
+//	two arms → AB BA BA AB, for one
+func Orders[A any](arms []A, n int, seed, stream uint64) (orders [][]A) {
+	for draw := rand.New(rand.NewPCG(seed, stream)); len(orders) < n; {
 		order := slices.Clone(arms)
-		switch {
-		case len(order) > 2:
-			draw.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		case (b+launch)%2 == 1:
-			slices.Reverse(order)
-		}
-		reverse := slices.Clone(order)
-		slices.Reverse(reverse)
-		orders = append(orders, slices.Concat(order, reverse))
+		draw.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		orders = append(orders, order, reversed(order))
 	}
-	return orders
+	return orders[:n]
+}
+
+func reversed[A any](order []A) []A {
+	order = slices.Clone(order)
+	slices.Reverse(order)
+	return order
+}
+
+// Blocks are so many blocks of a launch, each an order and its reverse: of two arms ABBA and BAAB, or the other way.
+func Blocks(arms []Arm, blocks, launch int, seed uint64) (all [][]Arm) {
+	const stream = 0x626c6f636b
+	for _, order := range Orders(arms, (launch+1)*blocks, seed, stream)[launch*blocks:] {
+		all = append(all, slices.Concat(order, reversed(order)))
+	}
+	return all
 }
 
 // first are the arms in the order of the untimed segments, so that the first block begins
@@ -82,28 +91,4 @@ func (p Plan) pointsOf(block int) []string {
 		return p.Points[block]
 	}
 	return []string{""}
-}
-
-// Pairs draws the order of the arms in each of n pairs: of two AB then BA or the reverse, drawn for each
-// two pairs. More go in Latin squares: over as many pairs as there are arms, each is once at each place.
-// Every second square is the mirror of the one before, which of three arms makes all six orders.
-func Pairs[A any](arms []A, n int, seed uint64) (orders [][]A) {
-	draw := rand.New(rand.NewPCG(seed, 0x6d6f6562616c)) // the stream is the pairs' own
-	for len(arms) == 2 && len(orders) < n {
-		first := draw.IntN(2)
-		a, b := arms[first], arms[1-first]
-		orders = append(orders, []A{a, b}, []A{b, a})
-	}
-	base := slices.Clone(arms)
-	for square := 0; len(orders) < n; square++ {
-		if square%2 == 0 {
-			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
-		} else {
-			slices.Reverse(base)
-		}
-		for _, shift := range draw.Perm(len(base)) {
-			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
-		}
-	}
-	return orders[:n]
 }

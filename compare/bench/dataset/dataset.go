@@ -5,11 +5,12 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"strconv"
+	"slices"
 )
 
 // Spec describes a synthetic set of requests: lengths drawn from normal
@@ -33,13 +34,15 @@ const longest = 1 << 20
 
 // Check reports what is wrong with d.
 func (d Spec) Check() error {
+	within := func(least float64, lengths ...float64) bool {
+		return !slices.ContainsFunc(lengths, func(l float64) bool { return !(l >= least && l <= longest) })
+	}
 	switch {
 	case d.Requests < 1 || d.Requests > 10_000_000:
 		return fmt.Errorf("%d requests: want 1 to 10 million", d.Requests)
-	case !(d.InputMean >= 1 && d.InputMean <= longest) || !(d.OutputMean >= 1 && d.OutputMean <= longest):
-		return fmt.Errorf("mean lengths %g and %g: want 1 to %d tokens", d.InputMean, d.OutputMean, longest)
-	case !(d.InputSD >= 0 && d.InputSD <= longest) || !(d.OutputSD >= 0 && d.OutputSD <= longest):
-		return fmt.Errorf("standard deviations %g and %g: want 0 to %d tokens", d.InputSD, d.OutputSD, longest)
+	case !within(1, d.InputMean, d.OutputMean) || !within(0, d.InputSD, d.OutputSD):
+		return fmt.Errorf("lengths of %g ± %g and %g ± %g: want means from 1 and deviations from 0 to %d tokens", d.InputMean,
+			d.InputSD, d.OutputMean, d.OutputSD, longest)
 	case d.LowID < 0 || d.HighID <= d.LowID || d.HighID > math.MaxInt32:
 		return fmt.Errorf("token ids from %d to below %d: want 0 ≤ first < last", d.LowID, d.HighID)
 	}
@@ -55,7 +58,14 @@ type Summary struct {
 	SHA256       string `json:"sha256"`
 }
 
-// Write writes one JSON object per line, as trtllm-bench reads them:
+// request is a line as trtllm-bench reads it.
+type request struct {
+	ID     int   `json:"task_id"`
+	Input  []int `json:"input_ids"`
+	Output int   `json:"output_tokens"`
+}
+
+// Write writes one JSON object per line:
 //
 //	{"task_id":0,"input_ids":[17,4],"output_tokens":128}
 //
@@ -64,53 +74,27 @@ type Summary struct {
 // cut there. Input lengths, output lengths and ids have streams of their own:
 // changing the output lengths leaves the prompts alone.
 func (d Spec) Write(w io.Writer) (Summary, error) {
-	sum := sha256.New()
-	count := &counter{w: io.MultiWriter(w, sum)}
-	b := bufio.NewWriterSize(count, 1<<16)
+	sum, b := sha256.New(), bufio.NewWriterSize(w, 1<<16)
 	inputs, outputs, ids := d.stream(1), d.stream(2), d.stream(3)
 	s := Summary{Requests: d.Requests}
-	var line []byte
 	for i := range d.Requests {
-		in, out := length(inputs, d.InputMean, d.InputSD), length(outputs, d.OutputMean, d.OutputSD)
-		line = append(line[:0], `{"task_id":`...)
-		line = strconv.AppendInt(line, int64(i), 10)
-		line = append(line, `,"input_ids":[`...)
-		for j := range in {
-			if j > 0 {
-				line = append(line, ',')
-			}
-			line = strconv.AppendInt(line, int64(d.LowID+ids.IntN(d.HighID-d.LowID)), 10)
+		r := request{i, make([]int, length(inputs, d.InputMean, d.InputSD)), length(outputs, d.OutputMean, d.OutputSD)}
+		for j := range r.Input {
+			r.Input[j] = d.LowID + ids.IntN(d.HighID-d.LowID)
 		}
-		line = append(line, `],"output_tokens":`...)
-		line = strconv.AppendInt(line, int64(out), 10)
-		line = append(line, "}\n"...)
-		if _, err := b.Write(line); err != nil {
+		line, _ := json.Marshal(r) // of numbers: never fails
+		n, err := io.MultiWriter(b, sum).Write(append(line, '\n'))
+		if err != nil {
 			return s, err
 		}
-		s.InputTokens += int64(in)
-		s.OutputTokens += int64(out)
+		s.Bytes, s.InputTokens, s.OutputTokens = s.Bytes+int64(n), s.InputTokens+int64(len(r.Input)), s.OutputTokens+int64(r.Output)
 	}
-	if err := b.Flush(); err != nil {
-		return s, err
-	}
-	s.Bytes, s.SHA256 = count.n, hex.EncodeToString(sum.Sum(nil))
-	return s, nil
+	s.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return s, b.Flush()
 }
 
 func (d Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }
 
 func length(r *rand.Rand, mean, sd float64) int {
 	return int(min(longest, max(1, math.Ceil(mean+sd*r.NormFloat64()))))
-}
-
-// counter counts what passes through it.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }

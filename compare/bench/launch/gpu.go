@@ -64,12 +64,10 @@ func parseGPUs(cards, processes string) (gpus []GPU, err error) {
 		return nil, err
 	}
 	for _, row := range rows {
-		index, err := strconv.Atoi(row[0])
-		if err != nil {
+		g := GPU{UUID: row[1], Name: row[2], Driver: row[3], ClockMHz: smiNumber(row[4]), Utilization: smiNumber(row[5])}
+		if g.Index, err = strconv.Atoi(row[0]); err != nil {
 			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number", Found: strconv.Quote(row[0])}
 		}
-		g := GPU{Index: index, UUID: row[1], Name: row[2], Driver: row[3], ClockMHz: smiNumber(row[4]),
-			Utilization: smiNumber(row[5])}
 		for _, p := range on { // "[Not Found]" of a process in another container has no number to show
 			if pid, err := strconv.Atoi(p[1]); err == nil && p[0] == g.UUID {
 				g.Processes = append(g.Processes, GPUProcess{PID: pid, Name: p[2]})
@@ -86,10 +84,9 @@ func smiRows(out string, fields int) ([][]string, error) {
 	r.FieldsPerRecord, r.TrimLeadingSpace, r.LazyQuotes = fields, true, true
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line",
-			Err: err}
+		err = &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line", Err: err}
 	}
-	return rows, nil
+	return rows, err
 }
 
 // smiNumber is a field's number; "[N/A]" and "[Not Supported]" are undefined.
@@ -126,22 +123,19 @@ func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), 
 		if query == nil {
 			return
 		}
-		w.failed = w.look(ctx)
-		markOurs(w.gpus, marker)
-		for w.failed == nil {
+		for w.failed = w.look(ctx, marker); w.failed == nil; _ = w.look(running, marker) { // earlier looks stand
 			select {
 			case <-running.Done():
 				return
 			case <-time.After(gpuInterval):
-				_ = w.look(running) // the earlier looks stand
 			}
 		}
 	}()
 	return w
 }
 
-// look adds one look at the GPUs.
-func (w *GPUWatch) look(ctx context.Context) error {
+// look adds one look at the GPUs. The first one tells the processes that carry the marker from others.
+func (w *GPUWatch) look(ctx context.Context, marker Marker) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	now, err := w.query(ctx)
@@ -154,14 +148,16 @@ func (w *GPUWatch) look(ctx context.Context) error {
 			g.BusyLooks = 1
 		}
 		if w.gpus == nil {
+			for i, p := range g.Processes {
+				g.Processes[i].Ours = marker.on(p.PID)
+			}
 			continue
 		}
 		before := w.gpus[i]
-		g.Processes = before.Processes
-		if n := before.BusyLooks; n > 0 {
-			add := router.Number(g.BusyLooks)
-			g.BusyLooks += n
-			g.ClockMHz = (before.ClockMHz*router.Number(n) + g.ClockMHz*add) / router.Number(g.BusyLooks)
+		if g.Processes = before.Processes; before.BusyLooks > 0 {
+			n, add := router.Number(before.BusyLooks), router.Number(g.BusyLooks)
+			g.BusyLooks += before.BusyLooks
+			g.ClockMHz = (before.ClockMHz*n + g.ClockMHz*add) / (n + add)
 		}
 	}
 	w.gpus = now
@@ -173,13 +169,4 @@ func (w *GPUWatch) End() ([]GPU, error) {
 	w.end()
 	<-w.done
 	return w.gpus, w.failed
-}
-
-// markOurs tells the processes that carry the marker from others.
-func markOurs(gpus []GPU, marker Marker) {
-	for _, gpu := range gpus {
-		for i, p := range gpu.Processes {
-			gpu.Processes[i].Ours = marker.on(p.PID)
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -40,21 +39,4 @@ func TestRestlessDaemonIsEnded(t *testing.T) {
 func alive(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(text), ") Z ")
-}
-
-func TestFindProgram(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "engine"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if path, err := FindProgram("./engine", dir, ""); err != nil || path != filepath.Join(dir, "engine") {
-		t.Errorf("./engine in its folder resolves to %q, %v", path, err)
-	}
-	if _, err := FindProgram("./engine", "", ""); err == nil {
-		t.Error("./engine was found in the current folder")
-	}
-	if path, err := FindProgram("moebalance", "", "/somewhere/moebalance"); err != nil ||
-		filepath.Base(path) != "moebalance" {
-		t.Errorf("moebalance resolves to %q, %v", path, err)
-	}
 }

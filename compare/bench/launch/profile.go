@@ -48,17 +48,14 @@ var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
 // Check reports what is wrong with p.
 func (p Profile) Check() error {
-	if p.Windows == "" {
-		return nil
-	}
-	if !windowList.MatchString(p.Windows) {
+	if p.Windows != "" && !windowList.MatchString(p.Windows) {
 		return fmt.Errorf("iterations %q: want A-B, or several with commas between, such as 100-150", p.Windows)
 	}
-	for _, w := range strings.Split(p.Windows, ",") {
+	for w := range strings.SplitSeq(p.Windows, ",") {
 		from, to, ranged := strings.Cut(w, "-")
 		a, errA := strconv.Atoi(from)
 		b, errB := strconv.Atoi(to)
-		if errA != nil || ranged && (errB != nil || b < a) {
+		if p.Windows != "" && (errA != nil || ranged && (errB != nil || b < a)) {
 			return fmt.Errorf("iterations %q: want the first before the last", w)
 		}
 	}
@@ -71,32 +68,14 @@ func (p Profile) Variables() []Variable {
 		"TLLM_NVTX_DEBUG":         "1", // ranges inside the executor
 		"TLLM_PROFILE_RECORD_GC":  "1",
 		"TLLM_LLMAPI_ENABLE_NVTX": "1",
+		// else nsys that traces MPI waits for ranks that it does not profile
+		"NSYS_MPI_STORE_TEAMS_PER_RANK": "1",
 	}
 	if p.Windows != "" {
 		v[cmp.Or(startStops[p.Program], "TLLM_PROFILE_START_STOP")] = p.Windows
 	}
-	if p.Rank >= 0 || p.traces("mpi") {
-		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
-	}
 	maps.Copy(v, p.Set)
 	return Variables(v)
-}
-
-// traces reports whether the further options trace an API: -t mpi,cuda, -tmpi or --trace=mpi.
-func (p Profile) traces(api string) bool {
-	for i, w := range p.Arguments {
-		list, is := strings.CutPrefix(w, "--trace=")
-		if short, ok := strings.CutPrefix(w, "-t"); ok {
-			list, is = short, true
-		}
-		if i > 0 && slices.Contains([]string{"-t", "--trace"}, p.Arguments[i-1]) {
-			list, is = w, true
-		}
-		if is && slices.Contains(strings.Split(strings.TrimPrefix(list, "="), ","), api) {
-			return true
-		}
-	}
-	return false
 }
 
 // Wrap is the command under the profiler, its reports in folder as

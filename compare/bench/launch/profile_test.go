@@ -4,24 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 )
-
-func TestProfileCheck(t *testing.T) {
-	for _, w := range []string{"9-3", "a", "1-2,"} {
-		if (Profile{Windows: w}).Check() == nil {
-			t.Errorf("%q passed", w)
-		}
-	}
-	for _, w := range []string{"", "5", "1-1", "1-4,7-8,12"} {
-		if err := (Profile{Windows: w}).Check(); err != nil {
-			t.Errorf("%q: %v", w, err)
-		}
-	}
-}
 
 func TestProgramAt(t *testing.T) {
 	for line, want := range map[string]string{
@@ -46,27 +32,6 @@ func TestProgramAt(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: the program is %q, want %q", line, got, want)
 		}
-	}
-}
-
-func TestProfileScript(t *testing.T) {
-	p := Profile{Rank: 2, Set: map[string]string{"ENABLE_PERFECT_ROUTER": "1"}}
-	want := `#!/bin/sh
-# The command under Nsight Systems, one report per rank.
-export ENABLE_PERFECT_ROUTER=1
-export NSYS_MPI_STORE_TEAMS_PER_RANK=1
-export TLLM_LLMAPI_ENABLE_NVTX=1
-export TLLM_NVTX_DEBUG=1
-export TLLM_PROFILE_RECORD_GC=1
-mkdir -p 'my reports'
-exec mpirun -n 4 env ENABLE_PERFECT_ROUTER=1 NSYS_MPI_STORE_TEAMS_PER_RANK=1 TLLM_LLMAPI_ENABLE_NVTX=1 TLLM_NVTX_DEBUG=1 TLLM_PROFILE_RECORD_GC=1 sh -c 'rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; [ "$rank" = 2 ] || exec "$@"; exec nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite -o '\''my reports/report.rank'\''"$rank" "$@"' moebalance-profile prog 'a b'
-`
-	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports"); got != want {
-		t.Errorf("script\n%s\nwant\n%s", got, want)
-	}
-	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d"); !reflect.DeepEqual(got[:3],
-		[]string{"launcher", "-x", "env"}) || got[len(got)-1] != "prog" {
-		t.Errorf("with the mark: %q", got)
 	}
 }
 
@@ -95,8 +60,6 @@ func TestProfileSwitches(t *testing.T) {
 			[]Variable{{"TLLM_GPTS_PROFILE_START_STOP", "0,63,127"}}},
 		{Profile{Rank: 0, Arguments: []string{"--stats=true"}}, "prog", always + " --stats=true",
 			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
-		{Profile{Rank: -1, Arguments: []string{"--trace=cuda,mpi"}}, "prog", always + " --trace=cuda,mpi",
-			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
 	} {
 		c.p.Program = ProgramOf(strings.Fields(c.words))
 		if got := Quote(c.p.nsys()); got != c.nsys || c.p.Check() != nil {
@@ -106,12 +69,6 @@ func TestProfileSwitches(t *testing.T) {
 			if got := c.p.Variables(); !slices.Contains(got, want) {
 				t.Errorf("%+v: %v, want %v", c.p, got, want)
 			}
-		}
-	}
-	for _, option := range []string{"--output=compile", "-o", "--trace=cuda"} {
-		v := Profile{Rank: -1, Arguments: []string{option, "mpi-run"}}.Variables()
-		if slices.ContainsFunc(v, func(v Variable) bool { return v.Name == "NSYS_MPI_STORE_TEAMS_PER_RANK" }) {
-			t.Errorf("%s traces MPI: %v", option, v)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -82,32 +81,5 @@ func TestEndGroups(t *testing.T) {
 	}
 	if n := End("", []Group{g, g}, grace); n < 1 || len(inGroup(g.ID)) > 0 {
 		t.Errorf("ended %d processes, group has %v", n, inGroup(g.ID))
-	}
-}
-
-// A process is known by the marker of the campaign that started it.
-func TestOwners(t *testing.T) {
-	cmd := exec.Command("sleep", "30")
-	cmd.Env = append(os.Environ(), NewMarker("0123abcd").Environ(4)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	// The kernel shows the environment a moment after Start has returned.
-	for environ := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/environ"; ; time.Sleep(time.Millisecond) {
-		b, err := os.ReadFile(environ)
-		if err != nil {
-			t.Skip("needs /proc")
-		}
-		if len(b) > 0 {
-			break
-		}
-	}
-	gpus := []GPU{{Processes: []GPUProcess{{PID: cmd.Process.Pid}, {PID: os.Getpid()}}}}
-	for id, ours := range map[string]bool{"ffff": false, "0123abcd": true} {
-		markOurs(gpus, NewMarker(id))
-		if p := gpus[0].Processes; p[0].Ours != ours || p[1].Ours {
-			t.Errorf("%s: %+v", id, p)
-		}
 	}
 }

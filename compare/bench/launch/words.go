@@ -6,44 +6,31 @@ import (
 	"strings"
 )
 
+// piece is a part of a command line: a space, or some of a word: in quotes, behind a backslash, or as it stands.
+var piece = regexp.MustCompile(`^(?s:([ \t\n]+)|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^ \t\n'"\\]+))`)
+
+// inDouble is what a backslash escapes inside double quotes.
+var inDouble = regexp.MustCompile("\\\\([\"\\\\$`])")
+
 // Words splits a command line as a POSIX shell does, with quotes and
 // backslashes but without expanding anything: no variables, globs or pipes.
-func Words(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	open, quote, escaped := false, rune(0), false
-	for _, r := range line {
-		switch {
-		case escaped:
-			if quote == '"' && !strings.ContainsRune("\"\\$`", r) {
-				word.WriteRune('\\') // inside double quotes it escapes only these
-			}
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, open = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, open = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if open {
-				words = append(words, word.String())
-				word.Reset()
-				open = false
-			}
-		default:
-			word.WriteRune(r)
-			open = true
+//
+//	run 'a b' --x="c\"d" → run, a b, --x=c"d
+func Words(line string) (words []string, err error) {
+	open := false
+	for rest := line; rest != ""; {
+		m := piece.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, fmt.Errorf("unfinished quote or backslash in %q", line)
 		}
-	}
-	if quote != 0 || escaped {
-		return nil, fmt.Errorf("unfinished quote or backslash in %q", line)
-	}
-	if open {
-		words = append(words, word.String())
+		if rest = rest[len(m[0]):]; m[1] != "" {
+			open = false
+			continue
+		}
+		if !open {
+			words, open = append(words, ""), true
+		}
+		words[len(words)-1] += m[2] + inDouble.ReplaceAllString(m[3], "$1") + m[4] + m[5]
 	}
 	return words, nil
 }

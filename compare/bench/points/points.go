@@ -54,13 +54,9 @@ func Parse(s string) (Points, error) {
 		}
 	}
 	slices.SortStableFunc(p.Values, func(a, b string) int { return cmp.Compare(Number(a), Number(b)) })
-	for i := 1; i < len(p.Values); i++ {
-		if Number(p.Values[i]) == Number(p.Values[i-1]) {
-			return Points{}, fmt.Errorf("points %q: %s is named twice", s, p.Values[i])
-		}
-	}
-	if len(p.Values) < 2 {
-		return Points{}, fmt.Errorf("points %q: want two values or more", s)
+	once := slices.CompactFunc(slices.Clone(p.Values), func(a, b string) bool { return Number(a) == Number(b) })
+	if len(once) < max(2, len(p.Values)) {
+		return Points{}, fmt.Errorf("points %q: want two values or more, none of them twice", s)
 	}
 	return p, nil
 }

@@ -25,33 +25,28 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 	default:
 		return all(unbalanced, "the log lacks the proof line that the perfect arm prints")
 	}
+	named := slices.DeleteFunc(slices.Clone(l.Lines), func(f evidence.ProofLine) bool { return f.Rank == gain.AllRanks })
 	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
-	named := 0
 	for _, f := range l.Lines {
-		if f.Rank != gain.AllRanks {
-			named++
-		}
-	}
-	for _, f := range l.Lines {
-		shows, doubt := unproved, ""
-		switch {
+		doubt := ""
+		switch limited := r.Limited(f.Text); {
 		case arm == gain.Normal:
-			shows = balanced
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", l.Lines[failed].Text)
-		case r.Limited(f.Text) != "":
+		case limited != "":
 			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not "+
-				"balanced there", r.Limited(f.Text))
+				"balanced there", limited)
 		case l.Ranks == 0:
-			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
+			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, len(named)), "rank"))
 		case f.Rank == gain.AllRanks && l.Ranks > 1:
 			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
 				"output by rank (srun --label, mpirun --tag-output), or give --counts", f.Times, l.Ranks)
-		default:
-			shows = balanced
 		}
-		ranks = append(ranks, rank{number: f.Rank, shows: shows,
-			evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)})
+		one := rank{number: f.Rank, shows: balanced, evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)}
+		if doubt != "" {
+			one.shows = unproved
+		}
+		ranks = append(ranks, one)
 	}
 	return ranks
 }
