@@ -80,7 +80,7 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		{[]string{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"}, "worst layer; floor there; by chance, 95th percentile"},
 		{[]string{"place", "--ep", "4", "../../testdata/placement/stats"},
 			"fall of the busiest rank's load; busiest rank now (max/mean); with the placement"},
-		{[]string{"compare", fieldResults + "vllm-one-launch-h100/decode.campaign.json"}, "smallest gain of a launch"},
+		{[]string{"compare", fieldResults + "vllm-two-h200-quantized/mxfp4-marlin.campaign.json"}, "gain"},
 	} {
 		out, args := map[string]string{}, c.args
 		for _, format := range []string{"json", "text", "md", "csv"} {

@@ -45,8 +45,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	return k.tell(k.decided(c))
 }
 
-// gain is a measured gain: its number and the clause that says it. It is undecided where its interval contains
-// the threshold, and unshown where that contains 0.
+// gain is a measured gain: its number and the clause that says it, by whether its interval contains 0.
 func (k *known) gain(g gain.Gain, v Verdict, what string) {
 	k.verdict = v
 	k.know("what", what, "gain", g.Estimate, "low", g.Low, "high", g.High)
@@ -55,14 +54,12 @@ func (k *known) gain(g gain.Gain, v Verdict, what string) {
 		label = "gain, widened interval"
 	}
 	k.add("gain", Number{label, g.Estimate, Fraction, g.Low, g.High, Measured})
-	switch open := g.Low <= 0 && g.High >= 0; {
-	case v == Verdict(gain.Inconclusive) && g.Low > 0:
+	switch undecided := v == Verdict(gain.Inconclusive); {
+	case undecided && g.Low > 0:
 		said = "said.undecided"
-	case v == Verdict(gain.Inconclusive):
-		said = "said.open"
-	case v == NoVerdict && open:
-		said = "said.change"
-	case open:
+	case (undecided || v == NoVerdict) && g.Low <= 0 && g.High >= 0:
+		said = "said.between"
+	case g.Low <= 0 && g.High >= 0:
 		said = "said.unshown"
 	}
 	k.know("said", k.say(said))
@@ -72,12 +69,6 @@ func (k *known) gain(g gain.Gain, v Verdict, what string) {
 func (k *known) gains(c *campaign) {
 	k.know("place", AtPoint(c.Result))
 	k.gain(c.Gain, k.verdict, c.Called(gain.Perfect).Label())
-	unit, gains := gained(c)
-	if len(gains) > 0 && len(c.Points) == 0 && c.Gain.Estimate.Defined() {
-		positive := len(slices.DeleteFunc(slices.Clone(gains), func(g router.Number) bool { return !(g > 0) }))
-		k.number("positive", many(unit)+" that gain", router.Number(positive), Unit(fmt.Sprintf("of %d", len(gains))), Measured)
-		k.number("smallest", "smallest gain of a "+unit, slices.Min(gains), Fraction, Measured)
-	}
 	k.dose(c)
 	for _, p := range c.Points {
 		if g := p.Gain; !p.Leads && g.Estimate.Defined() {
@@ -108,7 +99,10 @@ func (k *known) gains(c *campaign) {
 
 // decided picks the line of a campaign that no check refuses.
 func (k *known) decided(c *campaign) string {
-	g := c.Gain
+	g, least := c.Gain, gain.MinPairs
+	if c.within() {
+		least = gain.MinLaunches
+	}
 	switch {
 	case c.run.Left > 0:
 		k.know("left", c.run.Left, "all", c.run.Left+c.run.Launches)
@@ -116,15 +110,10 @@ func (k *known) decided(c *campaign) string {
 			k.know("place", "")
 		}
 		return "bench.unfinished"
-	case !g.Estimate.Defined():
-		k.know("group", map[bool]string{true: "block of a launch", false: "pair of launches"}[c.within()])
-		return "bench.no_unit"
 	case c.warns(gain.CheckCopies):
 		return "bench.copies"
-	case !g.Low.Defined() && c.within():
-		return "bench.one_block"
-	case !g.Low.Defined():
-		k.know("more", gain.MinPairs)
+	case !g.Low.Defined() || !g.Estimate.Defined():
+		k.know("more", least, "complete", quantity.Count(g.N, "complete "+c.unit()))
 		return "bench.few"
 	case c.Verdict == gain.NoVerdict:
 		return "bench.one_launch"
@@ -152,11 +141,9 @@ func (k *known) open(c *campaign) string {
 		k.know("more", needed)
 	case c.run.Server && !c.within() && !c.builds():
 		k.know("one_server", k.values["again"])
-	case c.Outliers() > 0:
-		k.know("quiet", c.Gain.N)
 	}
 	if c.Outliers() == 0 {
-		return "bench.undecided"
+		return "bench.open"
 	}
 	k.know("far", c.Outliers(), "said", k.say("said.between"))
 	return "bench.outliers"
@@ -275,47 +262,23 @@ var sides = map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "abo
 	gain.Inconclusive: "contains"}
 
 func campaignBasis(c *campaign) string {
-	units, threshold := quantity.Count(c.Gain.N, c.unit()), "the "+quantity.Confidence(c.Threshold)+" threshold"
-	if c.Threshold == 0 {
-		threshold = "0 %"
+	text := "interval of " + quantity.Count(c.Gain.N, c.unit())
+	if side := sides[c.Verdict]; side != "" {
+		text += fmt.Sprintf(" %s the %s threshold", side, quantity.Confidence(c.Threshold))
 	}
-	text := "interval of " + units
-	switch side := sides[c.Verdict]; {
+	switch {
 	case c.Verdict.Refused():
 		return quantity.Count(c.Gain.N, "complete "+c.unit())
 	case c.Gain.Method == gain.OneLaunch:
-		_, blocks := gained(c)
-		text = fmt.Sprintf("one launch, %s · launch sd of %.1f points assumed", quantity.Count(len(blocks), "block"),
-			100*gain.LaunchSD)
+		text = fmt.Sprintf("one launch · launch sd of %.1f points assumed", 100*gain.LaunchSD)
 	case !c.Gain.Low.Defined():
-		text = "no interval from " + units
-	case side != "":
-		text += " " + side + " " + threshold
+		text = "no interval from " + quantity.Count(c.Gain.N, c.unit())
 	}
 	if c.builds() {
 		return text
 	}
 	return text + " · balance " + map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured",
 		gain.None: "not proved"}[cmp.Or(c.Balance, gain.None)]
-}
-
-// gained are the gains of the complete pairs or launches, or of the blocks of one launch.
-func gained(c *campaign) (unit string, gains []router.Number) {
-	var blocks []router.Number
-	for _, u := range c.Units() {
-		if u.Status == gain.PairComplete && u.Arm == "" && u.Gain.Defined() {
-			gains = append(gains, u.Gain)
-		}
-		for _, b := range u.Blocks {
-			if b.Status == gain.PairComplete && u.Arm == "" {
-				blocks = append(blocks, b.Gain)
-			}
-		}
-	}
-	if c.Gain.Method == gain.OneLaunch {
-		return "block", blocks
-	}
-	return c.unit(), gains
 }
 
 func campaignCaveats(c *campaign) []Caveat {

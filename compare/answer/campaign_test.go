@@ -51,9 +51,9 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"--table checks"},
 		"1 launch cannot decide: balanced routing is 22.1 % faster.": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}),
 			gain.NoVerdict, "", again},
-		"1 launch cannot decide: speed changes by −1.7 % to +1.7 %.": {launchesOf([]float64{0.001, -0.001}),
+		"1 launch cannot decide: the gain is between −1.7 % and +1.7 %.": {launchesOf([]float64{0.001, -0.001}),
 			gain.NoVerdict, "", again},
-		"1 block is too few": {launchesOf([]float64{0.2}), gain.NoVerdict, "", ""},
+		"No decision: 1 complete launch (of at least 5).": {launchesOf([]float64{0.2}), gain.NoVerdict, "", ""},
 	} {
 		a := OfCampaign(k.result, gain.Run{Folder: "c", Launches: 3})
 		check(t, line, a, Verdict(k.verdict), line, k.reasons, k.next)
@@ -93,8 +93,8 @@ func TestAnswersOfPairs(t *testing.T) {
 			"Unfinished, 4 of 12 launches left; the gain is +20.0 % to +30.0 %.", "", "moebalance bench --resume 'a b'"},
 		"unshown":      {judged(gain.NotSignificant, -0.01, 0.02), hook, "No gain shown: speed changes by −1.0 % to +2.0 %, below the 10 % threshold.", "", ""},
 		"slower":       {judged(gain.NotSignificant, -0.03, -0.01), hook, "Balanced routing is 2.0 % slower.", "", ""},
-		"few":          {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook, "2 pairs are too few", "", "--pairs 6 --treatment hook"},
-		"none":         {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "no pair of launches is complete", "", ""},
+		"few":          {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook, "No decision: 2 complete pairs (of at least 6).", "", "--pairs 6 --treatment hook"},
+		"none":         {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "No decision: ", "", ""},
 		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
 		"hopeless":     {needs(2000), hook, "", "About 2000 pairs in all would decide.", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
 		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},

@@ -3,10 +3,9 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -98,8 +97,6 @@ func (k *known) judged(t *trace.Trace, given string) string {
 		return "trace.uneven"
 	case k.loadWithoutTime(t):
 		return "trace.load_without_time"
-	case k.unevenKind(t):
-		return "trace.uneven_kind"
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, true):
 		k.know("stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
 		return "trace.even_late"
@@ -149,9 +146,6 @@ func (k *known) waits(t *trace.Trace) {
 		l := w.Late[0]
 		k.know("step", l.Step, "late", l.WaitNS, "late_rank", l.Rank, "late_cause", k.cause(l.Cause, l.WaitNS),
 			"late_in", k.values["given"])
-		if more := len(w.Late) - 1; more > 0 {
-			k.know("more_late", more)
-		}
 	}
 	whose, did := "the ranks' CPUs", w.Did
 	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS {
@@ -197,10 +191,6 @@ func (k *known) attention(t *trace.Trace) {
 		k.number("tokens", "gain of even tokens", even.Gain, Fraction, Inferred)
 	}
 	k.number("attention", "attention over ranks", own.Imbalance, Fraction, Measured)
-	if own.Tokens != nil {
-		most := slices.Index(own.Tokens, slices.Max(own.Tokens))
-		k.know("most_rank", t.Ranks[most].Rank, "most_tokens", own.Tokens[most], "mean_tokens", stat.Mean(own.Tokens, nil))
-	}
 }
 
 // uneven says who is slow where, and which expert is behind it. Load is only spoken of where it is recorded
@@ -212,26 +202,20 @@ func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
 		how = "overloaded"
 	}
 	if load, ok := loadOf(t, first.Layer, router.LevelExpert); ok && load.Flagged {
-		k.know("expert", load.Worst, "expert_in", where, "expert_load", quantity.Digits3(load.MaxOverMean), "null", "")
-		if load.NullP95.Defined() {
-			k.know("null", quantity.Digits3(load.NullP95))
-		}
-	}
-	if own := t.Attention; own != nil && own.Imbalance > t.Bound.Gain {
-		k.know("attention_too", own.Imbalance)
+		k.know("expert", load.Worst, "expert_in", where, "expert_load", load.MaxOverMean, "null", load.NullP95)
 	}
 	k.know("rank", first.Worst, "where", where, "how", how)
-	k.know("slow", k.slow(t, rows))
+	k.know("slow", k.slow(rows))
 }
 
 // slow is the clause of who is slow in the layers of some rows.
-func (k *known) slow(t *trace.Trace, rows []imbalance.Row) string {
+func (k *known) slow(rows []imbalance.Row) string {
 	first, many := rows[0], len(rows) > 1
 	switch changing := first.Steps > 0 && 2*first.WorstSteps <= first.Steps; { // no rank is the slowest in most steps
-	case changing && many:
-		k.know("where", quantity.Count(len(rows), layerNoun(t)))
-		return k.say("slow.changing")
 	case changing:
+		if many {
+			k.know("where", quantity.Count(len(rows), "layer"))
+		}
 		return k.say("slow.changing")
 	case many:
 		k.know("most", ", most")
@@ -275,45 +259,30 @@ func (k *known) loadWithoutTime(t *trace.Trace) bool {
 	return false
 }
 
-// unevenKind reports steps of another kind, with a tenth of the expert time at least, that are uneven.
-func (k *known) unevenKind(t *trace.Trace) bool {
-	own := t.Replay()
-	for i := range t.Replays {
-		p := &t.Replays[i]
-		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
-		if own == nil || p.Kind == own.Kind || len(p.WhatIf) == 0 || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
-			continue
-		}
-		other, even := &t.StepKinds[at], &p.WhatIf[0]
-		k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance, "kind_gain", even.Gain)
-		k.number("kind_gain", "gain of even ranks", even.Gain, Fraction, Inferred)
-		return true
-	}
-	return false
-}
-
 // leadsTo is what the next steps need: from uneven time on to the experts behind it, from these to a placement;
 // the arms of one capture to their comparison.
 func (k *known) leadsTo(t *trace.Trace, given string) {
 	several := strings.Contains(given, " ") // which compare takes for two sides
-	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
-	switch {
-	case both && several: // the caveat says it
-	case both:
+	switch both := t.Warned("other_arms"); {
+	case both && !several:
 		k.know("both", given)
-	case t.Arm == string(gain.Perfect) && several:
-		k.know("perfect", "PERFECT")
-	case t.Arm == string(gain.Perfect):
-		k.know("perfect", given)
-	}
-	if !both {
+	case t.Arm == string(gain.Perfect) && !both:
+		k.know("perfect", map[bool]string{true: "PERFECT", false: given}[several], "load_to_fill", loadToFill)
+	case !both:
 		k.know("load_to_fill", loadToFill)
 	}
-	if counts, recorded := countsOf(given); recorded {
-		k.know("counts", counts)
+	counts := []string{modelFlag.FindString(given)}
+	for _, found := range countsFlag.FindAllStringSubmatch(given, -1) {
+		counts = append(counts, found[1])
+	}
+	if len(counts) > 1 {
+		k.know("counts", strings.TrimSpace(strings.Join(counts, " ")))
 	}
 	k.hooked(t.Treatment())
 }
+
+// The recorded counts among the arguments of trace, and their model.
+var countsFlag, modelFlag = regexp.MustCompile(`--counts (\S+)`), regexp.MustCompile(`--model \S+`)
 
 // loadToFill is where the command of a benchmark takes the load of a point, which bench fills in.
 const loadToFill = "{concurrency}"
@@ -327,21 +296,6 @@ func (k *known) hooked(treatment string) {
 
 // anyServer is a server that is to be named.
 const anyServer = "--server SERVER --ready URL"
-
-// countsOf are the recorded counts among the arguments of trace, with their model:
-// "--counts c --model m a.sqlite" → "--model m c".
-func countsOf(given string) (counts string, ok bool) {
-	words := strings.Fields(given)
-	for i := 0; i+1 < len(words); i += 2 {
-		switch words[i] {
-		case "--counts":
-			counts = strings.TrimSpace(counts + " " + words[i+1])
-		case "--model":
-			counts = strings.TrimSpace(words[i] + " " + words[i+1] + " " + counts)
-		}
-	}
-	return counts, strings.Contains(given, "--counts ")
-}
 
 func worstOf(t *trace.Trace, o imbalance.Summary) string {
 	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
@@ -375,18 +329,7 @@ func traceBasis(t *trace.Trace, v Verdict) string {
 	if t.Arm != "" {
 		parts = append(parts, t.Arm+" arm")
 	}
-	if t.Steps != "" {
-		parts = append(parts, "only steps "+t.Steps)
-	}
 	return strings.Join(parts, " · ")
-}
-
-// layerNoun is the thing that numbers of layers count: layers, or blocks where layers are not known.
-func layerNoun(t *trace.Trace) string {
-	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
-		return "block"
-	}
-	return "layer"
 }
 
 // LayerName names a layer of a trace, or of counts, in a sentence; where none is named, all are judged
@@ -395,5 +338,5 @@ func LayerName(t *trace.Trace, l router.OptInt) string {
 	if !l.Defined() {
 		return "all layers"
 	}
-	return fmt.Sprintf("%s %d", layerNoun(t), l)
+	return fmt.Sprintf("layer %d", l)
 }

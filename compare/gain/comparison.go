@@ -141,7 +141,7 @@ func (g Gain) unbounded() Gain {
 // leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
 func (c *Campaign) leastUnits() int {
 	if c.within() {
-		return decidingLaunches
+		return MinLaunches
 	}
 	return MinPairs
 }

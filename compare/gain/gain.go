@@ -92,6 +92,6 @@ func (v Verdict) Open() bool { return v == Inconclusive || v == NoVerdict }
 // never about load.
 const DefaultThreshold = 0.10
 
-// decidingLaunches is how many launches that hold all arms can decide. Where a launch gains nothing or
+// MinLaunches is how many launches that hold all arms can decide. Where a launch gains nothing or
 // twice the threshold by chance, four agree in one of eight campaigns, and five in one of sixteen.
-const decidingLaunches = 5
+const MinLaunches = 5

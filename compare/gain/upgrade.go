@@ -61,7 +61,7 @@ func (r *Result) Upgrade(text []byte) error {
 func (r *Result) today(v *Verdict, n int) {
 	switch {
 	case *v == "":
-	case r.Design == WithinLaunch && n < decidingLaunches && !v.Refused():
+	case r.Design == WithinLaunch && n < MinLaunches && !v.Refused():
 		*v = NoVerdict
 	case *v == "not significant":
 		*v = NotSignificant

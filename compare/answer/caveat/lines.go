@@ -14,12 +14,11 @@ const (
 	judgedTrace = "gain loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
 	evenNext    = "both|balanced|loads"
-	campaign    = "gain positive smallest"
 	campaignWhy = "dose checks points share chance"
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
 	refused     = "{verdict}: {why}."
-	openNext    = "measure.hook|more|one_server|quiet|longer"
+	openNext    = "measure.hook|more|one_server|longer"
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
 	comparedWhy = "campaign loss kinds"
@@ -52,10 +51,8 @@ var Lines = map[string]Line{
 	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
 		"{costs}.", "waiting " + judgedTrace, "late host", "both late|again"},
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
-		"{experts:%}; {costs}.", "tokens attention " + judgedTrace, "attention|attention_inferred late", "both tokens"},
-	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert attention_too wait late", unevenNext},
-	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks " +
-		"would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
+		"{experts:%}; {costs}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
+	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert wait late", unevenNext},
 	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
 		"gain loss load time worst", "load_without_time", "both backend"},
 	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
@@ -85,19 +82,16 @@ var Lines = map[string]Line{
 	"bench.unproved":     {"", refused, "", "rest", "prove"},
 	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
 	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}][{place}].",
-		campaign, campaignWhy, "resume"},
-	"bench.no_unit":   {"", "no decision: no {group} is complete.", "", campaignWhy, "page measure.hook|loads"},
-	"bench.copies":    {"", "no decision: each arm reports one value in all launches.", campaign, campaignWhy, "checks"},
-	"bench.one_block": {"", "no decision: 1 block is too few for an interval (at least 2).", campaign, campaignWhy, "page measure.hook|loads"},
-	"bench.few": {"", "no decision: {n:is pair} too few for an interval (at least {least}).",
-		campaign, campaignWhy, "measure.hook|more"},
-	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", campaign, campaignWhy, "five"},
-	"bench.undecided":   {"", "{said}.", campaign, "dose needed checks share chance", openNext},
-	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", campaign, campaignWhy, openNext},
-	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", campaign, campaignWhy, buildsNext},
-	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", campaign, campaignWhy, buildsNext},
-	"bench.significant": {"", "{said}[{caution}].", campaign, campaignWhy, "page trace plan"},
-	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", campaign, campaignWhy, "page measure.hook|loads"},
+		"gain", campaignWhy, "resume"},
+	"bench.copies":      {"", "no decision: each arm reports one value in all launches.", "gain", campaignWhy, "checks"},
+	"bench.few":         {"", "no decision: {complete} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
+	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", "gain", campaignWhy, "five"},
+	"bench.open":        {"", "{said}.", "gain", "dose needed checks share chance", openNext},
+	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", "gain", campaignWhy, openNext},
+	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
+	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
+	"bench.significant": {"", "{said}[{caution}].", "gain", campaignWhy, "page trace plan"},
+	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy, "page measure.hook|loads"},
 
 	// A placement.
 	"place.fewer": {"", "{With} the busiest rank's load falls by {change:%} on {traffic}.", placed, "written unpredicted",
@@ -144,16 +138,12 @@ var sentences = map[string]string{
 	"slow.layers":   "expert time is uneven[{most}] in {where}",
 
 	"why.slower_gpu": "no load of experts does that; what balance would gain is unknown until rank {slow_rank} is as fast",
-	"why.attention": "rank {most_rank} holds {most_tokens:.0} tokens of its own per step, the mean rank {mean_tokens:.0}: " +
-		"data-parallel ranks serve unequal requests",
-	"why.attention_inferred": "ranks take unequal time for dense GEMMs and equal time for experts: data-parallel ranks hold " +
-		"unequal tokens",
-	"why.attention_too": "attention is {attention_too:%} uneven as well: data-parallel ranks hold unequal tokens",
+	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
 	"why.load_without_time": "these kernels take as long for few tokens as for many, or the counts are of another run: " +
 		"a placement would gain little",
-	"why.expert": "in {expert_in} expert {expert} has {expert_load} × the mean load[ (95th percentile under random routing: {null})]",
+	"why.expert": "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (95th percentile by chance: {null:3})]",
 	"why.wait":   "ranks wait {wait:ns} per step, {wait_cause}",
-	"why.late":   "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}[; {more_late:is more step} late]",
+	"why.late":   "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}",
 	"cause":      "{cause} of it for {what}[ ({did})]",
 	"cause.none": "and no single cause explains most of it",
 
@@ -172,9 +162,7 @@ var sentences = map[string]string{
 
 	"said.gain":      "{what} is {gain:speed}[{place}]",
 	"said.unshown":   "no gain shown: speed changes by {low:+%} to {high:+%}[{place}]",
-	"said.change":    "speed changes by {low:+%} to {high:+%}[{place}]",
 	"said.undecided": "undecided: {what} is {low:%} to {high:%} faster[{place}]",
-	"said.open":      "no decision: the gain is between {low:+%} and {high:+%}[{place}]",
 	"said.between":   "the gain is between {low:+%} and {high:+%}[{place}]",
 
 	"caution.explained_gain": ", more than the rank load explains",
@@ -229,7 +217,6 @@ var steps = map[string][2]string{
 		"moebalance compare --trust-arms {trusted}"},
 	"resume": {"Run the rest.", "moebalance bench --resume {folder}"},
 	"more":   {"Run more {units}.", "moebalance bench {flag} {more:.0}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
-	"quiet":  {"Repeat it on a quiet machine.", "moebalance bench {flag} {quiet}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
 	"longer": {"Repeat it with longer runs, which vary less.",
 		"moebalance bench {flag} {n}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
 	"one_server": {"Hold both arms in each launch, so that launches may differ.",
