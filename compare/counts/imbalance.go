@@ -19,7 +19,7 @@ type Options struct {
 	Shape     *router.Shape
 	MoELayers []int   // of the model, for a placement that numbers them alone; nil where it is not named
 	Threshold float64 // of router.Flagged, as a fraction
-	Null      chance.Options
+	Seed      uint64
 }
 
 // ErrOptions is wrapped by the errors about options that contradict the record.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/chance"
 )
 
 // record builds a record of one layer whose steps have these slots per expert.
@@ -173,7 +172,7 @@ func TestChanceOfManySteps(t *testing.T) {
 	above := 0
 	for range 100 {
 		if rank, _ := judged(t, recording(30, 1),
-			Options{Threshold: 0.1, Null: chance.Options{Seed: rng.Uint64()}}); rank.Flagged {
+			Options{Threshold: 0.1, Seed: rng.Uint64()}); rank.Flagged {
 			above++
 		}
 	}

@@ -14,7 +14,7 @@ type judge struct {
 	shape    router.Shape
 	place    *Placement // on one rank where ranks are not known; nil where experts are not
 	received bool       // the record's own counts per rank are used
-	null     chance.Options
+	seed     uint64
 	known    map[nullKey]chance.Null
 	warnings []router.Warning
 }
@@ -35,7 +35,7 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
+	j := &judge{received: !asked, seed: o.Seed, known: map[nullKey]chance.Null{}}
 	warn := func(code string, args ...any) {
 		if len(r.steps) > 0 {
 			j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
@@ -143,7 +143,7 @@ func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
 	if known, ok := j.known[key]; ok {
 		return known, nil
 	}
-	null, err := chance.NullOf(j.shape, layout, tokens, j.null)
+	null, err := chance.NullOf(j.shape, layout, tokens, j.seed)
 	if err != nil {
 		return none, err
 	}

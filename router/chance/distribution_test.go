@@ -45,11 +45,13 @@ func TestChanceIsExceededOnceInTwenty(t *testing.T) {
 func simulated(t *testing.T, shape router.Shape, ranks int, tokens [2]int64) (ofRanks, ofExperts [2][]float64) {
 	layout := mustLayout(t, shape.Experts, ranks)
 	for i, n := range tokens {
-		null, err := NullOf(shape, layout, n, Options{Draws: 2000, Seed: uint64(i)})
-		if err != nil {
-			t.Fatal(err)
+		for seed := range uint64(10) {
+			null, err := NullOf(shape, layout, n, 2*seed+uint64(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ofRanks[i], ofExperts[i] = append(ofRanks[i], null.Rank.draws...), append(ofExperts[i], null.Expert.draws...)
 		}
-		ofRanks[i], ofExperts[i] = null.Rank.draws, null.Expert.draws
 	}
 	return ofRanks, ofExperts
 }
@@ -64,7 +66,7 @@ func exceeded(values [2][]float64, steps int) float64 {
 	for range chances {
 		var of [2]*Distribution
 		for i := range of {
-			of[i] = &Distribution{make([]float64, DefaultDraws)}
+			of[i] = &Distribution{make([]float64, Draws)}
 			for j := range of[i].draws {
 				of[i].draws[j] = draw(i)
 			}

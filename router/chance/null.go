@@ -9,17 +9,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Options says how finely chance is simulated. The zero value means
-// DefaultDraws draws from seed 0.
-type Options struct {
-	Draws int    // simulated steps; 0 means DefaultDraws
-	Seed  uint64 // same seed, same numbers
-}
-
-// DefaultDraws is the default number of simulated steps: enough that, from seed to
+// Draws is the number of simulated steps: enough that, from seed to
 // seed, the 95th percentile of an imbalance (max/mean − 1) has a standard
 // deviation of about a twentieth of itself.
-const DefaultDraws = 200
+const Draws = 200
 
 // Null is what chance gives: the balance of a step in which every token chooses
 // its experts uniformly at random, distinct ones, within uniformly random
@@ -39,11 +32,8 @@ const maxTopK = 512
 // NullOf simulates steps of the given number of tokens, counted over all ranks
 // together. The simulation draws from the exact distribution (no normal or
 // multinomial approximation) in time that does not grow with the tokens.
-// Errors wrap ErrShape.
-func NullOf(s router.Shape, l router.Layout, tokens int64, o Options) (Null, error) {
-	if o.Draws == 0 {
-		o.Draws = DefaultDraws
-	}
+// The same seed gives the same numbers. Errors wrap ErrShape.
+func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (Null, error) {
 	n := Null{ActiveMean: router.Undefined()}
 	if err := s.Validate(); err != nil {
 		return n, err
@@ -57,18 +47,16 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, o Options) (Null, err
 	case tokens < 0 || tokens > math.MaxInt64/int64(s.TopK):
 		return n, fmt.Errorf("%w: want between 0 and %d tokens, have %d", router.ErrShape, math.MaxInt64/int64(s.TopK),
 			tokens)
-	case o.Draws < 1:
-		return n, fmt.Errorf("%w: want at least 1 draw, have %d", router.ErrShape, o.Draws)
 	case tokens == 0:
 		return n, nil
 	}
-	n.Rank, n.Expert = &Distribution{make([]float64, o.Draws)}, &Distribution{make([]float64, o.Draws)}
+	n.Rank, n.Expert = &Distribution{make([]float64, Draws)}, &Distribution{make([]float64, Draws)}
 	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
-	rng := rand.New(rand.NewPCG(o.Seed, uint64(tokens)))
+	rng := rand.New(rand.NewPCG(seed, uint64(tokens)))
 	maxOverMean := func(parts []int64) float64 {
 		return float64(router.OverMean(slices.Max(parts), tokens*int64(s.TopK), len(parts)))
 	}
-	for i := range o.Draws {
+	for i := range Draws {
 		clear(load.PerExpert)
 		sampler.draw(rng, tokens, load.PerExpert)
 		n.Expert.draws[i] = maxOverMean(load.PerExpert)

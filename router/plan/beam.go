@@ -122,25 +122,20 @@ func (b *beam) search(first, turn int) partial {
 // candidates are the groups the next slot may take, in the order they are tried: the
 // preferred ones, then those in use in the order of their first slot. A token in as
 // many groups as it may use takes the preferred ones among them, or any if there are none.
-func (p partial) candidates(preferred []int32, limit int) []int32 {
-	var used, others []int32 // preferred and in use, in use alone
-	for _, g := range preferred {
-		if slices.Contains(p.groups, g) {
-			used = append(used, g)
+func (p partial) candidates(preferred []int32, limit int) (all []int32) {
+	full, ahead := -p.cost[3] == limit, 0
+	for i, g := range slices.Concat(preferred, p.groups) {
+		if slices.Contains(all, g) || full && !slices.Contains(p.groups, g) {
+			continue
+		}
+		if all = append(all, g); i < len(preferred) {
+			ahead++
 		}
 	}
-	for _, g := range p.groups {
-		if !slices.Contains(preferred, g) && !slices.Contains(others, g) {
-			others = append(others, g)
-		}
+	if full && ahead > 0 {
+		return all[:ahead]
 	}
-	if -p.cost[3] < limit {
-		return slices.Concat(preferred, others)
-	}
-	if used != nil {
-		return used
-	}
-	return others
+	return all
 }
 
 // with is the token with a group for its next slot.

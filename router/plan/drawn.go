@@ -28,18 +28,17 @@ func Target(maxOverMean float64) string {
 // for each layer, or such lists for each step, which add up. Layers that count nothing, the dense ones of
 // DeepSeek-V3, are left out. It names the plan after the text.
 func Recorded(text []byte) (name string, counts [][]float64, err error) {
-	var layers struct {
-		Count [][]float64 `json:"logical_count"`
+	var file struct {
+		Count json.RawMessage `json:"logical_count"`
 	}
-	var steps struct {
-		Count [][][]float64 `json:"logical_count"`
+	steps := make([][][]float64, 1)
+	if err = json.Unmarshal(text, &file); err == nil && json.Unmarshal(file.Count, &steps[0]) != nil {
+		err = json.Unmarshal(file.Count, &steps)
 	}
-	if json.Unmarshal(text, &layers) == nil {
-		steps.Count = [][][]float64{layers.Count}
-	} else if err := json.Unmarshal(text, &steps); err != nil {
+	if err != nil {
 		return "", nil, fmt.Errorf("want {\"logical_count\": [[…], …]}, a list of experts for each layer: %w", err)
 	}
-	for _, step := range steps.Count {
+	for _, step := range steps {
 		for l, experts := range step {
 			if l == len(counts) {
 				counts = append(counts, make([]float64, len(experts)))
