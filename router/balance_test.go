@@ -19,26 +19,15 @@ func near(t *testing.T, what string, got Number, want float64) {
 //	max/mean 2, mean/max 0.5
 func TestBalanceByHand(t *testing.T) {
 	b := BalanceOf([]int64{2, 4, 6, 0})
-	near(t, "total", b.Total, 12)
-	near(t, "max", b.Max, 6)
-	near(t, "max/mean", b.MaxOverMean, 2)
-	near(t, "imbalance", b.Imbalance, 1)
-	near(t, "balancedness", b.Balancedness, 0.5)
-	if b.Parts != 4 || b.Active != 3 || b.Worst != 2 {
-		t.Errorf("parts %d active %d worst %d, want 4, 3, 2", b.Parts, b.Active, b.Worst)
+	if want := (Balance{4, 12, 6, 2, 1, 0.5, 3, 2}); b != want {
+		t.Errorf("%+v, want %+v", b, want)
 	}
 }
 
 func TestBalanceUndefined(t *testing.T) {
-	for name, b := range map[string]Balance{
-		"no parts": BalanceOf([]int64{}),
-		"no load":  BalanceOf([]int64{0, 0, 0}),
-	} {
-		for what, n := range map[string]Number{"max/mean": b.MaxOverMean, "imbalance": b.Imbalance,
-			"balancedness": b.Balancedness} {
-			if n.Defined() {
-				t.Errorf("%s: %s is %v, want undefined", name, what, n)
-			}
+	for _, b := range []Balance{BalanceOf([]int64{}), BalanceOf([]int64{0, 0, 0})} {
+		if b.MaxOverMean.Defined() || b.Imbalance.Defined() || b.Balancedness.Defined() {
+			t.Errorf("nothing has a balance: %+v", b)
 		}
 	}
 }

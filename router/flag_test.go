@@ -10,7 +10,6 @@ func TestFlagged(t *testing.T) {
 		threshold     float64
 		want          bool
 	}{
-		{"well above everything", 1.5, 1, 1.05, 0.10, true},
 		{"below the threshold", 1.08, 1, 1.02, 0.10, false},
 		{"exactly at the threshold", 1.1, 1, 1.02, 0.10, false}, // 1.1 − 1 is 0.10000000000000009
 		{"one slot in a billion beyond the threshold", 1.100000001, 1, 1.02, 0.10, true},
@@ -22,10 +21,8 @@ func TestFlagged(t *testing.T) {
 		{"chance does exactly as much", 1.27, 1, 1.27, 0.10, false},
 		{"no null to compare with", 1.27, 1, none, 0.10, true},
 		{"a time has no floor", 1.2, none, none, 0.10, true},
-		{"a time has no floor and stays below", 1.05, none, none, 0.10, false},
 		{"nothing was measured", none, 1, 1, 0.10, false},
 		{"a threshold of zero", 1.001, 1, none, 0, true},
-		{"a balanced load at a threshold of zero", 1, 1, none, 0, false},
 	} {
 		if got := Flagged(c.m, c.floor, c.p95, c.threshold); got != c.want {
 			t.Errorf("%s: Flagged(%v, %v, %v, %v) = %v, want %v", c.name, c.m, c.floor, c.p95, c.threshold, got, c.want)
@@ -39,7 +36,7 @@ func TestFlagged(t *testing.T) {
 func TestAboveIsStrict(t *testing.T) {
 	for ranks := int64(2); ranks <= 72; ranks++ {
 		for percent := int64(1); percent <= 100; percent++ {
-			most, total := lowestTerms(100+percent, 100*ranks)
+			most, total := 100+percent, 100*ranks
 			m, threshold := OverMean(most, total, int(ranks)), float64(percent)/100
 			mean := Number(0)
 			for range 21 {
@@ -54,12 +51,4 @@ func TestAboveIsStrict(t *testing.T) {
 			}
 		}
 	}
-}
-
-func lowestTerms(a, b int64) (int64, int64) {
-	x, y := a, b
-	for y > 0 {
-		x, y = y, x%y
-	}
-	return a / x, b / x
 }

@@ -28,48 +28,35 @@ func TestContiguous(t *testing.T) {
 	}
 }
 
-// Expert 0 has copies on both ranks: its 5 slots split 3 and 2.
+// The 5 slots of an expert with copies on both ranks are 3 and 2; a rank with two of its three copies gets two thirds.
 func TestReplicas(t *testing.T) {
-	l, err := Placed(3, [][]int32{{0, 1}, {2, 0}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !l.Replicated() || !reflect.DeepEqual(l.Places(0), []int{0, 1}) {
-		t.Errorf("places of expert 0: %v", l.Places(0))
-	}
-	if got := l.RankLoad([]int64{5, 1, 2}); !reflect.DeepEqual(got, []int64{4, 4}) {
-		t.Errorf("rank load %v, want 4 and 4", got)
-	}
-}
-
-// A rank with two of an expert's three copies gets two thirds of its slots.
-func TestCopiesOnOneRank(t *testing.T) {
-	l, err := Placed(2, [][]int32{{0, 0}, {0, 1}})
-	if err != nil || !l.Replicated() || !reflect.DeepEqual(l.Places(0), []int{0, 0, 1}) {
-		t.Fatalf("%+v, %v", l, err)
-	}
-	if got := l.RankLoad([]int64{90, 10}); !reflect.DeepEqual(got, []int64{60, 40}) {
-		t.Errorf("rank load %v, want 60 and 40", got)
-	}
-}
-
-func TestBadLayouts(t *testing.T) {
-	bad := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, ErrShape) {
-			t.Errorf("%s: got %v, want ErrShape", what, err)
+	for _, c := range []struct {
+		held        [][]int32
+		places      []int // of expert 0
+		slots, want []int64
+	}{
+		{[][]int32{{0, 1}, {2, 0}}, []int{0, 1}, []int64{5, 1, 2}, []int64{4, 4}},
+		{[][]int32{{0, 0}, {0, 1}}, []int{0, 0, 1}, []int64{90, 10}, []int64{60, 40}},
+	} {
+		l, err := Placed(len(c.slots), c.held)
+		if err != nil || !l.Replicated() || !reflect.DeepEqual(l.Places(0), c.places) ||
+			!reflect.DeepEqual(l.RankLoad(c.slots), c.want) {
+			t.Errorf("%v: %+v, %v", c.held, l, err)
 		}
 	}
-	_, err := Contiguous(4, 5)
-	bad("more ranks than experts", err)
-	_, err = Contiguous(0, 0)
-	bad("nothing", err)
-	_, err = Placed(3, [][]int32{{0, 1}})
-	bad("an expert without a home", err)
-	_, err = Placed(0, [][]int32{{}})
-	bad("no expert", err)
-	_, err = Placed(2, [][]int32{{0, 2}, {1}})
-	bad("an expert that does not exist", err)
+}
+
+// More ranks than experts, no experts, an expert without a place, and one that does not exist.
+func TestBadLayouts(t *testing.T) {
+	_, many := Contiguous(4, 5)
+	_, none := Contiguous(0, 0)
+	_, homeless := Placed(3, [][]int32{{0, 1}})
+	_, beyond := Placed(2, [][]int32{{0, 2}, {1}})
+	for i, err := range []error{many, none, homeless, beyond} {
+		if !errors.Is(err, ErrShape) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
 }
 
 func TestShapeValidate(t *testing.T) {

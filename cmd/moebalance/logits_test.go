@@ -151,25 +151,6 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "verify", dir)
 }
 
-// A plan that wants more groups than the model allows is projected, and what it promises, its logits do.
-func TestLogitsProjected(t *testing.T) {
-	dir := t.TempDir()
-	args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--plan", "trtllm-gen1",
-		"--cache", dir}
-	var r generated
-	ask(t, exitDone, &r, append(args, "--format", "json")...)
-	for _, e := range r.Entries {
-		if e.Status != "projected" || e.Spread == nil {
-			t.Errorf("%+v", e)
-		}
-	}
-	ask(t, exitDone, nil, "logits", "verify", dir)
-	text, _, _ := invoke(t.Context(), args...)
-	if !strings.Contains(text, "512 tokens cannot get the planned experts") {
-		t.Error(text)
-	}
-}
-
 func TestLogitsFormats(t *testing.T) {
 	dir := t.TempDir()
 	ask(t, exitDone, nil, "logits", "generate", "--model", "e8k2", "--ep", "4", "--tokens", "3",

@@ -151,26 +151,15 @@ func TestNullEdges(t *testing.T) {
 	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() || n.ActiveMean.Defined() {
 		t.Errorf("no tokens: %+v, %v", n, err)
 	}
-	single := router.Shape{Experts: 1, TopK: 1}
-	if n, err = NullOf(single, mustLayout(t, 1, 1), 5, 0); err != nil || n.Expert.P95() != 1 {
-		t.Errorf("one expert: %+v, %v", n, err)
-	}
 	a, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, 9)
 	b, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, 9)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the same seed gave %+v and %+v", a, b)
 	}
 	for name, call := range map[string]func() error{
-		"a layout of other experts": func() error {
-			_, err := NullOf(one, mustLayout(t, 8, 2), 1,
-				0)
-			return err
-		},
-		"negative tokens": func() error { _, err := NullOf(one, l, -1, 0); return err },
-		"more tokens than slots can count": func() error {
-			_, err := NullOf(one, l, math.MaxInt64, 0)
-			return err
-		},
+		"a layout of other experts":        func() error { _, err := NullOf(one, mustLayout(t, 8, 2), 1, 0); return err },
+		"negative tokens":                  func() error { _, err := NullOf(one, l, -1, 0); return err },
+		"more tokens than slots can count": func() error { _, err := NullOf(one, l, math.MaxInt64, 0); return err },
 		"a shape beyond the tables": func() error {
 			_, err := NullOf(router.Shape{Experts: 1 << 17, TopK: 2}, mustLayout(t, 1<<17, 2), 1, 0)
 			return err

@@ -25,8 +25,16 @@ func TestPeersOfSGLang(t *testing.T) {
 			t.Errorf("%s: ranks have up to %d slots, want %v", name, c.Rank.Max, want)
 		}
 	}
-	if _, err := New("sglang-gen3", problem(t, 10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil {
-		t.Error("sglang-gen3 took 10 experts on 4 ranks, which SGLang refuses")
+}
+
+// 10 experts on 4 ranks are refused by what the engines refuse; a plan that is none, by the names of plans.
+func TestNewRefuses(t *testing.T) {
+	for name, want := range map[string]string{"sglang-gen3": "as the engine does", "trtllm-gen1": "as the reference does",
+		"trtllm-gen2": "as the reference does", "best": "diagonal, trtllm-gen1"} {
+		if _, err := New(name, problem(t, 10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
 

@@ -92,41 +92,6 @@ func randomPlacement(experts, ranks int, random *rand.Rand) [][]int32 {
 	return held
 }
 
-func TestNewPlanRefuses(t *testing.T) {
-	p := problem(t, 8, 2, 0, 0, 4, router.DEP, 3)
-	if _, err := New("best", p, Options{}); err == nil || !strings.Contains(err.Error(), "diagonal, trtllm-gen1") {
-		t.Errorf("error %v, want the names of plans", err)
-	}
-}
-
-// With replicas: 16 experts on 4 ranks of 5 places, experts 0 to 3 twice. What
-// the certificate counts is what Layout.RankLoad makes of the plan.
-func TestReplicas(t *testing.T) {
-	held := [][]int32{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 0}, {9, 10, 11, 12, 1}, {13, 14, 15, 2, 3}}
-	l, err := router.Placed(16, held)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tokens := range []int{1, 2, 5, 16, 40} {
-		p := Problem{Shape: router.Shape{Experts: 16, TopK: 4, Groups: 0, TopKGroups: 0}, Layout: l, Mode: router.DEP,
-			Tokens: slices.Repeat([]int{tokens}, 4)}
-		c := certify(t, "diagonal", p, Options{})
-		load := router.NewLoad(16)
-		for rank := range 4 {
-			load.Add(fill(t, "diagonal", p, Options{}, rank))
-		}
-		ranks := l.RankLoad(load.PerExpert)
-		if slices.Max(ranks) != c.Rank.Max {
-			t.Errorf("%d tokens: rank load %v, the certificate says %d at most", tokens, ranks, c.Rank.Max)
-		}
-		// 12 experts have one copy and 4 have two: copies are even, so an expert
-		// with two gets twice the slots.
-		if !c.Valid || c.Copy.Excess > 0 || c.Rank.Excess != 0 {
-			t.Errorf("%d tokens: %+v", tokens, c)
-		}
-	}
-}
-
 // No diagonal fits where an expert has copies, as many cells as ranks or not, or a rank
 // holds nothing: three tokens of each of two ranks fill the copies evenly.
 func TestWhereNoDiagonalFits(t *testing.T) {

@@ -96,20 +96,11 @@ func TestReferenceIsNotPerfect(t *testing.T) {
 			t.Errorf("%s: valid %v, optimal %v; want a valid plan that is not optimal", name, c.Valid, c.Optimal)
 		}
 	}
-	flat := func(experts, k, ranks, tokens int) Problem {
-		return problem(t, experts, k, 0, 0, ranks, router.DEP, tokens)
-	}
 	v3 := func(ranks, tokens int) Problem { return problem(t, 256, 8, 8, 4, ranks, router.DEP, tokens) }
-	check("trtllm-gen1", flat(8, 2, 4, 3), "1.333 1.333 6/8 4")
-	check("trtllm-gen1", flat(256, 8, 64, 1), "8.000 32.000 8/256 64")
-	check("trtllm-gen2", flat(128, 4, 8, 1), "1.000 16.000 11/32 1")
-	check("trtllm-gen2", flat(256, 8, 8, 8), "1.000 4.000 71/256 1")
-	check("trtllm-gen2", flat(160, 6, 16, 3), "1.000 8.889 33/160 1")
+	check("trtllm-gen1", problem(t, 8, 2, 0, 0, 4, router.DEP, 3), "1.333 1.333 6/8 4")
 	check("trtllm-gen2", v3(1, 64), "1.000 4.000 64/256 1")
-	check("trtllm-gen2", v3(4, 64), "1.000 2.000 128/256 1")
 	check("trtllm-gen2", v3(8, 8), "1.000 4.000 120/256 1")
 	check("trtllm-gen2", v3(16, 1), "1.125 16.000 24/128 2")
-	check("trtllm-gen2", v3(16, 64), "1.062 1.062 256/256 2")
 	check("trtllm-gen2", v3(64, 1), "1.000 4.000 64/256 1")
 }
 
@@ -120,14 +111,6 @@ func TestReferenceDisagreesInTEP(t *testing.T) {
 	// r = 1, 2, 3 of a stream that repeats after 8. 3 ranks · 8 slots = 24.
 	if c.Disagreements != 24 || c.Valid {
 		t.Errorf("disagreements %d, valid %v; want 24 and not valid", c.Disagreements, c.Valid)
-	}
-}
-
-func TestReferenceRefuses(t *testing.T) {
-	for _, name := range []string{"trtllm-gen1", "trtllm-gen2"} {
-		if _, err := New(name, problem(t, 10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil {
-			t.Errorf("%s took 10 experts on 4 ranks, which the reference refuses", name)
-		}
 	}
 }
 
