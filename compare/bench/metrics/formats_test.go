@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // expectation is what a report says, read off by hand.
@@ -236,9 +238,7 @@ func TestSetup(t *testing.T) {
 		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch", "quantization": "FP8_BLOCK_SCALES"},
 		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "backend": "openai", "num_prompts": "8",
 			"request_rate": "inf"},
-		"serving-vllm.jsonl": {"model": "m", "backend": "vllm", "num_prompts": "8", "request_rate": "inf"},
-		"aiperf.json":        {"model": "m"},
-		"genai-perf.json":    {"model": "m"},
+		"aiperf.json": {"model": "m"},
 	} {
 		r, err := Parse("output", strings.NewReader(fixture(t, file)), nil)
 		if err != nil || !maps.Equal(r.Setup, want) {
@@ -249,26 +249,25 @@ func TestSetup(t *testing.T) {
 
 // Percentiles of two tools are two quantities; percentiles in a tool's two outputs, and throughputs, are one.
 func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
-	metric := func(file, name string) Metric {
-		r, _ := Parse("output", strings.NewReader(fixture(t, file)), nil)
-		m, ok := r.Metric(name)
-		if !ok {
-			t.Fatalf("%s has no %s", file, name)
+	tools := map[string][]string{"trtllm": {"trtllm-bench-c.txt", "trtllm-report.json"}, "aiperf": {"aiperf.json"},
+		"serving": {"serving-trtllm.txt", "serving-vllm.jsonl"}, "genai-perf": {"genai-perf.json"},
+		"sglang": {"serving-sglang.txt", "serving-sglang.jsonl"}}
+	seen := map[string]string{} // definition → tool
+	for tool, files := range tools {
+		for _, file := range files {
+			r, _ := Parse("output", strings.NewReader(fixture(t, file)), nil)
+			median, _ := r.Metric("ttft_p50")
+			throughput, ok := r.Metric("output_throughput")
+			if was, known := seen[median.Definition]; !ok || known && was != tool || !known && file != files[0] ||
+				throughput.Definition != "output_throughput/generated tokens over wall time" {
+				t.Errorf("%s: %+v and %+v; that median is of %q", file, median, throughput, was)
+			}
+			seen[median.Definition] = tool
 		}
-		return m
 	}
-	tools := [][2]string{{"trtllm-bench-c.txt", "trtllm-report.json"}, {"serving-trtllm.txt", "serving-vllm.jsonl"},
-		{"serving-sglang.txt", "serving-sglang.jsonl"}, {"aiperf.json", "aiperf.json"},
-		{"genai-perf.json", "genai-perf.json"}}
-	for i, a := range tools {
-		for j, b := range tools {
-			if err := metric(a[0], "ttft_p50").Comparable(metric(b[1], "ttft_p50")); (err == nil) != (i == j) {
-				t.Errorf("TTFT medians of %s and %s: %v", a[0], b[1], err)
-			}
-			if err := metric(a[0], "output_throughput").Comparable(metric(b[1], "output_throughput")); err != nil {
-				t.Errorf("throughputs of %s and %s: %v", a[0], b[1], err)
-			}
-		}
+	if a := (Metric{Metric: gain.Metric{Name: "x", Definition: "x/a"}}); a.Comparable(a) != nil ||
+		a.Comparable(Metric{Metric: gain.Metric{Name: "x", Definition: "x/b"}}) == nil {
+		t.Error("definitions do not decide")
 	}
 }
 
@@ -286,15 +285,10 @@ func TestLengths(t *testing.T) {
 
 // Clocks of different kinds do not compare.
 func TestWorkloadClocks(t *testing.T) {
-	read := func(clock string) Metric {
-		r, err := Parse("output", strings.NewReader(`{"perfect_router": true, "ranks": 2, "tokens_per_rank": 3,
-			"tokens_per_second": 12.5, "clock": "`+clock+`"}`), nil)
-		if err != nil {
-			t.Fatal(err)
+	for clock, want := range map[string]bool{"cpu": true, "wall": false} {
+		r, err := Parse("output", strings.NewReader(strings.Replace(workloadLine, "{", `{"clock": "`+clock+`", `, 1)), nil)
+		if err != nil || strings.Contains(r.Metrics[0].Definition, "processor time") != want {
+			t.Errorf("%s: %+v, error %v", clock, r.Metrics, err)
 		}
-		return r.Metrics[0]
-	}
-	if wall, cpu := read("wall"), read("cpu"); wall.Comparable(cpu) == nil || wall.Comparable(wall) != nil {
-		t.Errorf("%+v and %+v", wall, cpu)
 	}
 }

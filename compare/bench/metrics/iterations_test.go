@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,11 +18,8 @@ func TestSteadyByHand(t *testing.T) {
 		return steps
 	}
 	prefill := step{requests: 9, prompt: 512, ms: 50}
-	mixed := append([]step{prefill}, decode(1, 3)...) // filling up
-	mixed = append(mixed, decode(20, 4)...)
-	mixed = append(mixed, prefill)
-	mixed = append(mixed, decode(1, 4)...)
-	mixed = append(mixed, decode(5, 2)...) // running empty
+	// filling up, 21 full steps with a prompt between them, running empty
+	mixed := slices.Concat([]step{prefill}, decode(1, 3), decode(20, 4), []step{prefill}, decode(1, 4), decode(5, 2))
 	for name, c := range map[string]struct {
 		rows []step
 		want int

@@ -1,34 +1,11 @@
 package metrics
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
 
 const workloadLine = `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5}`
-
-func TestParseRunsReadsTheRecordedPairs(t *testing.T) {
-	text, err := os.ReadFile("../../../testdata/pairs-abba.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := ParseRuns("output", strings.NewReader(string(text)), nil)
-	if err != nil || len(runs) != 12 {
-		t.Fatalf("have %d runs, want 12; error %v", len(runs), err)
-	}
-	// A B, B A, …: the order the launches ran in.
-	for i, r := range runs {
-		want := i%4 == 1 || i%4 == 2
-		if !r.Proof.Claimed || r.Proof.Perfect != want || r.Proof.Ranks != 4 {
-			t.Errorf("run %d: proof %+v, want perfect %v on 4 ranks", i, r.Proof, want)
-		}
-	}
-	m, ok := runs[0].Metric("token_throughput")
-	if !ok || m.Value != 399378.73984891246 || m.Unit != "tok/s" || !m.HigherIsBetter || runs[0].Primary != m.Name {
-		t.Errorf("first run: %+v, primary %q", m, runs[0].Primary)
-	}
-}
 
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
@@ -60,18 +37,6 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if _, err := readText(strings.NewReader("12345"), 4); err == nil {
 		t.Error("more than the most is read")
-	}
-}
-
-// JSON is read by its grammar: where its lines break does not matter.
-func TestJSONByGrammar(t *testing.T) {
-	const members = `"completed": 8, "total_input_tokens": 8192, "total_output_tokens": 1024,BREAK "duration": 4.0,BREAK` +
-		` "request_throughput": 2.0, "output_throughput": 256.0}`
-	for name, broken := range map[string]string{"one line": "", "first key beside the brace": "\n", "no indent": "\n\n"} {
-		r, err := Parse("a.json", strings.NewReader("{"+strings.ReplaceAll(members, "BREAK", broken)+"\n"), nil)
-		if m, _ := r.Metric("output_throughput"); err != nil || m.Value != 256 {
-			t.Errorf("%s: %v, %v", name, m.Value, err)
-		}
 	}
 }
 
