@@ -12,7 +12,8 @@ func TestOperators(t *testing.T) {
 		"_moe_C::topk_softmax": kernel.PhaseRouter, "_moe_C::moe_align_block_size": kernel.PhaseDispatch,
 		"_moe_C::moe_sum": kernel.PhaseCombine, "record_param_comms": kernel.PhaseCommunication,
 		"vllm::all_reduce": kernel.PhaseCommunication, "nccl:all_to_all": kernel.PhaseCommunication,
-		"aten::_cudnn_attention_forward": kernel.PhaseAttention, "_vllm_fa3_C::fwd": kernel.PhaseAttention, "aten::mm": kernel.PhaseOther,
+		"aten::_cudnn_attention_forward": kernel.PhaseAttention, "_vllm_fa3_C::fwd": kernel.PhaseAttention,
+		"aten::mm":                 kernel.PhaseOther,
 		"vllm::moe_forward_shared": kernel.PhaseExperts,
 		"aten::topk":               "", "aten::mul": "", "moe_forward": "", "": "",
 	} {
