@@ -27,12 +27,3 @@ func matched(t *testing.T, pattern string) *trace.Trace {
 	}
 	return trace
 }
-
-// Nsight Systems and PyTorch's profiler tell other things of a kernel, so its phase can
-// differ between them.
-func TestProfilersDoNotCompare(t *testing.T) {
-	c := Compare(captured(t, "hf-qwen3-ep4-nsys", "normal"), captured(t, "hf-qwen3-ep4", "perfect"))
-	if c.Comparable || c.Prediction.Gain.Defined() {
-		t.Errorf("compared: %+v", c.Prediction)
-	}
-}

@@ -246,9 +246,6 @@ const inGraph = " (CUDA graph)"
 func expertKernels(t *trace.Trace) map[string]int64 {
 	ran := map[string]string{} // how kernels of experts ran
 	for _, k := range t.StepKinds {
-		if !slices.ContainsFunc(t.Cells, func(c trace.Cell) bool { return c.Step.Defined() && int(c.Kind) == k.Kind }) {
-			continue
-		}
 		for _, name := range k.Kernels {
 			name, replayed := strings.CutSuffix(name, inGraph)
 			ran[name] = map[bool]string{true: inGraph}[replayed]

@@ -150,27 +150,6 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
 	}
 	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-	normal, perfect = alternating()
-	for step := router.OptInt(3); step < 6; step++ {
-		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseExperts, 20, 0),
-				cell(rank, step, 3, trace.PhaseCombine, 0, 5))
-		}
-	}
-	long(perfect, 0, 10000)
-	long(perfect, 1, 3000)
-	long(perfect, 2, 1000)
-	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.Step.NormalNS != 35 {
-		t.Errorf("steps %d and %d", c.Normal.Steps, c.Perfect.Steps)
-	}
-	// Of two steps neither is left out, however long.
-	normal, perfect = alternating()
-	long(normal, 0, 1000)
-	perfect.Cells = perfect.Cells[:8]
-	long(perfect, 0, 1000)
-	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 2 {
-		t.Error("one of two steps was cut")
-	}
 	// A long step in the middle is no start-up.
 	normal, perfect = alternating()
 	long(perfect, 1, 1000)

@@ -26,20 +26,16 @@ type KernelChange struct {
 func kernelChanges(sides [2]*trace.Trace) []KernelChange {
 	rows, at := []KernelChange{}, map[string]int{}
 	for side, t := range sides {
-		for i := range t.Kernels {
-			k := &t.Kernels[i]
+		for _, k := range t.Kernels {
 			name := kernel.NormalName(k.Name) // spelt the same for every version of the profiler
-			n, known := at[name]
-			if !known {
-				n = len(rows)
-				at[name], rows = n, append(rows, KernelChange{Name: k.Name, Phase: k.Placed})
+			if _, known := at[name]; !known {
+				at[name], rows = len(rows), append(rows, KernelChange{Name: k.Name, Phase: k.Placed})
 			}
-			r := &rows[n]
-			instances, ns := &r.NormalInstances, &r.NormalNS
-			if side == 1 {
-				instances, ns = &r.PerfectInstances, &r.PerfectNS
+			if r := &rows[at[name]]; side == 0 {
+				r.NormalInstances, r.NormalNS = r.NormalInstances+k.Instances, r.NormalNS+k.TotalNS
+			} else {
+				r.PerfectInstances, r.PerfectNS = r.PerfectInstances+k.Instances, r.PerfectNS+k.TotalNS
 			}
-			*instances, *ns = *instances+k.Instances, *ns+k.TotalNS
 		}
 	}
 	for i := range rows {

@@ -30,52 +30,40 @@ type KindChange struct {
 // stepKind is one kind of steps of one arm.
 type stepKind struct {
 	trace.StepKind
-	steps     []int
 	batches   map[int]ranges.Batch // by step
-	word      string               // what ranges say of all steps: prefill, decode, or nothing
 	sizes     map[int][]int        // steps by their tokens, 0 where a range does not say
+	word      string               // what ranges say of all steps: prefill, decode, or nothing
 	tokens    float64              // mean, 0 where a range does not say
 	expertNS  int64
-	instances float64 // of kernels
+	instances float64 // of kernels in a step
 }
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
 func stepKinds(t *trace.Trace) (kinds []*stepKind) {
-	names := map[router.OptInt]string{}
+	names := map[int]string{}
 	for _, s := range t.StepTimes {
-		names[s.Step] = s.Range
+		names[int(s.Step)] = s.Range
 	}
-	for number, of := range t.StepKinds {
-		k := &stepKind{StepKind: of, batches: map[int]ranges.Batch{}, sizes: map[int][]int{}}
-		for i := range t.Cells {
-			c := &t.Cells[i]
-			if !c.Step.Defined() || int(c.Kind) != number {
-				continue
-			}
-			step := int(c.Step)
-			if _, known := k.batches[step]; !known {
-				k.steps, k.batches[step] = append(k.steps, step), ranges.BatchOf(names[c.Step])
-			}
-			k.instances += float64(c.Instances)
-			if c.Phase == trace.PhaseExperts {
-				k.expertNS += c.ComputeNS()
-			}
-		}
-		if len(k.steps) == 0 {
-			continue
-		}
-		slices.Sort(k.steps)
-		k.word = k.batches[k.steps[0]].String()
-		for _, step := range k.steps {
-			b := k.batches[step]
-			k.sizes[b.Tokens] = append(k.sizes[b.Tokens], step)
-			k.tokens += float64(b.Tokens) / float64(len(k.steps))
-			if b.String() != k.word {
+	for _, of := range t.StepKinds {
+		k := &stepKind{StepKind: of, batches: map[int]ranges.Batch{}, sizes: map[int][]int{},
+			word: ranges.BatchOf(names[of.Steps[0]]).String()}
+		n := float64(len(k.Steps))
+		for _, step := range k.Steps {
+			b := ranges.BatchOf(names[step])
+			k.batches[step], k.sizes[b.Tokens] = b, append(k.sizes[b.Tokens], step)
+			if k.tokens += float64(b.Tokens) / n; b.String() != k.word {
 				k.word = ""
 			}
 		}
 		if len(k.sizes[0]) > 0 {
 			k.tokens = 0
+		}
+		for _, c := range t.Cells {
+			if int(c.Kind) == k.Kind && c.Step.Defined() {
+				if k.instances += float64(c.Instances) / n; c.Phase == trace.PhaseExperts {
+					k.expertNS += c.ComputeNS()
+				}
+			}
 		}
 		kinds = append(kinds, k)
 	}
@@ -105,8 +93,7 @@ func (k *stepKind) likeness(o *stepKind) []float64 {
 	if alike == 0 || k.word != "" && o.word != "" && k.word != o.word {
 		return nil
 	}
-	return []float64{alike, near(k.tokens, o.tokens),
-		near(k.instances/float64(len(k.steps)), o.instances/float64(len(o.steps)))}
+	return []float64{alike, near(k.tokens, o.tokens), near(k.instances, o.instances)}
 }
 
 // kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm, nil where an arm
@@ -128,11 +115,11 @@ func pairOf(normal, perfect *stepKind) kindPair {
 		p.steps[0], p.steps[1] = append(p.steps[0], own[len(own)-n:]...), append(p.steps[1], other[len(other)-n:]...)
 	}
 	if len(p.steps[0]) == 0 || normal.tokens == 0 || perfect.tokens == 0 {
-		p.steps = [2][]int{normal.steps, perfect.steps}
+		p.steps = [2][]int{normal.Steps, perfect.Steps}
 	}
 	slices.Sort(p.steps[0])
 	slices.Sort(p.steps[1])
-	p.leftOut = len(normal.steps) + len(perfect.steps) - len(p.steps[0]) - len(p.steps[1])
+	p.leftOut = len(normal.Steps) + len(perfect.Steps) - len(p.steps[0]) - len(p.steps[1])
 	return p
 }
 
@@ -148,14 +135,14 @@ func match(normal, perfect []*stepKind) []kindPair {
 			}
 		}
 		if best < 0 {
-			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}, leftOut: len(n.steps)})
+			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}, leftOut: len(n.Steps)})
 			continue
 		}
 		pairs = append(pairs, pairOf(n, perfect[best]))
 		perfect = slices.Delete(slices.Clone(perfect), best, best+1)
 	}
 	for _, p := range perfect {
-		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}, leftOut: len(p.steps)})
+		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}, leftOut: len(p.Steps)})
 	}
 	return append(pairs, alone...)
 }
@@ -166,7 +153,7 @@ func (p kindPair) name(pairs []kindPair, ns router.Number) string {
 	of, word := cmp.Or(p.arms[0], p.arms[1]), p.word()
 	steps := p.steps[0]
 	if len(steps) == 0 {
-		steps = of.steps
+		steps = of.Steps
 	}
 	var batches []ranges.Batch
 	for _, s := range steps {

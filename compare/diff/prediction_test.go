@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -24,7 +23,8 @@ func TestPrediction(t *testing.T) {
 	}
 	// 64 tokens at 1e4 a second: 6.4 ms a step.
 	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Unit{
-		{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}}, {Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}},
+		{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}},
+		{Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}},
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), (p.SavedNS / 6.4e6).Float64(), 1e-9)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), (p.StepNS/6.4e6 - 1).Float64(), 1e-9)
@@ -45,15 +45,6 @@ func TestPrediction(t *testing.T) {
 	perfect.Replays = nil
 	if p = Compare(normal, perfect).Prediction; p.SavedNS.Defined() || p.Gain.Defined() {
 		t.Errorf("without a replay: %+v", p)
-	}
-}
-
-// In the loop over experts hosts launch late: balance leaves the steps as long as they are.
-func TestLateHostsLeaveNoGain(t *testing.T) {
-	c := Compare(captured(t, "gptoss-ep4-loop", "normal"), captured(t, "gptoss-ep4-loop", "perfect"))
-	checkNear(t, "gain", c.Prediction.Gain.Float64(), 0, 0.005)
-	if !warned(c, trace.LateLaunches, "") {
-		t.Errorf("have %v", c.Warnings)
 	}
 }
 

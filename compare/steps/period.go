@@ -49,9 +49,10 @@ func marksOf(ranks []*recording) []*mark {
 			}
 		}
 	}
+	n := len(ranks[0].layers)
 	for _, m := range list {
-		m.peaks = m.findPeaks(len(ranks[0].layers))
-		if m.weight == int(Transfer) && 2*m.between(len(ranks[0].layers)) > len(ranks[0].layers) { // layers exchange tokens by it
+		m.peaks = m.findPeaks(n)
+		if m.weight == int(Transfer) && 2*m.between(n) > n { // layers exchange tokens by it
 			m.weight = int(Perhaps)
 		}
 	}
