@@ -24,7 +24,7 @@ import triton.language as tl
 SHAPES = [(256, 8, 8), (128, 8, 16), (128, 4, 4), (64, 6, 8)]  # experts, top-k, ranks
 GROUPED = [(256, 8, 8, 8, 4), (256, 8, 16, 8, 4), (64, 6, 4, 8, 3), (160, 6, 8, 8, 3)]  # and groups, of which a token takes so many
 FOLDER = tempfile.TemporaryDirectory()
-TOKENS, LAYERS, DRAWS = [1, 3, 8, 33], [0, 5], 24
+TOKENS, DRAWS = [1, 3, 8, 33], 24
 
 
 def functions(path, names):
@@ -46,13 +46,13 @@ def sglang(path):
     """The plan's name, and the ids of one rank by SGLang."""
     found = functions(path, ["_make_round_robin_expert_ids", "_simulate_balanced_routing", "_simulate_balanced_routing_kernel", "_simulate_uniform_seed"])
     if simple := found.get("_make_round_robin_expert_ids"):
-        return "sglang-gen1", lambda e, k, ranks, rank, tokens, layer: simple(tokens, k, e, device="cpu", dtype=torch.int32, layer_id=layer)
+        return "sglang-gen1", lambda e, k, ranks, rank, tokens: simple(tokens, k, e, device="cpu", dtype=torch.int32, layer_id=0)
     simulate = found["_simulate_balanced_routing"]
     dealt = "num_ranks" in simulate.__code__.co_varnames
 
-    def ids(e, k, ranks, rank, tokens, layer):
+    def ids(e, k, ranks, rank, tokens):
         out, weights = torch.zeros(tokens, k, dtype=torch.int32), torch.zeros(tokens, k)
-        simulate(out, weights, e, random=False, layer_id=layer, token_shard_rank=rank, num_token_shards=ranks, **({"num_ranks": ranks} if dealt else {}))
+        simulate(out, weights, e, random=False, layer_id=0, token_shard_rank=rank, num_token_shards=ranks, **({"num_ranks": ranks} if dealt else {}))
         return out
     return "sglang-gen3" if dealt else "sglang-gen2", ids
 
@@ -84,9 +84,9 @@ def counted(e, ranks, each):
     return {"rank": int(rank.max()), "expert": int(load.max()), "active": int((load > 0).sum()), "twice": twice}
 
 
-def ours(program, plan, e, k, ranks, layer, seed=None, groups=()):
+def ours(program, plan, e, k, ranks, seed=None, groups=()):
     model = f"e{e}k{k}" + "".join(groups and f"g{groups[0]}-{groups[1]}")
-    command = [program, "logits", "plans", "--model", model, "--ep", ranks, "--tokens", ",".join(map(str, TOKENS)), "--layer", layer, "--plans", plan,
+    command = [program, "logits", "plans", "--model", model, "--ep", ranks, "--tokens", ",".join(map(str, TOKENS)), "--plans", plan,
                "--format", "json"] + (["--seed", seed] if seed is not None else [])
     cases = json.loads(subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout)["plans"]
     return [{"rank": c["rank"]["max"], "expert": c["expert"]["max"], "active": c["active_experts"], "twice": c["duplicates"]}
@@ -107,14 +107,14 @@ def main(program, *paths):
             drawn(program, path)
         elif "_simulate_balanced_routing" in text or "_make_round_robin_expert_ids" in text:
             plan, ids = sglang(path)
-            compare(plan, [(have, counted(e, ranks, [ids(e, k, ranks, r, tokens, layer) for r in range(ranks)]))
-                           for e, k, ranks in SHAPES for layer in LAYERS
-                           for tokens, have in zip(TOKENS, ours(program, plan, e, k, ranks, layer))])
+            compare(plan, [(have, counted(e, ranks, [ids(e, k, ranks, r, tokens) for r in range(ranks)]))
+                           for e, k, ranks in SHAPES
+                           for tokens, have in zip(TOKENS, ours(program, plan, e, k, ranks))])
         else:
             plan, shapes, ids = tensorrt_llm(path)
             compare(plan, [(have, counted(e, ranks, [ids(e, k, ranks, r, tokens, *groups) for r in range(ranks)]))
                            for e, k, ranks, *groups in shapes
-                           for tokens, have in zip(TOKENS, ours(program, plan, e, k, ranks, 0, groups=groups))])
+                           for tokens, have in zip(TOKENS, ours(program, plan, e, k, ranks, groups=groups))])
 
 
 def drawn(program, path):
@@ -123,7 +123,7 @@ def drawn(program, path):
     for plan, distribution in ("vllm-uniform", "uniform"), ("vllm-normal", "normal"):
         strategy, worst = routing(distribution), 0
         for e, k, ranks in SHAPES:
-            mine = [ours(program, plan, e, k, ranks, 0, seed) for seed in range(DRAWS)]
+            mine = [ours(program, plan, e, k, ranks, seed) for seed in range(DRAWS)]
             for i, tokens in enumerate(TOKENS):
                 theirs = [counted(e, ranks, [strategy.route_tokens(torch.zeros(tokens, 1), torch.zeros(tokens, e), k)[1] for _ in range(ranks)]) for _ in range(DRAWS)]
                 for key in theirs[0]:  # the means of equal distributions differ by a few standard errors
