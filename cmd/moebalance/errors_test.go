@@ -54,7 +54,7 @@ const asked = `
 2 bench --treatment vlm -- x :: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy,
 2 bench --treatment sglang -- env A=1 /bin/vllm bench throughput :: switches nothing in vllm: want --treatment atom or
 2 bench --points concurrency=1,8 -- true :: --points concurrency: the command has no {concurrency}
-2 bench --points concurrency=1,1 -- true {concurrency} :: 1 is named twice
+2 bench --points concurrency=1,1 -- true {concurrency} :: none of them twice
 2 bench --points concurrency=1,x -- true {concurrency} :: value "x": want positive numbers
 2 bench --arm before --arm after -- true :: nothing sets the arm after apart
 2 bench --arm before --arm after --treatment vllm -- true {arm} :: without a treatment and without proof
@@ -65,7 +65,6 @@ const asked = `
 2 bench --treatment tensor -- true :: want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy, atom, lightllm or env
 2 bench --pairs 0 -- true :: 0 pairs
 2 bench --threshold ten -- true :: want a percentage
-2 bench --metric 'a=(' -- true ::
 2 bench --table x -- true :: want one of comparisons, pairs, launches, blocks
 2 bench --server x --ready localhost:1/health -- true :: want a full URL
 2 bench --client x :: --server
@@ -184,7 +183,8 @@ const asked = `
 2 trace https://example.org/a.sqlite :: URLs are not read: download it
 2 trace --phase 'api_key: sk-1' NORMAL :: --phase: "api_key: (redacted)": want PHASE=REGEX
 2 trace --phase experts NORMAL :: want PHASE=REGEX
-2 trace --phase 'experts=(' NORMAL :: --phase
+2 trace --phase 'experts=(' NORMAL :: --phase: want a regular expression, have "(": missing closing )
+2 trace --range '(' NORMAL :: want a regular expression, have "("
 2 trace --range step NORMAL :: want a named group
 2 trace --rank nope.sqlite=1 NORMAL :: no export "nope.sqlite"
 2 trace --rank normal.sqlite=1 --rank normal.sqlite=2 NORMAL :: rank 1 is given for the same export
@@ -285,7 +285,8 @@ func TestWhatIsAsked(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("PATH", dir) // no nsys to convert reports with
 	progress := regexp.MustCompile(`(?m)^\[.*\n`)
-	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "GENERATE", "logits generate --cache D/cache", "PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
+	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "GENERATE", "logits generate --cache "+dir+"/cache",
+		"PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
 		"testdata/gptoss-ep4-ranks/counts-normal", "RANK0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "FIELD",
 		fieldFolder+"vllm-qwen3-", "BENCH", "testdata/outputs/trtllm-bench-")
 	for line := range strings.SplitSeq(strings.TrimSpace(asked), "\n") {

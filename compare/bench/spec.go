@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -199,8 +199,8 @@ func (t Treatment) Check() error {
 			return fmt.Errorf("%s=%q is the same in both arms", name, t.Off)
 		}
 	}
-	if _, err := regexp.Compile(t.Line); err != nil {
-		return fmt.Errorf("proof line: %w", err)
+	if _, err := input.Regexp(t.Line); err != nil {
+		return fmt.Errorf("--proof: %w", err)
 	}
 	return nil
 }

@@ -2,8 +2,10 @@ package input
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 )
@@ -36,4 +38,14 @@ func Numbers(text string) (list []int, err error) {
 		}
 	}
 	return list, nil
+}
+
+// Regexp is the regular expression that a flag gives. What is wrong with it is said in words: "(" → want a
+// regular expression, have "(": missing closing ).
+func Regexp(text string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile(text)
+	if wrong := (*syntax.Error)(nil); errors.As(err, &wrong) {
+		return nil, fmt.Errorf("want a regular expression, have %q: %s", text, wrong.Code)
+	}
+	return re, err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Patterns turn the names of ranges into steps, layers, experts and phases.
@@ -130,9 +131,9 @@ var builtIn = []rule{
 func NewPatterns(user ...string) (*Patterns, error) {
 	p := &Patterns{}
 	for _, text := range user {
-		re, err := regexp.Compile(text)
+		re, err := input.Regexp(text)
 		if err != nil {
-			return nil, fmt.Errorf("pattern %q: %w", text, err)
+			return nil, err
 		}
 		groups := slices.DeleteFunc(slices.Clone(re.SubexpNames()), func(g string) bool { return g == "" })
 		for _, g := range groups {
