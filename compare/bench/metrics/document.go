@@ -74,7 +74,7 @@ func (d *document) has(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool { return d.values[path].line == 0 })
 }
 
-// count is the number at the first path that has one that counts something.
+// count is the first number that can count something: "a", "b" of {"a": -1, "b": 3} → 3.
 func (d *document) count(paths ...string) router.OptInt {
 	for _, path := range paths {
 		if v, ok := d.of(path).(float64); ok && v >= 0 && v < 1<<53 {
@@ -97,12 +97,13 @@ var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]
 //	    → "iter" 7, "host_step_time" 12 in ms, "states/num_ctx_tokens" 3
 func (d *document) readLine() {
 	part, label, unit := "", "", ""
-	text, states, of := strings.Cut(strings.TrimPrefix(d.printed, "Decode batch. "), "states = {")
+	line := strings.TrimPrefix(d.printed[:min(len(d.printed), maxLine)], "Decode batch. ")
+	text, states, of := strings.Cut(line, "states = {")
 	if at := strings.Index(text, "iter = "); of && at >= 0 {
 		text = text[at:]
 		s := scanner{doc: d, text: states, token: "{"}
 		s.value("states")
-	} else if name, rest, ok := strings.Cut(text, ". "); ok && !strings.ContainsAny(name, ":=") {
+	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
 		part, text = name+". ", rest
 	}
 	for piece := range strings.SplitSeq(text, ", ") {

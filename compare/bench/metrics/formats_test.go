@@ -234,7 +234,6 @@ func (want expectation) check(t *testing.T, name, text string) {
 // What reports say of the model and of how it was run, read off by hand.
 func TestSetup(t *testing.T) {
 	for file, want := range map[string]map[string]string{
-		"trtllm-bench-a.txt": {"model": "meta-llama/Llama-3.1-8B"},
 		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch", "quantization": "FP8_BLOCK_SCALES"},
 		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "backend": "openai", "num_prompts": "8",
 			"request_rate": "inf"},

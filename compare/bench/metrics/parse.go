@@ -13,12 +13,12 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// maxOutput bounds an output, which is read whole; maxAgain what of a broken object is read again;
-// maxPrefix how far into a line its text may begin.
+// maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxAgain what of a broken object
+// is read again; maxPrefix how far into a line its text may begin, and maxLine how far its labels are read.
 const (
-	maxOutput = 256 << 20
-	maxAgain  = 1 << 20
-	maxPrefix = 512
+	maxOutput, maxReports = 256 << 20, 10_000
+	maxAgain              = 1 << 20
+	maxPrefix, maxLine    = 512, 1 << 12
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -175,7 +175,7 @@ func (p *parser) offer(d *document) {
 // read takes a document into a report of its own, if a format fits. A warm-up is no report.
 func (p *parser) read(d *document) {
 	for _, f := range formats {
-		if f.fits(d) && d.title != "Warmup Begin" {
+		if f.fits(d) && d.title != "Warmup Begin" && len(p.reports) <= maxReports {
 			r := &report{format: f, out: Result{Format: f.name, Setup: map[string]string{}, Work: map[string]float64{}}}
 			r.read(d)
 			p.reports = append(p.reports, r)
@@ -212,6 +212,8 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 		runs = nil
 	case err != nil:
 		return nil, err
+	case len(runs) > maxReports:
+		return nil, &input.Error{Expected: "at most " + strconv.Itoa(maxReports) + " reports", Found: "more"}
 	case len(p.rules)+len(runs) == 0 && beside.Format == customFormat:
 		return nil, p.nothing()
 	}

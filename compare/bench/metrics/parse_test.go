@@ -40,12 +40,21 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A client that saves every request may write its totals last.
-func TestTotalsAfterLongLists(t *testing.T) {
-	texts := strings.Repeat(`"a text that nobody reads", `, 2*maxValues)
-	r, err := Parse("output", strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2,
-		"request_throughput": 1.5, "output_throughput": 70}`), nil)
-	if m, ok := r.Metric("output_throughput"); err != nil || !ok || m.Value != 70 || r.Work[requests] != 3 {
-		t.Errorf("%+v of %+v, error %v", m, r.Work, err)
+// What an output can make grow is bounded. A client that saves every request may write its totals last.
+func TestLargeOutputs(t *testing.T) {
+	report := `"completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`
+	many := strings.Repeat("7, ", 2*maxValues)
+	for name, text := range map[string]string{
+		"many values":          `{"generated_texts": [` + many + `""], ` + report,
+		"values at a long key": `{"` + strings.Repeat("k", 1<<20) + `": [` + many + `""], ` + report,
+		"a long line":          "x. y: 1" + strings.Repeat(", 2 z", 1<<20) + "\n{" + report,
+		"the same many times":  strings.Repeat("{"+report+"\n", maxReports),
+		"one more":             strings.Repeat("{"+report+"\n", maxReports+1),
+	} {
+		r, err := Parse("output", strings.NewReader(text), nil)
+		if m, ok := r.Metric("output_throughput"); (err != nil) != (name == "one more") || ok != (err == nil) ||
+			ok && (m.Value != 70 || r.Work[requests] != 3) {
+			t.Errorf("%s: %v, %v, error %v", name, r.Metrics, r.Work, err)
+		}
 	}
 }

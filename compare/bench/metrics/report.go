@@ -12,7 +12,7 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// report is what a format finds in a document.
+// report is what a format finds in a document: metrics, work and proof, in order, and at its end the Result.
 type report struct {
 	*format
 	out    Result
@@ -42,7 +42,8 @@ func (r *report) read(d *document) {
 	}
 }
 
-// convert turns a number into another unit: 2 s in ms → 2000. Wrong is a unit that is none of the kind.
+// convert turns a number into another unit: 2 s in ms → 2000. A unit of another kind is returned as wrong: "tok/s" for
+// ms.
 func convert(v router.Number, from, to string) (_ router.Number, wrong string) {
 	if f := units[from]; f.unit == to && to != "" {
 		return v * router.Number(f.by), ""
@@ -79,8 +80,10 @@ func (r *report) at(name string) int {
 	return slices.IndexFunc(r.found, func(m Metric) bool { return m.Name == name })
 }
 
+// same compares two metrics, apart from where they stand.
 func same(a, b Metric) bool { return a.Metric == b.Metric && equal(float64(a.Value), float64(b.Value)) }
 
+// differ fails: a name stands for two values, the first in an earlier line.
 func (r *report) differ(name string, a, b any, before, line int) {
 	r.fail(line, input.Error{Expected: fmt.Sprintf("%s = %s (line %d) as before", name, kind(a), before), Found: kind(b),
 		Try: "pass the output of one launch, or choose a match: --metric NAME:UNIT:higher:last=REGEX, or :median"})
@@ -119,7 +122,7 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 	return router.Number(n), ok
 }
 
-// list is a list of numbers that may be absent. One of which only the beginning is kept is not used.
+// list is a list of numbers that may be absent. It is not used where it is longer than what is kept of an object.
 func (r *report) list(d *document, path string) (numbers []float64) {
 	n, ok := d.of(path).(list)
 	if !ok && d.of(path) != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds the nesting of an object, maxValues what is kept of it. Beyond, as many members of the
-// object itself are still kept: totals may stand behind the lists of every request.
+// maxDepth bounds the nesting of an object, maxPath the path to a value that is kept, and maxValues their number.
+// Beyond, as many members of the object itself are still kept: totals may stand behind the lists of every request.
 const (
 	maxDepth  = 64
+	maxPath   = 512
 	maxValues = 1 << 17
 )
 
@@ -73,7 +74,7 @@ func (s *scanner) value(path string) {
 	default:
 		v = s.scalar()
 	}
-	if n := len(s.doc.paths); s.err == nil && (n < maxValues || s.depth <= 1 && n < 2*maxValues) {
+	if n := len(s.doc.paths); s.err == nil && len(path) <= maxPath && (n < maxValues || s.depth <= 1 && n < 2*maxValues) {
 		s.doc.set(path, value{is: v})
 	}
 }
@@ -92,7 +93,9 @@ func (s *scanner) members(path, closing string) (n int) {
 			}
 			s.next()
 		}
-		if path != "" {
+		if len(path) > maxPath {
+			key = path // as long as it, and not kept either
+		} else if path != "" {
 			key = path + "/" + key
 		}
 		if s.value(key); s.next() == "," {
@@ -111,12 +114,11 @@ var words = map[string]any{"null": nil, "None": nil, "true": true, "True": true,
 // stays as it is.
 func (s *scanner) scalar() any {
 	if s.token == "" || s.token[0] != '"' && s.token[0] != '\'' {
-		v, known := words[s.token]
-		number, err := strconv.ParseFloat(s.token, 64) // also NaN and Infinity
-		switch {
-		case known:
+		if v, known := words[s.token]; known {
 			return v
-		case err != nil && !errors.Is(err, strconv.ErrRange), strings.ContainsAny(s.token, "xX_"):
+		}
+		number, err := strconv.ParseFloat(s.token, 64) // also NaN and Infinity
+		if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsAny(s.token, "xX_") {
 			s.fail("a value")
 		}
 		return number
