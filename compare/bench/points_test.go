@@ -150,28 +150,3 @@ func TestThreeArms(t *testing.T) {
 		}
 	}
 }
-
-// Two builds need no proof; {arm} is their name.
-func TestTwoBuilds(t *testing.T) {
-	s := testSpec(t, 6, "{arm}")
-	s.Treatment, s.Builds, s.Threshold = Treatment{}, [2]gain.Arm{"before", "after"}, 0
-	a, _ := ParseArm("after=BENCH_TEST_GAIN=0.04")
-	s.Arms = []ArmSpec{a}
-	c := create(t, s)
-	h := testHost("point")
-	h.Report = func(e Event) {
-		if e.Launch.Arm != "before" && e.Launch.Arm != "after" {
-			t.Errorf("an event calls an arm %q", e.Launch.Arm)
-		}
-	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	r := gains(t, c)
-	if r.Verdict != gain.Faster || len(r.Proof) != 0 || r.Comparisons[0].Arm != "after" {
-		t.Errorf("verdict %s, %+v, proof %+v: %q", r.Verdict, r.Comparisons, r.Proof, because(r))
-	}
-	if a, _ := c.Launches[0].Done(); !slices.Contains([]string{"before", "after"}, a.Arguments[1]) {
-		t.Errorf("{arm} is %q", a.Arguments[1])
-	}
-}

@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // needsProc skips what can only be seen in /proc.
@@ -45,63 +42,6 @@ func finishedOnce(t *testing.T, c *Campaign) {
 		if _, last := l.Done(); done != 1 || !last {
 			t.Errorf("launch %d has the attempts %+v, want one finished, last", l.Position, l.Attempts)
 		}
-	}
-}
-
-func TestInterruptAndResume(t *testing.T) {
-	waitForLock(t, 50*time.Millisecond)
-	t.Setenv("BENCH_TEST_STALL", "4")
-	log := filepath.Join(t.TempDir(), "log")
-	c := create(t, testSpec(t, 3, log, "{launch}", "{arm}"))
-	ctx, cancel := context.WithCancel(context.Background())
-	h := testHost("log")
-	h.Report = func(e Event) {
-		if e.Stage == Starting && e.Launch.Position == 3 {
-			go func() {
-				// until its command runs
-				for text := ""; strings.Count(text, "\n") < 4; time.Sleep(5 * time.Millisecond) {
-					b, _ := os.ReadFile(log)
-					text = string(b)
-				}
-				cancel()
-			}()
-		}
-	}
-	if err := c.Run(ctx, h); !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want the interrupt", err)
-	}
-	if l := c.Launches[3]; len(l.Attempts) != 1 || l.Attempts[0].State != Interrupted {
-		t.Fatalf("the running launch has %+v, want one interrupted attempt", l.Attempts)
-	}
-	folder := c.Folder
-	if _, err := Resume(folder); !errors.Is(err, errBusy) {
-		t.Errorf("a second writer got %v, want errBusy", err)
-	}
-	reader, err := Open(folder)
-	if err != nil {
-		t.Fatalf("reading beside the writer: %v", err)
-	}
-	if reader.Finished() != 3 {
-		t.Errorf("the reader sees %d finished launches, want 3", reader.Finished())
-	}
-	reader.Close()
-	c = reopen(t, c)
-	h.Report = nil
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	finishedOnce(t, c)
-	// Every launch but the interrupted one ran once, in the order of the plan.
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var order []string
-	for line := range strings.Lines(string(text)) {
-		order = append(order, strings.Fields(line)[0])
-	}
-	if got, want := strings.Join(order, " "), "0 1 2 3 3 4 5"; got != want {
-		t.Errorf("ran %s, want %s", got, want)
 	}
 }
 
@@ -208,44 +148,6 @@ func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 		t.Fatalf("%v: the command was started again", err)
 	}
 	finishedOnce(t, c)
-}
-
-func TestServerAndClient(t *testing.T) {
-	addr := freeAddress(t)
-	spec := testSpec(t, 1)
-	self := spec.Command.Normal[0]
-	spec.Command = Command{
-		Server: []string{"env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
-		Normal: []string{"env", childVariable + "=client", self, "http://" + addr + "/bench"},
-	}
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("silent")); err != nil {
-		t.Fatal(err)
-	}
-	finishedOnce(t, c)
-	for _, p := range Recorded(c).Proof {
-		if p.Grade != gain.Measured {
-			t.Errorf("%+v: the server of this arm did not get the treatment", p)
-		}
-	}
-	if resp, err := http.Get(spec.Command.Ready); err == nil {
-		resp.Body.Close()
-		t.Error("the server still answers")
-	}
-
-	spec.Command.Server = []string{"env", childVariable + "=fail", self}
-	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("silent")); err == nil ||
-		!strings.Contains(err.Error(), "ended before it was ready") {
-		t.Errorf("error %v, want that the server ended", err)
-	}
-	spec.Command.Server = []string{"sleep", "60"}
-	spec.Timeout = 300 * time.Millisecond
-	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("silent")); err == nil ||
-		!strings.Contains(err.Error(), "time limit of 300ms passed") {
-		t.Errorf("error %v, want that the server did not answer", err)
-	}
 }
 
 // Every process of a launch can be found again: by the campaign's mark, which

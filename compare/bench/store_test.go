@@ -51,8 +51,6 @@ func TestOpenRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n" + strings.Repeat("x", 200))
-	check("a text file", "want a campaign file, have")
 	write("")
 	check("an empty file", "have version 0")
 	os.Remove(path)

@@ -33,20 +33,16 @@ func playEngine(addr, mode string) int {
 	fault, at, _ := strings.Cut(mode, " ")
 	when, _ := strconv.Atoi(at)
 	ranks := 2
-	routed, counts, requests := "off", os.Getenv("MOEBALANCE_COUNTS"), 0
-	follower := control.Follower{Side: control.Folder(os.Getenv(controlVariable)), Ranks: ranks, Own: "off"}
-	follower.Set = func(r string) error {
-		if routed = r; fault == "wrong" {
-			return errors.New("no table for " + r)
-		}
-		return nil
+	routed, counts, requests, last := "off", os.Getenv("MOEBALANCE_COUNTS"), 0, 0
+	folder := os.Getenv(controlVariable)
+	write := func(name string, value any) {
+		text, _ := json.Marshal(value)
+		_ = os.WriteFile(filepath.Join(folder, name), text, 0o644)
 	}
-	follower.Changed = func(sequence int) {
+	changed := func(sequence int) { // writes the counts of an order that ends
 		if counts == "" || sequence == 0 {
 			return
 		}
-		folder := filepath.Join(counts, fmt.Sprintf("sequence%d", sequence))
-		_ = os.MkdirAll(folder, 0o755)
 		shown := routed
 		switch {
 		case requests < when:
@@ -55,10 +51,27 @@ func playEngine(addr, mode string) int {
 		case fault == "even": // is always balanced
 			shown = "perfect"
 		}
-		_ = os.WriteFile(filepath.Join(folder, "router"), []byte(shown), 0o644)
+		of := filepath.Join(counts, fmt.Sprintf("sequence%d", sequence))
+		_ = os.MkdirAll(of, 0o755)
+		_ = os.WriteFile(filepath.Join(of, "router"), []byte(shown), 0o644)
 	}
-	if fault == "deaf" {
-		follower.Side = oneRank{control.Folder(os.Getenv(controlVariable))}
+	follow := func(steps int64) {
+		var o control.Order
+		text, _ := os.ReadFile(filepath.Join(folder, "arm.json"))
+		if json.Unmarshal(text, &o) != nil || o.Sequence == last {
+			return
+		}
+		changed(last)
+		a := control.Ack{Sequence: o.Sequence, Arm: o.Arm, Router: o.Router, Steps: steps, TimeNS: time.Now().UnixNano(), Ranks: ranks}
+		if last, routed = o.Sequence, o.Router; fault == "wrong" {
+			a.Error = "no table for " + o.Router
+		}
+		for a.Rank = range ranks {
+			write(fmt.Sprintf("seen.rank%d.json", a.Rank), o)
+			if fault != "deaf" || a.Rank == 0 {
+				write(fmt.Sprintf("ack.rank%d.json", a.Rank), a)
+			}
+		}
 	}
 	var lock sync.Mutex
 	steps := int64(0)
@@ -79,10 +92,8 @@ func playEngine(addr, mode string) int {
 			}
 		}
 		for range 3 {
-			if fault != "silent" && os.Getenv(controlVariable) != "" {
-				if err := follower.Poll(time.Now(), steps); err != nil {
-					fmt.Fprintln(os.Stderr, err)
-				}
+			if fault != "silent" && folder != "" {
+				follow(steps)
 			}
 			steps++
 		}
@@ -99,16 +110,6 @@ func playEngine(addr, mode string) int {
 		return 9
 	}
 	return 0
-}
-
-// oneRank is a side on which only rank 0 answers.
-type oneRank struct{ control.Folder }
-
-func (o oneRank) Answer(a control.Ack) error {
-	if a.Rank > 0 {
-		return nil
-	}
-	return o.Folder.Answer(a)
 }
 
 // engineCounts reads what playEngine wrote.

@@ -26,18 +26,11 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
 		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
 		{"a rank unproved", func(c *Campaign) { c.Proof[3].Grade = None }, CheckProof, Fail, "perfect arm, rank 1"},
-		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Grade, c.Proof[3].Grade = None, None }, CheckProof,
-			Fail, "perfect arm, ranks 0, 1: "},
 		{"all ranks at once", func(c *Campaign) {
 			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""},
 				{Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
 		}, CheckProof, Pass, "measured"},
-		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn, "claimed"},
 		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass, "chance"},
-		{"all ranks unproved", func(c *Campaign) {
-			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""},
-				{Arm: Perfect, Rank: AllRanks, Grade: None, Evidence: "nothing seen"}}
-		}, CheckProof, Fail, "perfect arm: nothing seen"},
 		{"another difference", func(c *Campaign) {
 			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8",
 				Perfect: "16"})
@@ -46,18 +39,8 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "unrecorded"},
 		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
-		{"work within tolerance", func(c *Campaign) {
-			for i := range c.Measurements {
-				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
-			}
-		}, CheckWork, Pass, "tolerance:0.01"},
 		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn,
 			"names:[requests]"},
-		{"work of some pairs", func(c *Campaign) {
-			for i := range 4 {
-				work(*c, i, WorkRequests, 10)
-			}
-		}, CheckWork, Warn, "names:[requests]"},
 		{"errors", func(c *Campaign) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -122,75 +123,58 @@ func simulate(campaigns int, truth float64, draw func() Campaign) outcome {
 // slack is three standard errors of a share.
 func slack(p float64, campaigns int) float64 { return 3 * math.Sqrt(p*(1-p)/float64(campaigns)) }
 
-// Slow launches seldom make a verdict where the gain is on the threshold and leave one where
-// it is far from it, and verdict and interval are as they were without any.
-func TestSlowLaunches(t *testing.T) {
-	for _, noise := range []float64{0.01, 0.02, 0.05} {
-		for _, slow := range []kind{disturbed(noise, 0, false), disturbed(noise, 0.1, false), disturbed(noise, 0.2, false),
-			disturbed(noise, 0.1, true), disturbed(noise, 0.2, true)} {
-			slowLaunches(t, slow, 50, []int{8, 20})
+// Every cell of the package comment's tables, through the code of Judge: between 93.5 and 97.5 %
+// of the intervals hold the truth. Of six pairs slow launches leave wide intervals, which may
+// hold it more often. On the threshold few are decided.
+func TestCoverageOfPairs(t *testing.T) {
+	for _, k := range kinds {
+		line := fmt.Sprintf("%-32s", k.name)
+		for _, pairs := range []int{6, 8, 12, 20} {
+			rng := rand.New(rand.NewPCG(23, uint64(pairs)))
+			o := simulate(campaigns, DefaultThreshold, func() Campaign { return k.campaign(rng, pairs, DefaultThreshold) })
+			line += fmt.Sprintf("  %5.1f %5.1f", 100*o.covers, 100*o.half)
+			bounds(t, fmt.Sprintf("%s, %d pairs", k.name, pairs), o, k.slow && pairs < 8)
+			if decided := o.verdicts[Significant] + o.verdicts[NotSignificant]; decided > 0.06+slack(0.06, campaigns) ||
+				strings.HasPrefix(k.name, "noise") && !k.slow && o.launches > 0.03+slack(0.03, campaigns) {
+				t.Errorf("%s, %d pairs: decided %.3f, outliers in %.3f", k.name, pairs, decided, o.launches)
+			}
 		}
+		t.Log(line)
 	}
 }
 
-func slowLaunches(t *testing.T, k kind, trials int, sizes []int) {
-	for _, pairs := range sizes {
-		rng := rand.New(rand.NewPCG(23, uint64(pairs)))
-		at := simulate(trials, DefaultThreshold, func() Campaign { return k.campaign(rng, pairs, DefaultThreshold) })
-		far := simulate(trials, 2*DefaultThreshold, func() Campaign { return k.campaign(rng, pairs, 2*DefaultThreshold) })
-		text := fmt.Sprintf("%s, %d pairs: covers %.1f %%, outliers in %.1f, at the threshold %v, at +20 %% %v", k.name, pairs,
-			100*at.covers, 100*at.launches, at.verdicts, far.verdicts)
-		t.Log(text)
-		switch {
-		case at.covers < 0.935-slack(0.935, trials):
-			t.Errorf("covers too seldom: %s", text)
-		case !k.slow && max(at.verdicts[Significant], at.verdicts[NotSignificant]) > 0.025+slack(0.025, trials),
-			at.verdicts[Significant]+at.verdicts[NotSignificant] > 0.05+slack(0.05, trials):
-			t.Errorf("decided on the threshold: %s", text)
-		case !k.slow && at.launches > 0.03+slack(0.03, trials):
-			t.Errorf("without slow launches: %s", text)
-		case pairs == 20 && (k.name == "noise 1 %" || k.name == "noise 1 %, 10 % of one arm slow") &&
-			far.verdicts[Significant] < 0.9:
-			t.Errorf("blind: %s", text)
-		}
-	}
-}
-
-// The intervals of campaigns whose launches hold all arms cover what they say, and are as
-// wide as theory has them: a launch's gain has the variance of the interaction and of a
-// block's, which is a segment's, over the number of blocks.
-func TestWithinLaunches(t *testing.T) {
-	all := 0.0
+// Likewise launches that hold all arms. Noise alone gives the width that theory has: a launch's gain has the variance
+// of the interaction and of a block's, which is a segment's, over the number of blocks.
+func TestCoverageWithinLaunches(t *testing.T) {
 	for _, launches := range []int{2, 3, 5, 8} {
 		for _, blocks := range []int{1, 2, 4, 6} {
-			all += withinLaunches(t, withinCell{launches, blocks, 0.05, 0.0055, 0.015, 0, false}, 150) / 16
+			line := fmt.Sprintf("%d %d", launches, blocks)
+			for _, c := range []withinCell{{segment: 0.003}, {segment: 0.015}, {segment: 0.05},
+				{segment: 0.015, interaction: 0.02}, {segment: 0.015, slow: 0.1}, {segment: 0.015, slow: 0.1, one: true}} {
+				c.launches, c.blocks, c.launch, c.interaction = launches, blocks, 0.05, max(c.interaction, 0.0055)
+				rng := rand.New(rand.NewPCG(17, uint64(100*launches+blocks)))
+				o := simulate(campaigns, DefaultThreshold,
+					func() Campaign { return within(c.segments(rng, math.Log1p(DefaultThreshold))) })
+				line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
+				bounds(t, fmt.Sprintf("%+v", c), o, c.slow > 0 && (launches < 5 || blocks < 2))
+				block := c.segment * c.segment / float64(c.blocks) * map[bool]float64{true: 1.29, false: 1}[blocks >= 6] // of a median
+				want := quantiles[launches-1] * meanS[launches-1] * math.Sqrt((c.interaction*c.interaction+block)/float64(launches))
+				if c.slow == 0 && math.Abs(o.half/want-1) > 0.35 {
+					t.Errorf("%+v: half-width %.4f, want %.4f", c, o.half, want)
+				}
+			}
+			t.Log(line)
 		}
-	}
-	if math.Abs(all-0.95) > 0.0175 {
-		t.Errorf("all cells together cover %.3f", all)
 	}
 }
 
-// withinLaunches simulates a cell, and returns how often it covers.
-func withinLaunches(t *testing.T, c withinCell, campaigns int) float64 {
-	rng := rand.New(rand.NewPCG(17, uint64(100*c.launches+c.blocks)))
-	o := simulate(campaigns, DefaultThreshold,
-		func() Campaign { return within(c.segments(rng, math.Log1p(DefaultThreshold))) })
-	t.Logf("%+v: covers %.1f %%, half-width %.2f %%", c, 100*o.covers, 100*o.half)
-	if math.Abs(o.covers-0.955) > 0.02+slack(0.95, campaigns) {
-		t.Errorf("%+v covers %.3f", c, o.covers)
+// bounds wants the coverage between 93.5 and 97.5 %, give or take what so many campaigns show.
+func bounds(t *testing.T, name string, o outcome, wide bool) {
+	off := 0.0
+	if campaigns < 1000 {
+		off = slack(0.95, campaigns)
 	}
-	block := c.segment * c.segment / float64(c.blocks)
-	if c.blocks >= 6 {
-		block *= 1.29 // of the median of six
+	if o.covers < 0.935-off || o.covers > 0.975+off && !wide {
+		t.Errorf("%s: covers %.4f", name, o.covers)
 	}
-	want := quantiles[c.launches-1] * meanS[c.launches-1] *
-		math.Sqrt((c.interaction*c.interaction+block)/float64(c.launches))
-	if c.slow == 0 && math.Abs(o.half/want-1) > 0.2 {
-		t.Errorf("%+v: half-width %.4f, want %.4f", c, o.half, want)
-	}
-	if c.slow == 0 && (o.launches > 0.1 || o.segments > 0.1) {
-		t.Errorf("%+v: %.2f with an outlying launch, %.2f with a segment, want 0.02", c, o.launches, o.segments)
-	}
-	return o.covers
 }

@@ -49,39 +49,6 @@ func TestShareOfCeiling(t *testing.T) {
 	}
 }
 
-// A balancer that is the normal arm recovers nothing, one that is the perfect arm all;
-// without a ceiling nothing is said.
-func TestShareAtItsEnds(t *testing.T) {
-	for _, k := range []struct{ balancer, perfect, want float64 }{{0, 0.2, 0}, {0.2, 0.2, 1},
-		{-0.1, 0.2, math.Log(0.9) / math.Log(1.2)}} {
-		r := Judge(threeArms(rand.New(rand.NewPCG(1, 2)), 12, 0.005, k.balancer, k.perfect))
-		if s := r.Comparisons[1].Share; !(float64(s.Low) < k.want && k.want < float64(s.High)) || s.High-s.Low > 0.2 {
-			t.Errorf("%+v: share %+v", k, s)
-		}
-	}
-	for _, perfect := range []float64{0, -0.2} {
-		r := Judge(threeArms(rand.New(rand.NewPCG(1, 3)), 6, 0.005, 0.1, perfect))
-		if s := r.Comparisons[1].Share; s.Estimate.Defined() || s.Low.Defined() {
-			t.Errorf("perfect %+.1f: share %+v", perfect, s)
-		}
-	}
-}
-
-func TestUnequalWorkOfAFurtherArm(t *testing.T) {
-	c := threeArms(rand.New(rand.NewPCG(1, 4)), 6, 0.005, 0.1, 0.2)
-	for i := range c.Measurements {
-		c.Measurements[i].Work = map[string]float64{WorkOutputTokens: 100}
-		if c.Measurements[i].Arm == "balancer" {
-			c.Measurements[i].Work[WorkOutputTokens] = 50
-		}
-	}
-	r := Judge(c)
-	noGain(t, "unequal work of a further arm", r)
-	if !strings.Contains(finding(r.Failed()[0]), "normal 100, balancer 50") {
-		t.Errorf("verdict %s: %v", r.Verdict, r.Failed())
-	}
-}
-
 // builds is a campaign of two builds, without proof.
 func builds(gains ...float64) Campaign {
 	c := valid(paired(gains...))
@@ -107,19 +74,5 @@ func TestBuilds(t *testing.T) {
 				t.Errorf("%s: %q speaks of %s", want, text, word)
 			}
 		}
-	}
-}
-
-// The points of builds have their own verdicts, and an interval inside the threshold decides nothing.
-func TestPointsOfBuilds(t *testing.T) {
-	c := curve(rand.New(rand.NewPCG(1, 9)), 6, 0.002, []float64{1, 8, 64}, []float64{-0.05, 0.02, 0.09})
-	c.Builds, c.Proof, c.Threshold = [2]Arm{"before", "after"}, nil, 0
-	if r := Judge(c); r.Points[0].Verdict != Slower || r.Points[2].Verdict != Faster {
-		t.Errorf("%+v", r.Points)
-	}
-	wide := builds(0.03, 0.02, 0.04, 0.03, 0.02, 0.04)
-	wide.Threshold = 0.1
-	if r := Judge(wide); r.Verdict != Inconclusive {
-		t.Error(r.Verdict)
 	}
 }

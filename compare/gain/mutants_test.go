@@ -81,15 +81,3 @@ func TestSelectedAttemptsDecideNothing(t *testing.T) {
 		}
 	}
 }
-
-// Of a campaign that a check of its caller refuses no number of pairs would decide anything.
-func TestRefusedCampaignsNeedNoPairs(t *testing.T) {
-	c := valid(paired(.06, .16, .13, .1, .18, .05))
-	if r := Judge(c); !r.PairsNeeded.Defined() {
-		t.Errorf("%s needs %v pairs", r.Verdict, r.PairsNeeded)
-	}
-	c.Checks = []Check{{Name: "gpus", Status: Fail}}
-	if r := Judge(c); r.PairsNeeded.Defined() {
-		t.Errorf("%s needs %v pairs", r.Verdict, r.PairsNeeded)
-	}
-}

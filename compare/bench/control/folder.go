@@ -50,26 +50,6 @@ const orderName = "arm.json"
 // Write replaces the order, so that nobody reads half of one.
 func (f Folder) Write(o Order) error { return save(f, orderName, o) }
 
-// Answer is a rank's side: it replaces the rank's last answer.
-func (f Folder) Answer(a Ack) error { return save(f, fmt.Sprintf("ack.rank%d.json", a.Rank), a) }
-
-// See is a rank's side: it says that the rank has read the order.
-func (f Folder) See(rank, sequence int) error {
-	return save(f, fmt.Sprintf("seen.rank%d.json", rank), map[string]int{"sequence": sequence})
-}
-
-// Read is a rank's side: the order as it stands; false while there is none.
-func (f Folder) Read() (o Order, ok bool, err error) {
-	text, err := os.ReadFile(filepath.Join(string(f), orderName))
-	if os.IsNotExist(err) {
-		return o, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &o)
-	}
-	return o, err == nil, err
-}
-
 func save(f Folder, name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

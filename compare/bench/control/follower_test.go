@@ -1,6 +1,12 @@
 package control
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
 
 // Side is a rank's side of a channel.
 type Side interface {
@@ -69,4 +75,24 @@ func (f *Follower) obey(o Order, router string, now time.Time, steps int64) erro
 		}
 	}
 	return nil
+}
+
+// Answer is a rank's side: it replaces the rank's last answer.
+func (f Folder) Answer(a Ack) error { return save(f, fmt.Sprintf("ack.rank%d.json", a.Rank), a) }
+
+// See is a rank's side: it says that the rank has read the order.
+func (f Folder) See(rank, sequence int) error {
+	return save(f, fmt.Sprintf("seen.rank%d.json", rank), map[string]int{"sequence": sequence})
+}
+
+// Read is a rank's side: the order as it stands; false while there is none.
+func (f Folder) Read() (o Order, ok bool, err error) {
+	text, err := os.ReadFile(filepath.Join(string(f), orderName))
+	if os.IsNotExist(err) {
+		return o, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	return o, err == nil, err
 }
