@@ -79,16 +79,11 @@ func TestSpecCheck(t *testing.T) {
 				"x"}
 		},
 		"server without ready": func(s *Spec) { s.Command.Server = []string{"s"} },
-		"ready without server": func(s *Spec) { s.Command.Ready = "http://x" },
 		"ready without scheme": func(s *Spec) {
 			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
 		},
-		"proof line":     func(s *Spec) { s.Treatment.Line = "(" },
-		"metric rule":    func(s *Spec) { s.Custom = []string{"x:ms=("} },
-		"negative time":  func(s *Spec) { s.Timeout = -1 },
-		"shared result":  func(s *Spec) { s.Output = "report.json" },
-		"shared counts":  func(s *Spec) { s.Counts = "/counts" },
-		"negative ranks": func(s *Spec) { s.Ranks = -1 },
+		"metric rule":   func(s *Spec) { s.Custom = []string{"x:ms=("} },
+		"shared result": func(s *Spec) { s.Output = "report.json" },
 	} {
 		s := good()
 		spoil(&s)

@@ -14,10 +14,8 @@ func TestWordDifferences(t *testing.T) {
 		command, accepted string
 		want              []string // "name: normal | perfect", "+" in front where declared
 	}{
-		"no {arm}":               {"run --batch 8", "", nil},
-		"accepted by its option": {"run --batch {arm}", "--batch", []string{"+--batch: normal | perfect"}},
-		"accepted by a word":     {"run --batch {arm}", "perfect", []string{"+--batch: normal | perfect"}},
-		"another accepted":       {"run --batch {arm}", "--log", []string{"--batch: normal | perfect"}},
+		"no {arm}":           {"run --batch 8", "", nil},
+		"accepted by a word": {"run --batch {arm}", "perfect", []string{"+--batch: normal | perfect"}},
 		"the arm's own file": {"run --save r-{arm}-{launch}.json", "",
 			[]string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
 		"accepted as typed": {"run r-{arm}.json", "r-{arm}.json",
@@ -65,14 +63,10 @@ func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
 		"of perfect": {arms: []string{"perfect=--eplb"}, want: []string{"--eplb: no such word | --eplb"}},
 		"accepted": {arms: []string{"normal=--skew 1"}, accepted: "--skew",
 			want: []string{"+--skew: --skew | no such word", "+--skew: 1 | no such word"}},
-		"of both, alike":     {arms: []string{"normal=--skew 1", "perfect=--skew 1"}},
 		"of both, otherwise": {arms: []string{"normal=--skew 1", "perfect=--skew 2"}, want: []string{"--skew: 1 | 2"}},
-		"of a server": {arms: []string{"normal=--skew 1"}, server: "serve",
-			want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
-		"a variable": {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
+		"a variable":         {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
 		"of a further arm": {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1",
 			"+--eplb: no such word | --eplb"}},
-		"that perfect lacks": {arms: []string{"more=SKEW=1 --eplb"}},
 		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"},
 			want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
 	} {
