@@ -75,25 +75,27 @@ func stepKinds(t *trace.Trace) (kinds []*stepKind) {
 // tokens, then by kernels per step. It is nil where nothing is alike or ranges say that one is prefill and
 // the other decode.
 func (k *stepKind) likeness(o *stepKind) []float64 {
-	shared := func(name func(string) string) float64 {
-		in := map[string]int{}
-		for i, list := range [][]string{k.Kernels, o.Kernels} {
-			for _, s := range list {
-				in[name(s)] |= 1 << i
-			}
-		}
-		both := 0
-		for _, where := range in {
-			both += where / 3
-		}
-		return float64(both) / float64(len(in))
-	}
 	near := func(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
-	alike := shared(func(name string) string { return name }) + shared(kernel.Family)
+	alike := shared(k.Kernels, o.Kernels, strings.Clone) + shared(k.Kernels, o.Kernels, kernel.Family)
 	if alike == 0 || k.word != "" && o.word != "" && k.word != o.word {
 		return nil
 	}
 	return []float64{alike, near(k.tokens, o.tokens), near(k.instances, o.instances)}
+}
+
+// shared is the share of names that both lists have: "a", "b" and "b", "c" share a third.
+func shared(a, b []string, name func(string) string) float64 {
+	in := map[string]int{}
+	for i, list := range [][]string{a, b} {
+		for _, s := range list {
+			in[name(s)] |= 1 << i
+		}
+	}
+	both := 0.0
+	for _, where := range in {
+		both += float64(where / 3)
+	}
+	return both / float64(len(in))
 }
 
 // kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm, nil where an arm

@@ -9,45 +9,18 @@ import (
 
 // slowLocation looks at every range for every query.
 func slowLocation(ranges []Range, at int64) Location {
-	p := Unattributed
-	var step, layer, expert, phase *Range
-	better := func(best **Range, m *Range) {
-		b := *best
-		if b == nil || m.Start > b.Start || m.Start == b.Start && m.End <= b.End {
-			*best = m
-		}
-	}
+	var best openRanges // one for each thing
 	for i := range ranges {
 		m := &ranges[i]
-		if m.Start > at || m.End < at {
-			continue
-		}
-		if m.Step != NoID {
-			better(&step, m)
-		}
-		if m.Layer != NoID {
-			better(&layer, m)
-		}
-		if m.Expert != NoID {
-			better(&expert, m)
-		}
-		if m.Phase != "" {
-			better(&phase, m)
+		for what, says := range []bool{m.Step != NoID, m.Layer != NoID, m.Expert != NoID, m.Phase != ""} {
+			b := best[what]
+			if says && m.Start <= at && at <= m.End && (len(b) == 0 || m.Start > b[0].Start ||
+				m.Start == b[0].Start && m.End <= b[0].End) {
+				best[what] = []*Range{m}
+			}
 		}
 	}
-	if step != nil {
-		p.Step = step.Step
-	}
-	if layer != nil {
-		p.Layer = layer.Layer
-	}
-	if expert != nil {
-		p.Expert = expert.Expert
-	}
-	if phase != nil {
-		p.Phase = phase.Phase
-	}
-	return p
+	return best.location()
 }
 
 // Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow search agree on
