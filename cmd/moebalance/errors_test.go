@@ -163,7 +163,7 @@ const asked = `
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
 1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it
-1 counts D/empty.json :: want an object with expert counts, have one without keys
+1 counts D/empty.json :: want expert counts, have an object without keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
 2 counts --threshold 2000% COUNTS :: --threshold: want a percentage such as 10%, at most 1000%

@@ -24,7 +24,7 @@ type document struct {
 	files  []string         // of a folder, by name
 	text   []byte           // of a file
 	first  value            // of JSON, torch.save or numpy.save
-	keys   map[string]value // of the first value, at most maxKeys
+	keys   map[string]value // of the first value
 	more   bool             // values follow the first
 	broken error            // where the text begins like JSON and is none
 }
@@ -74,18 +74,16 @@ func newDocument(path string, text []byte) (d *document, err error) {
 			break
 		}
 	}
-	if d.keys = map[string]value{}; !d.first.isList() {
-		for key, part := range d.first.parts() {
-			if d.keys[key] = part; len(d.keys) == maxKeys {
-				break
+	if d.keys = map[string]value{}; err == nil && !d.first.isList() {
+		var parts row
+		if parts, err = d.first.parts(); d.first.isObject() {
+			for _, part := range parts {
+				d.keys[part.name] = part.value
 			}
 		}
 	}
 	return d, err
 }
-
-// maxKeys bounds what of an object is kept, a field of which takes ten times its text.
-const maxKeys = 1 << 20
 
 // has reports a document that begins with an object of all these keys.
 func (d *document) has(keys ...string) bool {
@@ -120,10 +118,14 @@ func (d *document) values() iter.Seq2[value, error] {
 				}
 				continue
 			}
-			for _, item := range v.parts() {
-				if !yield(item, nil) {
+			items, err := v.parts()
+			for _, item := range items {
+				if !yield(item.value, nil) {
 					return
 				}
+			}
+			if err != nil && !yield(v, err) {
+				return
 			}
 		}
 	}

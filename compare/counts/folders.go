@@ -120,7 +120,7 @@ func readTensorRT(d *document, c *collector) error {
 		return fmt.Errorf("meta_info.json: %w", err)
 	}
 	c.Experts, c.TopK, c.ofAll = info.Experts, info.TopK, true
-	alike := len(files) > 1
+	alike := len(files) > 1 && info.Mode != string(router.TEP)
 	if err := c.ofRanks(files, tensorrtCounts, func(path string) error {
 		same, err := c.rankFile(path, info)
 		alike = alike && same
@@ -128,12 +128,11 @@ func readTensorRT(d *document, c *collector) error {
 	}); err != nil {
 		return err
 	}
-	uneven := false // even counts of all ranks are a balanced plan's
-	for _, s := range c.cells {
-		uneven = uneven || slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(files))
-	}
-	if alike && uneven && info.Mode != string(router.TEP) {
-		c.warn("same_sources", "ranks", len(files))
+	for _, s := range c.cells { // even counts of all ranks are a balanced plan's
+		if alike && slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(files)) {
+			c.warn("same_sources", "ranks", len(files))
+			break
+		}
 	}
 	return nil
 }
@@ -145,8 +144,9 @@ func (c *collector) rankFile(path string, info statistics) (same bool, err error
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // only read from
 	same = true
+	defer func() { err = errors.Join(err, f.Close()) }() // only read from
+	c.stepped = true
 	slots := make([]int64, c.Experts)
 	for _, t := range f.Tensors() {
 		first, second, _ := strings.Cut(t.Name, "_") // "100_3" is iteration 100, layer 3
@@ -174,6 +174,5 @@ func (c *collector) rankFile(path string, info statistics) (same bool, err error
 			return false, fmt.Errorf("%v: %w", key, err)
 		}
 	}
-	c.stepped = true
 	return same, nil
 }

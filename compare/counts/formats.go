@@ -30,56 +30,30 @@ type Format struct {
 // formats are told apart by content; the first that matches reads the document. A document of JSON or of
 // torch.save that none matches is read as objects.
 var formats = []Format{
-	{
-		"trtllm-statistics", "TensorRT-LLM expert statistics",
+	{"trtllm-statistics", "TensorRT-LLM expert statistics",
 		"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …",
-		func(d *document) bool { return len(d.named(tensorrtInfo)) > 0 }, readTensorRT,
-	}, {
-		"sglang-passes", passFormat,
-		"--expert-distribution-recorder-mode per_pass (or per_token); POST /start_expert_distribution_record, /stop_…, " +
-			"/dump_…",
-		func(d *document) bool { return len(d.named(torchRecord)) > 0 }, readTorch,
-	}, {
-		"sglang-stat", statFormat,
-		"--expert-distribution-recorder-mode stat; POST /start_expert_distribution_record, /stop_…, /dump_…", nil, nil,
-	}, {
-		"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes", nil, nil,
-	}, {
-		"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL; " +
-			"patched releases: snapshots of windows, log lines of logical_expert_counts", nil, nil,
-	}, {
-		"routed-experts", routedFormat,
-		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON", nil,
-		nil,
-	}, {
-		"calibration", "TensorRT-LLM calibration data", "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil,
-		nil,
-	}, {
-		"layer-counts", layerFormat,
-		`JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`, nil, nil,
-	}, {
-		"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
-		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray,
-	}, {
-		"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",
-		func(d *document) bool { _, ok := d.first.item.(tensor.Array); return ok }, readArray,
-	}, {
-		"tensor", "PyTorch tensor of loads", "torch.save", func(d *document) bool { return d.first.isList() }, readArray,
-	}, {
-		"metrics", "Prometheus text",
-		"curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics " +
-			"--expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with " +
-			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
-		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics,
-	}, {
-		"log", "engine log lines",
-		`SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: --enable-expert-distribution-metrics); vLLM: ` +
-			`--eplb-config '{"log_balancedness": true}'`,
-		isLog, readLog,
-	}, {
-		"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang",
-		func(d *document) bool { _, rows, _ := openTable(d); return rows != nil }, readTable,
-	},
+		func(d *document) bool { return len(d.named(tensorrtInfo)) > 0 }, readTensorRT},
+	{"sglang-passes", passFormat, "--expert-distribution-recorder-mode per_pass (or per_token); POST " +
+		"/start_expert_distribution_record, /stop_…, /dump_…",
+		func(d *document) bool { return len(d.named(torchRecord)) > 0 }, readTorch},
+	{"sglang-stat", statFormat, "--expert-distribution-recorder-mode stat; POST as above", nil, nil},
+	{"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes", nil, nil},
+	{"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL; snapshots of windows", nil, nil},
+	{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
+		"CompletionOutput.routed_experts, saved as JSON", nil, nil},
+	{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil, nil},
+	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`, nil, nil},
+	{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
+		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray},
+	{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",
+		func(d *document) bool { _, ok := d.first.item.(tensor.Array); return ok }, readArray},
+	{"tensor", "PyTorch tensor of loads", "torch.save", func(d *document) bool { return d.first.isList() }, readArray},
+	{"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang", isTable, readTable},
+	{"metrics", "Prometheus text", "curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics, with " +
+		"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N for the load per rank",
+		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics},
+	{"log", "engine log lines", `SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: ` +
+		`--enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`, isLog, readLog},
 }
 
 // Formats lists what Read understands, by name.
@@ -207,34 +181,44 @@ var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
 	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
 
+// others are documents that hold no counts, told apart before any counts are looked for, and what to do with them.
+var others = []struct {
+	match func(*document) bool
+	say   string
+}{
+	{func(d *document) bool { return d.text == nil }, "no expert counts in this folder: want meta_info.json with " +
+		"rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one " +
+		"by one (DIR/*.json); 'moebalance trace' reads traces"},
+	{func(d *document) bool { return d.has("records") }, "this is one rank's dump of passes, and the load is the sum over " +
+		"the ranks: give the folder that holds all of them"},
+	{func(d *document) bool { return d.has("traceEvents") || d.begins("SQLite format 3\x00") },
+		"this is a trace, not counts: 'moebalance trace' reads it"},
+	{func(d *document) bool { return d.has("schema_version", "kind") },
+		"this is a result of moebalance, not counts: 'moebalance report' reads it"},
+	{func(d *document) bool { return d.begins("\x1f\x8b") },
+		"this is compressed by gzip: decompress counts first; 'moebalance trace' reads compressed traces"},
+}
+
+func (d *document) begins(with string) bool { return bytes.HasPrefix(d.text, []byte(with)) }
+
 // refused says of a document that holds no counts that can be judged what to do with it; nil of any other.
 func (d *document) refused() error {
-	switch {
-	case len(d.named(hookProof)) > 0:
+	if len(d.named(hookProof)) > 0 {
 		return d.unrecorded()
-	case d.text == nil:
-		return errors.New("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
-			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance " +
-			"trace' reads traces")
-	case d.has("records"):
-		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
-			"holds all of them")
-	case d.has("traceEvents"), bytes.HasPrefix(d.text, []byte("SQLite format 3\x00")):
-		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
-	case d.has("schema_version", "kind"):
-		return errors.New("this is a result of moebalance, not counts: 'moebalance report' reads it")
-	case bytes.HasPrefix(d.text, []byte("\x1f\x8b")):
-		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: " +
-			"decompress counts first")
+	}
+	for _, other := range others {
+		if other.match(d) {
+			return errors.New(other.say)
+		}
 	}
 	return nil
 }
 
 // unknown is what to say of a document without any counts.
 func (d *document) unknown() error {
-	names := slices.Sorted(maps.Keys(d.keys))
+	keys := slices.Sorted(maps.Keys(d.keys))
 	switch {
-	case d.placed() != nil:
+	case d.isPlacement():
 		return errPlacement
 	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
 		return errors.New("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
@@ -243,14 +227,14 @@ func (d *document) unknown() error {
 			"such lines")
 	case d.broken != nil:
 		return d.broken
-	case len(names) == 0 && !d.first.none():
-		return fmt.Errorf("%w: want an object with expert counts, have one without keys; 'moebalance counts --help' lists "+
-			"the formats", ErrUnknown)
-	case len(names) > 0:
-		return fmt.Errorf("%w: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
-	return fmt.Errorf("%w: want expert counts, have a file that begins with %q; 'moebalance counts --help' lists the formats",
-		ErrUnknown, d.text[:min(len(d.text), 12)])
+	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
+	if len(keys) > 0 {
+		found = "an object of the keys " + strings.Join(keys[:min(len(keys), 8)], ", ")
+	} else if !d.first.none() {
+		found = "an object without keys"
+	}
+	return fmt.Errorf("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
 }
 
 // hookProof is what 'moebalance hook' writes beside the counts, or without any.
@@ -264,12 +248,10 @@ func (d *document) unrecorded() error {
 		Hidden []string `json:"hidden"` // which kernel hides its choices, and which backend shows them
 	}
 	text, err := input.ReadFile(d.named(hookProof)[0], 1<<20)
-	if err == nil {
-		err = json.Unmarshal(text, &proof)
-	}
 	if err != nil {
 		return err
 	}
+	_ = json.Unmarshal(text, &proof) // of what is no proof nothing is said
 	why := append(proof.Hidden, "a monolithic expert kernel may choose the experts, unseen (GPT-OSS in MXFP4 on Hopper "+
 		"does by default); record with a backend that shows them, such as moe_backend=marlin")[0]
 	return fmt.Errorf("the hook recorded no counts in %d steps: %s", proof.Steps, why)

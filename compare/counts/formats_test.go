@@ -22,7 +22,7 @@ type step struct {
 func checkSteps(t *testing.T, r *Record, want []step) {
 	t.Helper()
 	var got []step
-	for _, s := range stepsOf(t, r) {
+	for _, s := range r.Steps() {
 		got = append(got, step{s.Iteration, s.Layer, s.Load.PerExpert, s.Received})
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -162,7 +162,7 @@ func TestSpellings(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
 	refused(t, map[string]string{
-		"   ": "empty", "{": "ends early", "{}": "one without keys", "[1,2]": "want counts of layers × experts, have 1 dimension",
+		"   ": "empty", "{": "ends early", "{}": "an object without keys", "[1,2]": "want counts of layers × experts, have 1 dimension",
 		"PK\x03\x04broken": "zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: phase: want a phase",
 		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: expert 0 is recorded twice",
 		"layer,0,1\n0,5,x\n":                        `have x as 1`,
-		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: counts: iteration 0, layer 0: expert 0 is recorded twice",
+		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: iteration 0, layer 0: expert 0 is recorded twice",
 		"step,experts\n0,\"[1, 2]\"\n1,5\n":         "line 3: want a list of counts as experts",
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                           "without their shape",

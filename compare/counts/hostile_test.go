@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -91,47 +90,12 @@ func TestTorchRefusals(t *testing.T) {
 		"no layers": {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"),
 			"x/data/0": eight}, "want steps, layers and experts"},
 		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "or a tensor"},
-		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "one without keys"},
+		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "an object without keys"},
 		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},
 	} {
 		if r, err := parse("x", archive(t, c.members)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", name, r, err, c.want)
 		}
-	}
-}
-
-// copyFolder copies some files of a fixture's folder.
-func copyFolder(t *testing.T, folder string, names map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for from, to := range names {
-		if err := os.WriteFile(filepath.Join(dir, to), content(t, folder, from), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-func TestFoldersOfRanks(t *testing.T) {
-	const torch = "expert_distribution_recorder_17.5_0.pt"
-	for want, dir := range map[string]string{
-		"several recordings": copyFolder(t, "sglang-pass",
-			map[string]string{torch: "expert_distribution_recorder_1_1.pt"}),
-		"want one dump per rank": copyFolder(t, "sglang-pass",
-			map[string]string{torch: "expert_distribution_recorder_1.5.pt"}),
-		"this is no dump of passes": copyFolder(t, "",
-			map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1_0.pt",
-				"sglang-strided.pt": "expert_distribution_recorder_1_1.pt"}),
-		"want a list of records": copyFolder(t, "",
-			map[string]string{"sglang.csv": "expert_distribution_recorder_1_0.pt"}),
-	} {
-		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)
-		}
-	}
-	stat := copyFolder(t, "", map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1.5.pt"})
-	if r, err := Read(stat); err != nil || r.Format != statFormat {
-		t.Errorf("a folder of one stat dump: %+v, %v", r, err)
 	}
 }
 

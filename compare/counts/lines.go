@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -189,12 +188,11 @@ func sizes(slots []int64) map[int64]string {
 	return names
 }
 
-// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram and summary. Clients append
-// _total to a counter's name in some versions.
+// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram. Clients append to a counter's name in some versions.
 var (
 	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_|phy_expert_heat)\w*\{`)
-	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_balancedness_(sum|count)|(?:eplb_tokens_routed_to_expert|` +
-		`(eplb_tokens_routed_to_ep_rank|phy_expert_heat|eplb_gpu_physical_count_bucket))(?:_total)?)\{(.*)\}\s+(\S+)`)
+	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_tokens_routed_to_expert|(eplb_tokens_routed_to_ep_rank|` +
+		`phy_expert_heat|eplb_gpu_physical_count_bucket))(?:_total)?\{(.*)\}\s+(\S+)`)
 	metricsLabel = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 	metricsGauge = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)
 )
@@ -206,28 +204,21 @@ func readMetrics(d *document, c *collector) error {
 		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
 	}
 	c.lined, c.sums = true, true
-	n, counter, sums := 0, "", map[string]*Reported{} // by the mode of the forward pass
+	n, counter := 0, ""
 	for line := range bytes.Lines(d.text) {
 		n++
 		m := metricsSample.FindSubmatch(line)
-		if m == nil || bytes.Contains(m[3], []byte(`le="+Inf"`)) { // the last rank's bucket again
+		if m == nil || bytes.Contains(m[2], []byte(`le="+Inf"`)) { // the last rank's bucket again
 			continue
 		}
-		err := error(nil)
-		if of := string(m[2]); of != "" && counter != "" && of != counter {
+		err := c.sample(m[2], string(m[3]))
+		if of := string(m[1]); of != "" && counter != "" && of != counter {
 			err = fmt.Errorf("want one counter of the load per rank, have %s and %s", counter, of)
-		} else if counter = cmp.Or(counter, of); err == nil {
-			err = c.sample(string(m[1]), m[3], string(m[4]), sums)
+		} else {
+			counter = cmp.Or(counter, of)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	for _, mode := range slices.Sorted(maps.Keys(sums)) {
-		if r := sums[mode]; r.Passes > 0 && r.Balancedness > 0 && mode != "idle" {
-			r.Balancedness /= router.Number(r.Passes)
-			r.MaxOverMean = 1 / r.Balancedness
-			c.Reported = append(c.Reported, *r)
 		}
 	}
 	if c.stepped = metricsGauge.Match(d.text); !c.stepped {
@@ -247,34 +238,21 @@ func readMetrics(d *document, c *collector) error {
 	return nil
 }
 
-// sample adds a count of a layer's expert or rank, or a sum or number of the passes whose balancedness SGLang sums.
-func (c *collector) sample(summed string, labeled []byte, text string, sums map[string]*Reported) error {
+// sample adds a count of a layer's expert or rank.
+func (c *collector) sample(labeled []byte, text string) error {
 	count, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(count >= 0 && count <= maxCount) {
 		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), text)
 	}
-	of, mode := nothing(), ""
+	of := nothing()
 	for _, l := range metricsLabel.FindAllSubmatch(labeled, -1) {
-		if name, is := string(l[1]), string(l[2]); name == "forward_mode" {
-			mode = is
-		} else if err := c.describe(&of, name, value{cell: is}); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := c.describe(&of, string(l[1]), value{cell: string(l[2])}); err != nil {
+			return fmt.Errorf("%s: %w", l[1], err)
 		}
 	}
-	switch of.numbers[isCount] = int64(count); {
-	case summed != "":
-	case of.numbers[isLayer] < 0 || of.numbers[isExpert] < 0 && of.numbers[isRank] < 0:
+	of.numbers[isCount] = int64(count)
+	if of.numbers[isLayer] < 0 || of.numbers[isExpert] < 0 && of.numbers[isRank] < 0 {
 		return fmt.Errorf("want the labels of a layer and of an expert or a rank, have %s", labeled)
-	default:
-		return c.cell(of)
 	}
-	if sums[mode] == nil {
-		sums[mode] = &Reported{Step: router.NoID, Phase: phases[mode]}
-	}
-	if summed == "sum" {
-		sums[mode].Balancedness += router.Number(count)
-	} else {
-		sums[mode].Passes += int(count)
-	}
-	return nil
+	return c.cell(of)
 }

@@ -61,6 +61,8 @@ const (
 	passFormat   = "SGLang expert distribution (per pass)"
 	layerFormat  = "counts by layer"
 	loadFormat   = "vLLM EPLB load statistics"
+
+	calibrationFormat = "TensorRT-LLM calibration data"
 )
 
 var (
@@ -79,7 +81,7 @@ var payloads = map[string]payload{
 	"expertload":          {loadFormat, Axes{"layers", "copies"}, 2, false},
 	"windowexpertload":    {loadFormat, Axes{"layers", "copies"}, 2, true},
 	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2, false},
-	"rawdata":             {format: "TensorRT-LLM calibration data"},
+	"rawdata":             {format: calibrationFormat},
 }
 
 // context is what an object, or one around it, says of the counts in it.
@@ -129,18 +131,22 @@ func (c *collector) walk(v value, around *context) error {
 	}
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = -1
-	for key, part := range v.parts() {
-		if err := c.describe(&of, key, part); err != nil {
-			return named(key, err)
+	parts, err := v.parts()
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := c.describe(&of, part.name, part.value); err != nil {
+			return named(part.name, err)
 		}
 		about = about && !part.isObject() && !part.isList()
 	}
 	if of.numbers[isCount] >= 0 && (of.numbers[isExpert] >= 0 || of.numbers[isRank] >= 0 && of.numbers[isLayer] >= 0) {
 		return c.cell(of)
 	}
-	for key, part := range v.parts() {
-		if err := c.part(key, part, of); err != nil {
-			return named(key, err)
+	for _, part := range parts {
+		if err := c.part(part.name, part.value, of); err != nil {
+			return named(part.name, err)
 		}
 	}
 	if about {
@@ -200,14 +206,7 @@ func (c *collector) part(key string, v value, of context) error {
 func (c *collector) describe(of *context, key string, v value) (err error) {
 	name := c.plain(key)
 	if at, ok := names[name]; ok {
-		n, ok := v.whole()
-		switch {
-		case !ok && v.cell != "" || v.cell != "" && n < 0:
-			return fmt.Errorf("want a whole number from 0 on, have %q", v.cell)
-		case ok:
-			of.numbers[at] = n
-		}
-		return nil
+		return of.number(at, v)
 	}
 	switch name {
 	case "phase":
@@ -217,11 +216,7 @@ func (c *collector) describe(of *context, key string, v value) (err error) {
 	case "dataset":
 		of.model = Phase(strings.Trim(string(of.model)+", "+v.word(), ", "))
 	case "usage":
-		for key, part := range v.parts() {
-			if err == nil && key == "prompt_tokens" {
-				err = c.describe(of, key, part)
-			}
-		}
+		err = c.describe(of, "prompt_tokens", v.part("prompt_tokens"))
 	case "prompttokenids", "shape":
 		if a, failed := v.array(); failed == nil && name == "shape" {
 			of.shape = a.Values
@@ -236,11 +231,23 @@ func (c *collector) describe(of *context, key string, v value) (err error) {
 	return err
 }
 
+// number takes the number of a name from a cell, or from a field that holds one.
+func (of *context) number(at int, v value) error {
+	n, ok := v.whole()
+	if v.cell != "" && (!ok || n < 0) {
+		return fmt.Errorf("want a whole number from 0 on, have %q", v.cell)
+	}
+	if ok {
+		of.numbers[at] = n
+	}
+	return nil
+}
+
 // plain is plain of a key, which recurs.
 func (c *collector) plain(key string) string {
 	name, ok := c.keys[key]
 	if !ok {
-		if name = plain(key); len(c.keys) < maxKeys {
+		if name = plain(key); len(c.keys) < maxParts {
 			c.keys[key] = name
 		}
 	}

@@ -39,9 +39,6 @@ func (p *Placement) place(layer int, held [][]int32) error {
 	if err != nil {
 		return fmt.Errorf("layer %d: %w", layer, err)
 	}
-	if p.layers == nil {
-		p.layers = map[int]router.Layout{}
-	}
 	p.layers[layer] = l
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -31,14 +32,6 @@ var ErrRanks = errors.New("give the EP size, by --ep")
 // allLayers is the number of a layer that stands for every one.
 const allLayers = -1
 
-// held is what a file says of a placement: the experts that each rank holds, by layer. Where ranks
-// is 0 they are one list of slots, which ranks hold in equal consecutive runs.
-type held struct {
-	ranks   int
-	layers  map[int][][]int32
-	moeOnly bool // layers are numbered without dense ones
-}
-
 // assignments are the logical expert of every physical slot, layer by layer: of the layers of the model in TensorRT-LLM's
 // EPLB configuration, which is YAML, or of MoE layers in vLLM's initial mapping (pull request 41141), which is JSON.
 type assignments struct {
@@ -54,17 +47,6 @@ const vllmMapping = "eplb_initial_mapping"
 
 // assignmentsKey is in every file of assignments.
 var assignmentsKey = regexp.MustCompile(`(?m)(?:^\s*|"|')initial_global_assignments["']?\s*:`)
-
-func (f assignments) held() (held, error) {
-	h := held{f.Ranks, map[int][][]int32{}, f.Type == vllmMapping}
-	for layer, slots := range f.Layers {
-		if len(slots) != f.Slots {
-			return h, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, f.Slots, len(slots))
-		}
-		h.layers[layer] = [][]int32{slots}
-	}
-	return h, nil
-}
 
 // expertMap is vllm-ascend's, which numbers MoE layers alone.
 type expertMap struct {
@@ -83,122 +65,118 @@ type expertMapDevice struct {
 	Experts []int32 `json:"device_expert"`
 }
 
-func (f expertMap) held() (h held, err error) {
-	if len(f.List) == 0 || len(f.List) != f.Layers {
-		return h, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(f.Layers, "layer"), len(f.List))
+// isPlacement reports a document that says where experts are. A bare list may be of counts.
+func (d *document) isPlacement() bool {
+	return d.has("layer_list") || d.has("physical_to_logical_map") || d.has("model_maps") ||
+		(d.isText() || d.first.json != nil) && assignmentsKey.Match(d.text)
+}
+
+// held is what a file says of a placement: the experts that each rank holds, by layer. Where ranks
+// is 0 they are one list of slots, which ranks hold in equal consecutive runs.
+type held struct {
+	ranks   int
+	layers  map[int][][]int32
+	moeOnly bool // layers are numbered without dense ones
+}
+
+// held reads a document in the form that its keys tell.
+func (d *document) held() (held, error) {
+	switch models := d.keys["model_maps"]; {
+	case d.has("layer_list"):
+		return d.mapped()
+	case d.has("physical_to_logical_map"):
+		return listed(d.keys["physical_to_logical_map"], false)
+	case models.isObject(): // a fork of vLLM writes maps by model
+		maps, err := models.parts()
+		if err != nil || len(maps) != 1 {
+			return held{}, fmt.Errorf("want model_maps of one model, have %d", len(maps))
+		}
+		return listed(maps[0].part("physical_to_logical_map"), true)
+	case d.isPlacement():
+		return d.assigned()
+	case d.first.isList():
+		return listed(d.first, true)
 	}
-	h = held{f.List[0].Devices, map[int][][]int32{}, true}
-	for _, layer := range f.List {
-		devices := map[int][]int32{}
-		for _, device := range layer.List {
-			devices[device.Device] = device.Experts
+	return held{}, errors.New(
+		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map " +
+			"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+}
+
+// assigned reads assignments; vLLM's are one of several records where they are JSONL.
+func (d *document) assigned() (held, error) {
+	var file assignments
+	err := error(nil)
+	if d.isText() {
+		err = yaml.Unmarshal(d.text, &file)
+	}
+	for v, failed := range d.values() {
+		if d.isText() || failed != nil || file.Layers != nil {
+			break
 		}
-		if len(devices) != h.ranks || len(layer.List) != h.ranks || layer.Devices != h.ranks || h.layers[layer.Layer] != nil {
-			return h, fmt.Errorf("layer %d: want each of %d devices once, have %d of %d", layer.Layer, h.ranks, len(devices),
+		err = json.Unmarshal(v.json, &file)
+	}
+	h := held{file.Ranks, map[int][][]int32{}, file.Type == vllmMapping}
+	if err != nil {
+		return h, errors.New("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
+	}
+	for layer, slots := range file.Layers {
+		if len(slots) != file.Slots {
+			return h, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, file.Slots, len(slots))
+		}
+		h.layers[layer] = [][]int32{slots}
+	}
+	return h, nil
+}
+
+// mapped reads vllm-ascend's map.
+func (d *document) mapped() (held, error) {
+	var file expertMap
+	err := json.Unmarshal(d.first.json, &file)
+	h := held{0, map[int][][]int32{}, true}
+	if err != nil || len(file.List) == 0 || len(file.List) != file.Layers {
+		return h, fmt.Errorf("want %s (moe_layer_count) in layer_list, each with a device_list, have %d",
+			quantity.Count(file.Layers, "layer"), len(file.List))
+	}
+	h.ranks = file.List[0].Devices
+	for _, layer := range file.List {
+		slices.SortFunc(layer.List, func(a, b expertMapDevice) int { return cmp.Compare(a.Device, b.Device) })
+		for rank, device := range layer.List {
+			if device.Device == rank && len(h.layers[layer.Layer]) == rank {
+				h.layers[layer.Layer] = append(h.layers[layer.Layer], device.Experts)
+			}
+		}
+		if have := len(h.layers[layer.Layer]); have != h.ranks || len(layer.List) != have || layer.Devices != have {
+			return h, fmt.Errorf("layer %d: want each of %d devices once, have %d of %d", layer.Layer, h.ranks, have,
 				len(layer.List))
-		}
-		for rank := range h.ranks {
-			h.layers[layer.Layer] = append(h.layers[layer.Layer], devices[rank])
 		}
 	}
 	return h, nil
 }
 
-// mapped is the map of slots by layer on so many ranks.
-func mapped(rows [][]int32, ranks int) expertMap {
-	f := expertMap{Layers: len(rows)}
-	for i, row := range rows {
-		layer := expertMapLayer{Layer: i, Devices: ranks}
-		for experts := range slices.Chunk(row, len(row)/ranks) {
-			layer.List = append(layer.List, expertMapDevice{len(layer.List), experts})
-		}
-		f.List = append(f.List, layer)
-	}
-	return f
-}
-
-// placed is what reads a document as a placement, nil for a document that is none. A bare list may
-// be of counts.
-func (d *document) placed() func(*document) (held, error) {
-	switch {
-	case d.has("layer_list"):
-		return func(d *document) (held, error) {
-			var file expertMap
-			if err := json.Unmarshal(d.first.json, &file); err != nil {
-				return held{}, err
-			}
-			return file.held()
-		}
-	case d.has("physical_to_logical_map"), d.has("model_maps"):
-		return (*document).slotMap
-	case d.isText() && assignmentsKey.Match(d.text):
-		return func(d *document) (held, error) {
-			var file assignments
-			if err := yaml.Unmarshal(d.text, &file); err != nil {
-				return held{}, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
-			}
-			return file.held()
-		}
-	case d.first.json != nil && assignmentsKey.Match(d.text):
-		return func(d *document) (held, error) { // which is one of several records where it is JSONL
-			var file assignments
-			for v, err := range d.values() {
-				if err != nil || json.Unmarshal(v.json, &file) == nil && file.Layers != nil {
-					break
-				}
-			}
-			return file.held()
-		}
-	}
-	return nil
-}
-
-// slotMap reads the experts of the physical slots by layer, which SGLang takes, or which a fork
-// of vLLM writes by model, for MoE layers alone.
-func (d *document) slotMap() (h held, err error) {
-	file, forked := d.keys["physical_to_logical_map"], false
-	for name, model := range d.keys["model_maps"].parts() {
-		if forked {
-			return h, fmt.Errorf("maps of %s and of other models: want a file of one model", name)
-		}
-		forked = true
-		for key, part := range model.parts() {
-			if key == "physical_to_logical_map" {
-				file = part
-			}
-		}
-	}
-	h, err = listed(file)
-	h.moeOnly = forked
-	return h, err
-}
-
 // listed reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
-func listed(v value) (h held, err error) {
+func listed(v value, moeOnly bool) (held, error) {
 	a, err := v.array()
-	if err != nil {
-		return h, err
-	}
 	n := len(a.Shape)
-	if n < 1 || n > 3 || len(a.Values) == 0 {
-		return h, fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
+	if err == nil && (n < 1 || n > 3 || len(a.Values) == 0) {
+		err = fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
 	}
-	h = held{layers: map[int][][]int32{}, moeOnly: true}
+	if err != nil {
+		return held{}, err
+	}
+	h, layer, perLayer := held{layers: map[int][][]int32{}, moeOnly: moeOnly}, allLayers, 1
 	if n == 3 {
-		h.ranks = int(a.Shape[1])
+		perLayer = int(a.Shape[1])
+		h.ranks = perLayer
 	}
-	i := 0
 	for row := range a.Rows() {
 		experts, err := expertsOf(row)
 		if err != nil {
 			return h, err
 		}
-		layer := allLayers
-		if n > 1 {
-			layer = i / max(1, h.ranks)
+		if n > 1 && (layer == allLayers || len(h.layers[layer]) == perLayer) {
+			layer++
 		}
 		h.layers[layer] = append(h.layers[layer], experts)
-		i++
 	}
 	return h, nil
 }
@@ -207,11 +185,11 @@ func listed(v value) (h held, err error) {
 // all layers, of slots by layer, or of experts by layer and rank. ranks is the EP size for files that
 // list slots only; 0 where the file says it. Errors are of type *input.Error.
 func ReadPlacement(path string, ranks int) (*Placement, error) {
+	var p *Placement
 	text, err := input.ReadFile(path, maxFile)
-	if err != nil {
-		return nil, unreadable(path, err)
+	if err == nil {
+		p, err = parsePlacement(path, text, ranks)
 	}
-	p, err := parsePlacement(path, text, ranks)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
@@ -224,25 +202,10 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 	if err = cmp.Or(err, d.broken); err != nil {
 		return nil, err
 	}
-	read := d.placed()
-	if read == nil && d.first.isList() {
-		read = func(d *document) (held, error) { return listed(d.first) }
-	}
-	if read == nil {
-		return nil, errors.New(
-			"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map " +
-				"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
-	}
-	h, err := read(d)
-	if err != nil {
-		return nil, err
-	}
-	return h.placement(path, ranks)
-}
-
-// placement is what a file says, on so many ranks where it does not say how many.
-func (h held) placement(path string, ranks int) (p *Placement, err error) {
+	h, err := d.held()
 	switch {
+	case err != nil:
+		return nil, err
 	case len(h.layers) == 0:
 		return nil, errors.New("it names no layer (initial_global_assignments, physical_to_logical_map or layer_list)")
 	case h.ranks != 0 && ranks != 0 && h.ranks != ranks:
@@ -250,11 +213,9 @@ func (h held) placement(path string, ranks int) (p *Placement, err error) {
 	case h.ranks == 0 && ranks == 0:
 		return nil, fmt.Errorf("slots over an unknown number of ranks: %w", ErrRanks)
 	}
-	p = &Placement{Source: path, Ranks: max(h.ranks, ranks), moeOnly: h.moeOnly}
-	for _, ranks := range h.layers {
-		for _, experts := range ranks {
-			p.Experts = max(p.Experts, int(slices.Max(append(experts, -1)))+1)
-		}
+	p := &Placement{Source: path, Ranks: max(h.ranks, ranks), moeOnly: h.moeOnly, layers: map[int]router.Layout{}}
+	for _, experts := range h.layers {
+		p.Experts = max(p.Experts, int(slices.Max(append(slices.Concat(experts...), -1)))+1)
 	}
 	if err := bounded(p.Experts, p.Ranks); err != nil {
 		return nil, err
@@ -286,15 +247,17 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 	} else if slices.ContainsFunc(own, func(l int) bool { return !slices.Contains(moe, l) }) {
 		moe = own
 	}
-	var rows [][]int32
-	for _, layer := range moe {
-		row := s[layer]
-		if row == nil {
-			row = trivial(slots, experts)
+	rows, devices := map[int][]int32{}, expertMap{Layers: len(moe)}
+	for i, layer := range moe {
+		if rows[i] = s[layer]; rows[i] == nil {
+			rows[i] = trivial(slots, experts)
 		}
-		rows = append(rows, row)
+		of := expertMapLayer{Layer: i, Devices: ranks}
+		for held := range slices.Chunk(rows[i], slots/ranks) {
+			of.List = append(of.List, expertMapDevice{len(of.List), held})
+		}
+		devices.List = append(devices.List, of)
 	}
-	var file any
 	switch engine {
 	case TensorRT:
 		text := fmt.Sprintf("num_slots: %d\ninitial_global_assignments:\n", slots)
@@ -304,19 +267,19 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 		_, err := io.WriteString(w, text+"layer_updates_per_iter: 0\n")
 		return err
 	case SGLang:
-		file = map[string]any{"physical_to_logical_map": rows}
-	case VLLM:
-		byNumber := map[int][]int32{}
-		for i, row := range rows {
-			byNumber[i] = row
+		list := make([][]int32, len(rows))
+		for i := range list {
+			list[i] = rows[i]
 		}
-		file = assignments{Type: vllmMapping, Version: 1, Redundant: slots - experts, Slots: slots, Layers: byNumber}
-	case Ascend:
-		file = mapped(rows, ranks)
+		return json.NewEncoder(w).Encode(map[string]any{"physical_to_logical_map": list})
+	case VLLM:
+		return json.NewEncoder(w).Encode(assignments{Type: vllmMapping, Version: 1, Redundant: slots - experts, Slots: slots,
+			Layers: rows})
 	}
-	return json.NewEncoder(w).Encode(file)
+	return json.NewEncoder(w).Encode(devices)
 }
 
+// trivial is expert i mod experts in slot i.
 func trivial(slots, experts int) []int32 {
 	row := make([]int32, slots)
 	for i := range row {

@@ -69,11 +69,11 @@ func TestPlacementRefusals(t *testing.T) {
 		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "want 5 slots",
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 1, 3]\n":                                                                                     "no rank holds expert 2",
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "names no layer",
-		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "not the YAML",
+		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "lists of experts by layer",
 		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "want 2 layers",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]}]}]}`:                                       "each of 2 devices once",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":0,"device_expert":[1]}]}]}`:   "once",
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "cannot unmarshal",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "each with a device_list",
 	} {
 		if p, err := parsePlacement("x", []byte(content), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, p)

@@ -61,14 +61,6 @@ type Record struct {
 	placed  map[int][]int64 // by layer: the expert of each physical copy, the last one recorded
 	ofAll   bool            // it counts what tokens chose, which is of all ranks
 	steps   []Step          // by iteration, then layer
-	totals
-}
-
-// totals sum all steps.
-type totals struct {
-	layers map[int]int64 // slots
-	slots  int64
-	loads  map[int]router.Load // by layer, over iterations and source ranks
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -168,7 +160,6 @@ func (r *Record) Phases() (parts []*Record) {
 func (r *Record) with(steps []Step) *Record {
 	out := *r
 	out.steps = steps
-	out.total()
 	return &out
 }
 
@@ -182,19 +173,41 @@ func (r *Record) Between(first, last int64) *Record {
 // Steps are the steps by iteration, then layer.
 func (r *Record) Steps() []Step { return r.steps }
 
-// ByLayer sums the loads over iterations and source ranks; the record keeps
-// them. Use it to see which experts are hot; an imbalance computed from it would
-// be the ratio of sums, in which busy experts that alternate cancel.
-func (r *Record) ByLayer() map[int]router.Load { return r.loads }
+// ByLayer sums the loads over iterations and source ranks. Use it to see which experts are hot; an imbalance computed
+// from it would be the ratio of sums, in which busy experts that alternate cancel.
+func (r *Record) ByLayer() map[int]router.Load {
+	loads := map[int]router.Load{}
+	for _, s := range r.steps {
+		if s.Load.PerExpert == nil {
+			continue
+		}
+		if _, ok := loads[s.Layer]; !ok {
+			loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
+		}
+		loads[s.Layer].Merge(s.Load)
+	}
+	return loads
+}
 
 // Slots is the number of slots recorded over all steps.
-func (r *Record) Slots() int64 { return r.slots }
+func (r *Record) Slots() (n int64) {
+	for _, slots := range r.LayerSlots() {
+		n += slots
+	}
+	return n
+}
 
 // LayerSlots are the slots recorded over all steps, by layer.
-func (r *Record) LayerSlots() map[int]int64 { return r.layers }
+func (r *Record) LayerSlots() map[int]int64 {
+	layers := map[int]int64{}
+	for _, s := range r.steps {
+		layers[s.Layer] += s.total()
+	}
+	return layers
+}
 
 // Layers lists the recorded layers in order.
-func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.layers)) }
+func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.LayerSlots())) }
 
 // Iterations lists the recorded iterations in order.
 func (r *Record) Iterations() (list []int64) {
@@ -206,21 +219,6 @@ func (r *Record) Iterations() (list []int64) {
 	return list
 }
 
-// total sums the steps.
-func (r *Record) total() {
-	r.totals = totals{layers: map[int]int64{}, loads: map[int]router.Load{}}
-	for _, s := range r.steps {
-		r.slots += s.total()
-		if r.layers[s.Layer] += s.total(); s.Load.PerExpert == nil {
-			continue
-		}
-		if _, ok := r.loads[s.Layer]; !ok {
-			r.loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
-		}
-		r.loads[s.Layer].Merge(s.Load)
-	}
-}
-
 func (r *Record) warn(code string, args ...any) {
 	r.Warnings = append(r.Warnings, router.Warn(code, r.Source, args...))
 }
@@ -230,15 +228,14 @@ func (r *Record) finish() error {
 	if r.TopK > r.Experts && r.Experts > 0 {
 		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
-	r.total()
 	if len(r.steps) == 0 && len(r.Reported) == 0 {
 		return errors.New("holds no counts")
 	}
-	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
-	if len(dense) > 0 && r.slots > 0 { // dense layers, which no step gave any slot
+	slots := r.LayerSlots()
+	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return slots[layer] > 0 })
+	if len(dense) > 0 && len(dense) < len(slots) { // dense layers, which no step gave any slot
 		r.warn("dense_layers", "layers", dense)
 		r.steps = slices.DeleteFunc(r.steps, func(s Step) bool { return slices.Contains(dense, s.Layer) })
-		r.total()
 	}
 	var err error
 	if r.Placement, err = r.Running(r.Ranks); err != nil {
@@ -259,7 +256,7 @@ func (r *Record) Running(ranks int) (*Placement, error) {
 	case r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks:
 		return nil, nil
 	}
-	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks}
+	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks, layers: map[int]router.Layout{}}
 	for _, layer := range slices.Sorted(maps.Keys(r.placed)) {
 		experts, err := expertsOf(r.placed[layer])
 		if err == nil {
@@ -282,7 +279,7 @@ const leastSeen = 64
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
 // of 16 ranks. What tokens chose is of all ranks.
 func (r *Record) findOneRank() {
-	if r.ofAll || r.atLeast || r.slots < leastSeen {
+	if r.ofAll || r.atLeast || r.Slots() < leastSeen {
 		return
 	}
 	level, load := router.LevelRank, router.NewLoad(r.Ranks)

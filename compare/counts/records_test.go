@@ -114,21 +114,6 @@ func TestEqualTokens(t *testing.T) {
 	}
 }
 
-func TestLogsOfEngines(t *testing.T) {
-	r := mustRead(t, fixture("counts", "sglang.log"))
-	if len(r.Reported) != 2 || r.Reported[0].Step != 12 || r.Reported[1].MaxOverMean != 1.25 {
-		t.Errorf("%+v", r.Reported)
-	}
-	if got := codes(r.Warnings); !slices.Equal(got, []string{"idle_steps"}) {
-		t.Errorf("pass 13 counted nothing: warnings %v", r.Warnings)
-	}
-	r = mustRead(t, fixture("counts", "vllm-stalled.log"))
-	if len(r.Reported) != 3 || r.Reported[0].Step != router.NoID || r.Reported[0].Balancedness != 0.6305 ||
-		!slices.Equal(codes(r.Warnings), []string{"vllm_axis"}) {
-		t.Errorf("%+v, warnings %v", r.Reported, r.Warnings)
-	}
-}
-
 // Branches of vLLM set a gauge to the tokens of the last step: one step, not a sum.
 func TestGaugesAreOneStep(t *testing.T) {
 	r := parsed(t, "# TYPE vllm:eplb_tokens_routed_to_ep_rank gauge\n"+

@@ -20,62 +20,60 @@ var (
 	labels     = []string{"phase", "model", "modelname", "dataset"}
 )
 
-// columns are the columns of a table that are of use: those that label a row or hold its count, by number; and the
+// columns are the columns of a table: those that label a row or hold its count, by what they name; and the
 // columns of the parts, each of one expert or rank from 0 on, or the one column of lists, where counts of
 // all stand in one row.
 type columns struct {
-	names  []string       // as plain has them
-	row    map[int]string // what a column is called as the field of an object
+	names  []string // as plain has them
+	is     []int    // a number, or isLabel or isNothing
 	parts  []int
-	list   int // −1 for none
-	counts string
+	listed bool // the one part is a column of lists
+	counts payload
 }
+
+const isLabel, isNothing = -1, -2
 
 // columnsOf reads the head of a table; not ok for no table of counts. Layer,Expert 0,Expert 1 → parts 1 and 2.
 func columnsOf(head []string, lists bool) (c columns, ok bool, err error) {
-	c.row, c.list, c.counts = map[int]string{}, -1, "counts"
-	at, spelled := map[int]int{}, false // by meaning
+	at, spelled, list := map[int]int{}, false, []int(nil)
 	for i, spelling := range head {
-		name := plain(strings.Trim(spelling, "\" \t\r"))
-		c.names = append(c.names, name)
-		is, known := names[name]
-		if known = known && is <= isCount; known {
-			if other, twice := at[is]; twice && err == nil {
+		name, is := plain(strings.Trim(spelling, "\" \t\r")), isNothing
+		if number, ok := names[name]; ok && number <= isCount {
+			other, twice := at[number]
+			if at[number], is = i, number; twice && err == nil {
 				err = fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", []string{"step", "layer",
 					"expert", "rank", "count"}[is], head[other], head[i])
 			}
-			at[is] = i
-		}
-		if known || slices.Contains(labels, name) {
-			c.row[i] = name
+		} else if slices.Contains(labels, name) {
+			is = isLabel
 		} else if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(c.parts)) {
 			c.parts = append(c.parts, i)
 			spelled = spelled || m[1] != ""
 		} else if lists && listColumn.MatchString(name) {
-			c.list = i
+			list = []int{i}
 		}
+		c.names, c.is = append(c.names, name), append(c.is, is)
 	}
 	_, layered := at[isLayer]
 	_, expertly := at[isExpert]
 	_, counted := at[isCount]
-	switch {
-	case expertly && counted:
-		c.parts, c.list = nil, -1
-	case len(c.parts) > 1 && (layered || spelled):
-		c.list = -1
-	case c.list >= 0:
-		c.parts = []int{c.list}
-	default:
+	if expertly && counted {
+		c.parts = nil
+		return c, true, err
+	}
+	if len(c.parts) < 2 || !layered && !spelled {
+		c.parts, c.listed = list, true
+	}
+	if len(c.parts) == 0 {
 		return c, false, nil
 	}
-	if len(c.parts) > 0 {
-		if name := c.names[c.parts[0]]; strings.HasPrefix(name, "gpu") || strings.Contains(name, "rank") {
-			c.counts = "rankcounts"
-		}
-		for _, is := range []int{isExpert, isRank, isCount} {
-			if i, ok := at[is]; ok {
-				delete(c.row, i)
-			}
+	c.counts = layerCounts
+	if name := c.names[c.parts[0]]; strings.HasPrefix(name, "gpu") || strings.Contains(name, "rank") {
+		c.counts = rankCounts
+	}
+	for _, other := range []int{isExpert, isRank, isCount} {
+		if i, ok := at[other]; ok {
+			c.is[i] = isNothing
 		}
 	}
 	return c, true, err
@@ -108,6 +106,12 @@ func openTable(d *document) (c columns, rows *csv.Reader, err error) {
 	return c, rows, err
 }
 
+// isTable reports a table of counts.
+func isTable(d *document) bool {
+	_, rows, _ := openTable(d)
+	return rows != nil
+}
+
 // readTable reads one count per layer and expert, or a row of them, as the fields of an object are read. Without steps,
 // the counts are sums over the recording, without a layer they are of one.
 func readTable(d *document, c *collector) error {
@@ -134,31 +138,37 @@ func readTable(d *document, c *collector) error {
 }
 
 // add adds one row.
-func (columns columns) add(c *collector, cells []string) error {
+func (columns columns) add(c *collector, cells []string) (err error) {
 	of := nothing()
 	of.numbers[isLayer] = 0 // where no column says
-	var object row
-	for i, cell := range cells {
-		if name, ok := columns.row[i]; ok {
-			object = append(object, field{name, value{cell: cell}})
+	for i, is := range columns.is {
+		if is >= 0 {
+			err = of.number(is, value{cell: cells[i]})
+		} else if is == isLabel {
+			err = c.describe(&of, columns.names[i], value{cell: cells[i]})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", columns.names[i], err)
 		}
 	}
-	if columns.list >= 0 {
-		list := celled(cells[columns.list])
+	switch {
+	case columns.parts == nil:
+		return c.cell(of)
+	case columns.listed:
+		i := columns.parts[0]
+		list := celled(cells[i])
 		if !list.isNumbers() {
-			return fmt.Errorf("want a list of counts as %s, have %q", columns.names[columns.list], list.cell)
+			return fmt.Errorf("want a list of counts as %s, have %q", columns.names[i], list.cell)
 		}
-		object = append(object, field{columns.counts, list})
-	} else if len(columns.parts) > 0 {
-		counts := tensor.Array{Shape: []int64{int64(len(columns.parts))}}
-		for _, i := range columns.parts {
-			n, err := whole(cells[i])
-			if err != nil {
-				return fmt.Errorf("%w as %s", err, columns.names[i])
-			}
-			counts.Values = append(counts.Values, n)
-		}
-		object = append(object, field{columns.counts, value{item: counts}})
+		return c.payload(columns.counts, list, of)
 	}
-	return c.walk(value{item: object}, &of)
+	counts := tensor.Array{Shape: []int64{int64(len(columns.parts))}}
+	for _, i := range columns.parts {
+		n, err := whole(cells[i])
+		if err != nil {
+			return fmt.Errorf("%w as %s", err, columns.names[i])
+		}
+		counts.Values = append(counts.Values, n)
+	}
+	return c.payload(columns.counts, value{item: counts}, of)
 }

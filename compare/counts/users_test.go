@@ -2,8 +2,6 @@ package counts
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +27,7 @@ func TestSamplesOfUsers(t *testing.T) {
 		{"iter.log", "engine log lines", 8, 0, 0, 1, 3, 628, 601, 15360, ""},
 	} {
 		r := mustRead(t, fixture("counts", "users", c.file))
-		steps := stepsOf(t, r)
+		steps := r.Steps()
 		cells := steps[0].Load.PerExpert
 		if cells == nil {
 			cells = steps[0].Received
@@ -42,7 +40,7 @@ func TestSamplesOfUsers(t *testing.T) {
 		}
 	}
 	// On 2 ranks experts 0 1 | 2 3 have 10 + 1 and 5 + 2.
-	if s := stepsOf(t, mustRead(t, fixture("counts", "users", "load-stats.jsonl")))[0]; !slices.Equal(s.Received,
+	if s := mustRead(t, fixture("counts", "users", "load-stats.jsonl")).Steps()[0]; !slices.Equal(s.Received,
 		[]int64{11, 7}) {
 		t.Error(s)
 	}
@@ -94,15 +92,6 @@ func TestOneRankAlone(t *testing.T) {
 	}
 }
 
-// Lines of a target and a draft model are no one average.
-func TestModelsInALog(t *testing.T) {
-	r := mustRead(t, fixture("counts", "users", "two-models.log"))
-	if len(r.Reported) != 2 || r.Reported[0].Phase != "deepseek-ai/DeepSeek-V3" || r.Reported[0].MaxOverMean != 2 ||
-		r.Reported[1].MaxOverMean != 10 {
-		t.Errorf("%+v", r.Reported)
-	}
-}
-
 // The hook's folder under a kernel that hides its choices says which one, and what shows them.
 func TestFolderOfAHiddenKernel(t *testing.T) {
 	for hidden, want := range map[string]string{
@@ -110,10 +99,7 @@ func TestFolderOfAHiddenKernel(t *testing.T) {
 		"": "moe_backend=marlin",
 	} {
 		dir := t.TempDir()
-		text := fmt.Sprintf(`{"kind": "moebalance hook", "steps": 7, "steps_recorded": 0%s}`, hidden)
-		if err := os.WriteFile(filepath.Join(dir, "moebalance-hook.rank0.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, dir, "moebalance-hook.rank0.json", fmt.Appendf(nil, `{"steps": 7, "steps_recorded": 0%s}`, hidden))
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -72,45 +71,51 @@ func (v value) isNumbers() bool {
 	return v.holds("[") && !value{json: bytes.TrimLeft(v.json, "[ \t\r\n")}.holds(`{"`)
 }
 
-// parts are the fields of an object, or the items of a list with keys "", but for lists of numbers.
-func (v value) parts() iter.Seq2[string, value] {
-	return func(yield func(string, value) bool) {
-		switch item := v.item.(type) {
-		case row:
-			for _, f := range item {
-				if !yield(f.name, f.value) {
-					return
-				}
-			}
-		case tensor.Dict:
-			for _, key := range slices.Sorted(maps.Keys(item)) {
-				if !yield(key, value{item: item[key]}) {
-					return
-				}
-			}
-		case *[]any:
-			for _, part := range *item {
-				if !yield("", value{item: part}) {
-					return
-				}
-			}
+// maxParts bounds what of a list or object is kept, a field of which takes ten times its text.
+const maxParts = 1 << 22
+
+// parts are the fields of an object, or the items of a list without names, but for lists of numbers.
+func (v value) parts() (parts row, err error) {
+	switch item := v.item.(type) {
+	case row:
+		return item, nil
+	case tensor.Dict:
+		for _, name := range slices.Sorted(maps.Keys(item)) {
+			parts = append(parts, field{name, value{item: item[name]}})
 		}
-		object := v.holds("{")
-		if !object && !(v.holds("[") && v.holdsParts("[{")) {
-			return
-		}
-		for rest := next(v.json[1:]); rest[0] != '}' && rest[0] != ']'; rest = next(rest) {
-			key, end := "", 0
-			if object {
-				end = past(rest)
-				key, rest = value{json: rest[:end]}.word(), next(rest[end:])
-			}
-			if end = past(rest); !yield(key, value{json: rest[:end:end]}) {
-				return
-			}
-			rest = rest[end:]
+	case *[]any:
+		for _, part := range *item {
+			parts = append(parts, field{"", value{item: part}})
 		}
 	}
+	object := v.holds("{")
+	if !object && !(v.holds("[") && v.holdsParts("[{")) {
+		return parts, nil
+	}
+	for rest := next(v.json[1:]); rest[0] != '}' && rest[0] != ']'; rest = next(rest) {
+		name, end := "", 0
+		if object {
+			end = past(rest)
+			name, rest = value{json: rest[:end]}.word(), next(rest[end:])
+		}
+		end = past(rest)
+		if parts = append(parts, field{name, value{json: rest[:end:end]}}); len(parts) > maxParts {
+			return nil, fmt.Errorf("want at most %d items in one list or object", maxParts)
+		}
+		rest = rest[end:]
+	}
+	return parts, nil
+}
+
+// part is the field of a name, nothing where there is none.
+func (v value) part(name string) (found value) {
+	parts, _ := v.parts() // of too many none is looked for
+	for _, p := range parts {
+		if p.name == name {
+			found = p.value
+		}
+	}
+	return found
 }
 
 // next is a text from its next value on, or from the end of the list or object that it is in.
@@ -169,6 +174,9 @@ func (v value) whole() (n int64, ok bool) {
 
 // whole reads one number, which tools also write as 12.0.
 func whole(text string) (int64, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, nil
+	}
 	digits, zeros, _ := strings.Cut(strings.TrimSpace(text), ".")
 	if len(digits) < 20 && strings.Trim(zeros, "0") == "" { // an error for each 12.0 would take more than the numbers
 		if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
