@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -77,6 +78,27 @@ func (c *Cache) Follow(counts []byte) (name string, err error) {
 		return "", err
 	}
 	return name, c.put(name+".json", counts)
+}
+
+// Plan is the name by which the cache knows a plan: diagonal is itself, target:1.20 is target-1.2, and recorded:FILE
+// is named after what the file counts, which the cache follows.
+func (c *Cache) Plan(text string) (name string, err error) {
+	kind, value, drawn := strings.Cut(text, ":")
+	switch {
+	case drawn && kind == "target":
+		most, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(most >= 1) {
+			return "", fmt.Errorf("%w: --plan target: want a max/mean over ranks of at least 1, have %q", ErrSpec, value)
+		}
+		return plan.Target(most), nil
+	case drawn && kind == "recorded":
+		counts, err := input.ReadFile(value, maxManifest)
+		if err != nil {
+			return "", err
+		}
+		return c.Follow(counts)
+	}
+	return text, nil
 }
 
 // put writes a file of the folder.

@@ -42,6 +42,11 @@ func ParseDType(s string) (DType, error) {
 	return "", fmt.Errorf("unknown element type %q: want %s", s, strings.Join(DTypes, ", "))
 }
 
+// DTypeOf is the element type in which engines keep the router logits of a model.
+func DTypeOf(m router.Model) DType {
+	return map[string]DType{"f32": Float32, "bf16": BFloat16}[m.LogitsDType]
+}
+
 // stored is the element type's name inside the file.
 func (d DType) stored() safetensors.DType {
 	return map[DType]safetensors.DType{Float32: safetensors.F32, BFloat16: safetensors.BF16, Float16: safetensors.F16}[d]

@@ -108,7 +108,7 @@ const asked = `
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 :: --ep
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
-2 GENERATE --model deepseek-v3 --ep 8 --plan target:1.2 --tokens 8 :: remove --tokens
+2 GENERATE --model deepseek-v3 --ep 8 --plan trtllm-gen2 :: want a number of tokens
 2 GENERATE --model deepseek-v3 --ep 8 --plan target:0.9 :: at least 1
 2 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: logical_count
 2 GENERATE --model deepseek-v3 --ep 8 --dtype fp8 :: float32, bfloat16, float16

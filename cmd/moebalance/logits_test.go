@@ -87,7 +87,6 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		{[]string{"--tokens", "1", "--plan", "uniform"}, 4, 4},
 		{[]string{"--plan", "target:1.3"}, 4, 4},
 		{nil, 4, 4},
-		{[]string{"--plan", "trtllm-gen2"}, 88, 88},
 	} {
 		var r generated
 		ask(t, exitDone, &r, append(slices.Clone(base), c.args...)...)
