@@ -163,7 +163,7 @@ func TestCostOfLoad(t *testing.T) {
 func TestPlacementAloneBesideTheCampaign(t *testing.T) {
 	measured := judged(gain.Significant, 0.2, 0.26).Gain
 	for high, reason := range map[router.Number]string{0.19: "Do not expect the 23.0 % from placement: even ranks alone " +
-		"would gain about 8.0 % by the traces.", 0.2: ""} {
+		"would gain about 8.0 %.", 0.2: ""} {
 		a := OfComparison(&diff.Comparison{Comparable: true, Split: diff.Split{Basis: diff.FromCampaign, Parts: make([]diff.Part, 1),
 			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6, Placement: diff.Placement{GainBound: 0.08, Low: 0.07, High: high}},
 			Prediction: diff.Prediction{Measured: &measured, Verdict: gain.Significant}})

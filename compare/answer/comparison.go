@@ -115,7 +115,8 @@ func (k *known) predicted(c *diff.Comparison) string {
 	switch {
 	case measured != nil:
 		k.gain(*measured, Verdict(c.Prediction.Verdict), gain.Perfect.Label())
-		k.basis = "gain measured, parts " + map[bool]string{true: "predicted", false: "unknown"}[s.Known()] + " from " + k.basis
+		parts := map[bool]string{true: "predicted", false: "unknown"}[s.Known()]
+		k.basis = "gain measured, parts " + parts + " from " + k.basis
 		if k.verdict == Verdict(gain.Significant) {
 			line = "compare.significant"
 		}

@@ -23,7 +23,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k := knowing(caveats(byFile(r.Caveats()), nil))
 	k.verdict, k.basis = Verdict(best.Verdict), placeBasis(r, best)
 	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", "without copies", "traffic", "unseen traffic",
-		"decided", caveat.Text(best.Reason), "change", -best.Change, "falls", "does not fall")
+		"decided", caveat.Text(best.Reason), "falls", "does not fall")
 	if best.Redundant > 0 {
 		k.know("With", "with "+quantity.Count(best.Redundant, "copy"))
 	}
@@ -50,13 +50,12 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		k.know("keep", best.Ranks)
 	}
 	if best.Change < 0 {
-		k.know("falls", fmt.Sprintf("falls by %s", quantity.Percent(-best.Change)))
+		k.know("falls", "falls by "+quantity.Percent(-best.Change))
 	}
 	if best.Verdict == place.NotNow {
-		k.because("decided", caveat.Text(best.Reason))
-		return k.tell("place.later")
+		k.because("decision", caveat.Text(best.Reason))
 	}
-	return k.tell("place.fewer")
+	return k.tell("place")
 }
 
 // written says how engines load the files: all in one reason, of which none is left out.

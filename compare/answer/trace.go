@@ -290,12 +290,9 @@ const loadToFill = "{concurrency}"
 // hooked is how the hook measures, where it is the switch that reaches the engine.
 func (k *known) hooked(treatment string) {
 	if treatment == "hook" {
-		k.know("hooked", anyServer+" --client CLIENT")
+		k.know("hooked", "--server SERVER --ready URL --client CLIENT")
 	}
 }
-
-// anyServer is a server that is to be named.
-const anyServer = "--server SERVER --ready URL"
 
 func worstOf(t *trace.Trace, o imbalance.Summary) string {
 	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))

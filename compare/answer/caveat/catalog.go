@@ -32,7 +32,7 @@ var catalog = map[string]string{
 
 	// Steps and layers.
 	"inferred":                    "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
-	"inferred_beside":             "ranges name the steps; layers are inferred: kernels repeat as {steps} of {layers} layers",
+	"inferred_beside":             "ranges name the steps; layers are inferred: {steps} steps of {layers} layers",
 	"blocks":                      "layers and steps are unknown: expert blocks are numbered in order of launch",
 	"unclear_blocks":              "layers and steps are unknown: NVTX ranges would name them",
 	"unclear_blocks.microbatches": "layers and steps are unknown: two in a row carry the same load, as microbatches do",
@@ -43,7 +43,7 @@ var catalog = map[string]string{
 	"other_arms":                  "only the steps of the {arm} arm count; ranges name steps of {others} too",
 	"switched":                    "{steps:#step} excluded: first after a router switch",
 	"partial_steps":               "{steps:#step} excluded as incomplete: some rank lacks a part",
-	"other_kind":                  "{steps:#step} excluded: of {kinds} kinds of steps the one with most expert time counts",
+	"other_kind":                  "{steps:#step} excluded: of {kinds} kinds the one with most expert time counts",
 	"start_up":                    "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
 
 	// Expert time.
@@ -115,7 +115,7 @@ var catalog = map[string]string{
 
 	// Why two sides of a comparison are no arms of one run.
 	"refused.no_moe":         "the {arm} side has no MoE kernel, so no routing is compared",
-	"refused.profilers":      "one side was recorded by Nsight Systems, the other by PyTorch's profiler: record both alike",
+	"refused.profilers":      "one side is of Nsight Systems, the other of PyTorch's profiler: record both alike",
 	"refused.same_recording": "{rank:#rank} is the same recording on both sides",
 	"refused.ranks":          "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}",
 	"refused.layers":         "the sides have different layers: {arm} has {layers}; {other} has {others}",
@@ -129,7 +129,7 @@ var catalog = map[string]string{
 	"refused.tokens":     "the sides hold {here:.0} and {there:.0} tokens per step",
 	"refused.outside": "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} and " +
 		"{perfect_ns:ns} per {per}",
-	"refused.experts": "on as many tokens, the experts of the {other} arm take {share:%} less time, more than even sizes " +
+	"refused.experts": "on as many tokens, the experts of the {other} arm take {share:%} less time than even sizes " +
 		"explain: other precision or kernels",
 	"refused.kernels":   "the experts run in other kernels, " + otherKernels,
 	"refused.attention": "attention runs in other kernels, " + otherKernels,
@@ -174,8 +174,8 @@ var catalog = map[string]string{
 	"equal_work.half":  "one arm alone reported {names}, so equal work is not shown",
 	"equal_work.none":  "no launch reported requests or tokens",
 	"equal_work.equal": "{names} within {tolerance:0%} in every pair",
-	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
-		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
+	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
+		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"outliers.launches": "{launches:#launch}: {changes:+%} from the arm's median: see what disturbed it then",
 	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
@@ -187,8 +187,8 @@ var catalog = map[string]string{
 	"first_attempts.warn":     "attempts failed: {failed}, were interrupted: {interrupted}, left processes: {left}",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result",
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
-	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
-		"--lock-gpu-clocks",
+	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with " +
+		"nvidia-smi --lock-gpu-clocks",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start belong in one file",
 
 	// What results of older versions say.

@@ -50,6 +50,9 @@ func Say(key string, values router.Args) (text string, whole bool) {
 func Step(key string, values router.Args) (text, command string, whole bool) {
 	text, one := Fill(steps[key][0], values)
 	command, other := Fill(steps[key][1], values)
+	if command != "" && command[0] >= 'a' {
+		command = "moebalance " + command
+	}
 	return text, command, one && other
 }
 

@@ -104,7 +104,8 @@ func write(v any, format string) string {
 var formats = map[string]func(float64) string{"": quantity.Plain[float64], "n": quantity.Plain[float64],
 	"ns": quantity.Duration[float64], "%": quantity.Percent[float64], "+%": quantity.Change[float64],
 	"0%": quantity.Confidence[float64], // of no more decimals than it has
-	"~":  quantity.Digits4[float64], "3": quantity.Digits3[float64], ".0": decimals(0), ".1": decimals(1), ".2": decimals(2), ".3": decimals(3),
+	"3":  quantity.Digits3[float64], "~": quantity.Digits4[float64],
+	".0": decimals(0), ".1": decimals(1), ".2": decimals(2), ".3": decimals(3),
 	"+ns": func(v float64) string { return map[bool]string{true: "+"}[v > 0] + quantity.Duration(v) },
 	"speed": func(v float64) string {
 		return quantity.Percent(max(v, -v)) + map[bool]string{true: " faster", false: " slower"}[v >= 0]

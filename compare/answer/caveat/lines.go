@@ -25,18 +25,19 @@ const (
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
+	placedWhy   = "written decision unpredicted"
 	placedNext  = "judge write|gain_placed|keep"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
+	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
+	served      = "[; they serve {any}]."
 	inSteps     = "[ in {steps}]"
 )
 
 // Lines are the first sentences of answers, by kind of result.
 var Lines = map[string]Line{
 	// A trace.
-	"trace.hidden": {"no answer", "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time.",
-		"", "", "graphs"},
-	"trace.one_rank": {"no answer", "no answer: one rank was given; imbalance needs at least two ranks of one run.",
-		"", "", "ranks"},
+	"trace.hidden":            {"no answer", hidden, "", "", "graphs"},
+	"trace.one_rank":          {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "", "ranks"},
 	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
 	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
@@ -46,8 +47,8 @@ var Lines = map[string]Line{
 	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
 	"trace.no_experts.time":   {"no answer", noAnswer, "", "remedy", "more_steps"},
 	"trace.no_experts.rank":   {"no answer", noAnswer, "", "remedy", "more_steps"},
-	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: " +
-		"a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
+	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense " +
+		"GEMMs: a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
 	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
 		"{costs}.", "waiting " + judgedTrace, "late host", "both late|again"},
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
@@ -72,8 +73,8 @@ var Lines = map[string]Line{
 		compared, comparedWhy, measureNext},
 	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
 		"[ for {steps}]" + slowerToo, compared, comparedWhy, measureNext},
-	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the " +
-		"normal side's {here:.3}.", compared, comparedWhy, measureNext},
+	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
+		"the normal side's {here:.3}.", compared, comparedWhy, measureNext},
 	"compare.measured":    {"", "{said}.", compared, comparedWhy, measureNext},
 	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
@@ -81,8 +82,8 @@ var Lines = map[string]Line{
 	"bench.refused":      {"", refused, "", "rest", "checks|measure.hook|measure"},
 	"bench.unproved":     {"", refused, "", "rest", "prove"},
 	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
-	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}][{place}].",
-		"gain", campaignWhy, "resume"},
+	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]" +
+		"[{place}].", "gain", campaignWhy, "resume"},
 	"bench.copies":      {"", "no decision: each arm reports one value in all launches.", "gain", campaignWhy, "checks"},
 	"bench.few":         {"", "no decision: {complete} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
 	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", "gain", campaignWhy, "five"},
@@ -91,20 +92,18 @@ var Lines = map[string]Line{
 	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
 	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
 	"bench.significant": {"", "{said}[{caution}].", "gain", campaignWhy, "page trace plan"},
-	"bench.below":       {"", "{said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy, "page measure.hook|loads"},
+	"bench.below": {"", "{said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy,
+		"page measure.hook|loads"},
 
 	// A placement.
-	"place.fewer": {"", "{With} the busiest rank's load falls by {change:%} on {traffic}.", placed, "written unpredicted",
-		placedNext},
-	"place.later": {"", "{With} the busiest rank's load {falls} on {traffic}.", placed, "written decided unpredicted",
-		placedNext},
-	"place.unknown": {"", "not enough evidence: {decided}.", placed, "written unpredicted", placedNext},
+	"place":         {"", "{With} the busiest rank's load {falls} on {traffic}.", placed, placedWhy, placedNext},
+	"place.unknown": {"", "not enough evidence: {decided}.", placed, placedWhy, placedNext},
 
 	// Expert counts.
 	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
 	"counts.one_rank": {"no answer", "no answer: {one_rank}.", "", "", "counts"},
-	"counts.reported": {"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})]; it recorded no " +
-		"counts.", countsOf, "", "counts"},
+	"counts.reported": {"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.",
+		countsOf, "", "counts"},
 	"counts.even": {"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].",
 		countsOf, "experts", "ep|keep"},
 	"counts.uneven": {"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].",
@@ -112,13 +111,11 @@ var Lines = map[string]Line{
 
 	// A cache of logits.
 	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
-	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as balanced as can be]" +
-		"[; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
-	"cache.written": {"complete", "wrote {files:file} for {model} on {ranks:rank}[; they serve {any}].", "", "moved fault",
-		"verify"},
-	"cache.there": {"complete", "nothing to write: all {files:file} for {model} are there[; they serve {any}].", "",
-		"moved fault", "verify"},
-	"plans": {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
+	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as " +
+		"balanced as can be][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
+	"cache.written": {"complete", "wrote {files:file} for {model} on {ranks:rank}" + served, "", "moved fault", "verify"},
+	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "moved fault", "verify"},
+	"plans":         {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
 }
 
 // sentences are the reasons of answers, behind "why", and clauses of lines.
@@ -137,22 +134,19 @@ var sentences = map[string]string{
 	"slow.rank":     "rank {rank} is {how}[{most}] in {where}",
 	"slow.layers":   "expert time is uneven[{most}] in {where}",
 
-	"why.slower_gpu": "no load of experts does that; what balance would gain is unknown until rank {slow_rank} is as fast",
-	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
-	"why.load_without_time": "these kernels take as long for few tokens as for many, or the counts are of another run: " +
-		"a placement would gain little",
-	"why.expert": "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (95th percentile by chance: {null:3})]",
-	"why.wait":   "ranks wait {wait:ns} per step, {wait_cause}",
-	"why.late":   "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}",
-	"cause":      "{cause} of it for {what}[ ({did})]",
-	"cause.none": "and no single cause explains most of it",
+	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
+	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
+	"why.load_without_time": "the kernels take as long for few tokens as for many, or the counts are of another run",
+	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
+	"why.wait":              "ranks wait {wait:ns} per step, {wait_cause}",
+	"why.late":              "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}",
+	"cause":                 "{cause} of it for {what}[ ({did})]",
+	"cause.none":            "and no single cause explains most of it",
 
-	"host.Python garbage collection": "keep Python from collecting garbage there: gc.freeze() after loading, gc.disable() " +
-		"while serving",
-	"host.waiting for Python's lock": "find the Python threads that hold the lock meanwhile, and move their work to other " +
-		"processes",
-	"host.launch calls": "the launch calls take too long: use CUDA graphs, or check {whose} for other processes",
-	"host.":             "the launch queue ran dry. Check {whose}: pinning, other processes, Python garbage collection",
+	"host.Python garbage collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
+	"host.waiting for Python's lock": "move the work of the Python threads that hold the lock to other processes",
+	"host.launch calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
+	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
 	"why.phase":       "most of it is {phase}: {phase_ns:+ns} per step",
 	"why.loss":        "layer {loss_layer} holds {loss_share:%} of the loss that balance removes",
@@ -168,82 +162,67 @@ var sentences = map[string]string{
 	"caution.explained_gain": ", more than the rank load explains",
 	"caution.fixed_rate":     ", at a request rate that fixes throughput",
 
-	"why.chance": "{chance} is even only on average, so this is not the gain of balance",
-	"why.needed": "about {needed} in all would decide",
-	"why.share":  "arm {share_arm} reaches {share:%} of the gain of balanced routing[ ({share_low:%} to {share_high:%})]",
-	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
-		"traces",
-	"dose":      "each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
-	"dose.bent": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
+	"why.chance":    "{chance} is even only on average, so this is not the gain of balance",
+	"why.needed":    "about {needed} in all would decide",
+	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
+	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%}",
+	"dose":          "each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
+	"dose.bent":     "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"unpredicted": "no gain is predicted {at}: {why}",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
-	"why.moved":   "{moved:token} cannot get the planned experts, which are in more groups than the gate allows; the files hold what the router picks",
+	"why.moved":   "{moved:token} cannot get the planned experts, which are in too many groups; the router's are written",
 	"replaced":    "replaced {path}: {damage}",
 }
 
-// steps words what to do next, and the command, as it is typed but for words in capitals.
+// steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
+// verb is of this program.
 var steps = map[string][2]string{
-	"graphs": {"Record the kernels inside CUDA graphs.", "moebalance profile -- YOUR_COMMAND"},
-	"ranks": {"Give the files of all ranks, or record all ranks, one report each.",
-		"moebalance profile -- YOUR_COMMAND"},
-	"more_steps": {"Record more whole steps.", "moebalance profile -- YOUR_COMMAND"},
-	"all":        {"Give the files of all ranks.", "moebalance trace FILES_OF_ALL_RANKS"},
-	"fused":      {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {uncounted}"},
-	"own_counts": {"Give the counts of the same launch, or none.", "moebalance trace --counts COUNTS FILES"},
-	"names":      {"See which kernels are not recognized.", "moebalance trace --table kernels {given}"},
-	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
-	"gpu": {"Look for other work, clocks and power limits on that GPU, then record again.",
-		"moebalance profile -- YOUR_COMMAND"},
-	"backend": {"Try another expert backend, and measure both.", "moebalance bench -- YOUR_BENCHMARK"},
-	"again":   {"Mend that, and record again.", "moebalance profile -- YOUR_COMMAND"},
-	"late":    {"See the steps, and what the ranks waited for.", "moebalance trace --table late {late_in}"},
-	"experts": {"Record the engine's expert counts: they show which experts to move.",
-		"moebalance counts --ep {ranks} COUNTS"},
-	"both":     {"Both arms are in this capture: compare them.", "moebalance compare {both}"},
-	"balanced": {"Record the learned router, and compare both.", "moebalance compare NORMAL {perfect}"},
-	"loads": {"Nothing to mend here: measure at the loads that you serve.",
-		"moebalance bench --points concurrency=8,64,256 -- YOUR_BENCHMARK {load_to_fill}"},
-	"measure": {"Measure what balance gains.", "moebalance bench -- YOUR_BENCHMARK"},
-	"measure.hook": {"Measure what balance gains.",
-		"moebalance bench --treatment hook {hooked}"},
-	"swapped": {"Give the learned side first.", "moebalance compare {swapped}"},
-	"one_arm": {"Ranks of one run are judged together.", "moebalance trace {one_arm}"},
-	"whole": {"Give all ranks of each arm, or one folder that holds both.",
-		"moebalance compare NORMAL_DIR PERFECT_DIR"},
-	"both_arms": {"Record both arms of one command.", "moebalance profile --perfect -- {benchmark|YOUR_COMMAND}"},
-	"trust": {"If your engine has a switch of its own, accept the arms as labeled.",
-		"moebalance compare --trust-arms {trusted}"},
-	"resume": {"Run the rest.", "moebalance bench --resume {folder}"},
-	"more":   {"Run more {units}.", "moebalance bench {flag} {more:.0}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
-	"longer": {"Repeat it with longer runs, which vary less.",
-		"moebalance bench {flag} {n}[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"},
-	"one_server": {"Hold both arms in each launch, so that launches may differ.",
-		"moebalance bench --treatment hook {one_server}"},
-	"five": {"Start the server anew for each of five launches.",
-		"moebalance bench --treatment hook {again|--server SERVER --ready URL --client CLIENT}"},
+	"graphs":       {"Record the kernels inside CUDA graphs.", "profile -- YOUR_COMMAND"},
+	"ranks":        {"Give the files of all ranks, or record all ranks.", "profile -- YOUR_COMMAND"},
+	"more_steps":   {"Record more whole steps.", "profile -- YOUR_COMMAND"},
+	"all":          {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
+	"fused":        {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
+	"own_counts":   {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
+	"names":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
+	"tokens":       {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
+	"gpu":          {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
+	"backend":      {"Try another expert backend, and measure both.", "bench -- YOUR_BENCHMARK"},
+	"again":        {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
+	"late":         {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
+	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
+	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
+	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill}"},
+	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
+	"measure.hook": {"Measure what balance gains.", "bench --treatment hook {hooked}"},
+	"swapped":      {"Give the learned side first.", "compare {swapped}"},
+	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
+	"whole":        {"Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
+	"both_arms":    {"Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
+	"trust":        {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
+	"resume":       {"Run the rest.", "bench --resume {folder}"},
+	"more":         {"Run more {units}.", "bench {flag} {more:.0}" + asBefore},
+	"longer":       {"Repeat it with longer runs, which vary less.", "bench {flag} {n}" + asBefore},
+	"one_server":   {"Hold both arms in each launch, which may differ then.", "bench --treatment hook {one_server}"},
+	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
 	"prove": {"Let the hook balance: its counts prove it.",
-		"moebalance bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
+		"bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"moebalance bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
-	"checks": {"See all checks.", "moebalance compare --table checks {folder}"},
-	"page":   {"See it as a page.", "moebalance report -o report.html {folder}"},
-	"trace":  {"Record where the time goes.", "moebalance profile -- {benchmark|YOUR_COMMAND}"},
+		"bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
+	"checks": {"See all checks.", "compare --table checks {folder}"},
+	"page":   {"See it as a page.", "report -o report.html {folder}"},
+	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
 	"builds": {"Compare the builds at the loads that you serve.",
-		"moebalance bench {arms} --points concurrency=8,64,256 -- YOUR_BENCHMARK {load_to_fill} {arm_to_fill}"},
-	"place": {"Find a placement, judged on other counts.",
-		"moebalance place --ep {ranks} --judge OTHER_COUNTS {counts}"},
-	"plan": {"Plan a placement on recorded expert counts, and judge it on others.",
-		"moebalance place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
-	"ep":     {"Say how many ranks share the experts.", "moebalance counts --ep RANKS {unplaced}"},
-	"counts": {"Let the engine record expert counts.", "moebalance help formats"},
-	"write": {"Write it for an engine (--write-vllm and --write-trtllm for the others).",
-		"moebalance place --ep {ranks} --redundant {copies} --write-sglang NEW.json {write}"},
-	"judge": {"Judge it on other counts.",
-		"moebalance place --ep {ranks} --redundant {copies} --judge OTHER_COUNTS {unjudged}"},
-	"keep": {"Keep the running placement, and look again when the traffic changes.",
-		"moebalance counts --ep {keep} LATER_COUNTS"},
+		"bench {arms} " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill} {arm_to_fill}"},
+	"place":  {"Find a placement, judged on other counts.", "place --ep {ranks} --judge OTHER_COUNTS {counts}"},
+	"plan":   {"Plan a placement, and judge it on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
+	"ep":     {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
+	"counts": {"Let the engine record expert counts.", "help formats"},
+	"write":  {"Write it for an engine, such as SGLang.", planned + "--write-sglang NEW.json {write}"},
+	"judge":  {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
+	"keep":   {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {copies}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
@@ -252,9 +231,18 @@ var steps = map[string][2]string{
 		"VLLM_SERVER --additional-config '{\"expert_map_path\": \"{file}\"}'"},
 	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
-	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK {arm_to_fill}"},
-	"rewrite":     {"Write the cache again.", "moebalance logits generate {model|--model MODEL} --ep {ranks|RANKS} --mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
-	"generate":    {"Write the logits.", "moebalance logits generate --model {model} --ep {ranks} --mode {mode} --cache cache"},
-	"verify":      {"Check it.", "moebalance logits verify {folder}"},
-	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
+	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK {arm_to_fill}"},
+	"rewrite": {"Write the cache again.", "logits generate {model|--model MODEL} --ep {ranks|RANKS} " +
+		"--mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
+	"generate": {"Write the logits.", "logits generate --model {model} --ep {ranks} --mode {mode} --cache cache"},
+	"verify":   {"Check it.", "logits verify {folder}"},
+	"use":      {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook " + anyServer},
 }
+
+// Parts of commands.
+const (
+	anyServer  = "--server SERVER --ready URL --client CLIENT"
+	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
+	threeLoads = "--points concurrency=8,64,256"
+	planned    = "place --ep {ranks} --redundant {copies} "
+)
