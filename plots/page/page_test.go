@@ -221,7 +221,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 		"Balanced routing is 5.0 % faster, below the 10 % threshold.":      {Name: "bench", Campaign: campaign(0.05)},
 		"0 files are exact; 1 of 2 batch sizes are as balanced as can be.": {Name: "cache", Cache: cache()},
 		"No answer: no load is recorded.":                                  {Name: "counts", Counts: &counts.Result{}},
-		"No answer: imbalance needs two ranks":                                   {Name: "trace", Trace: undefined},
+		"No answer: imbalance needs two ranks":                             {Name: "trace", Trace: undefined},
 		"hide the kernels inside":                                          {Name: "trace", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
 		`<strong class="badge bad">invalid</strong>`:                       {Name: "bench", Campaign: invalid},
 	} {
