@@ -19,7 +19,8 @@ func TestSteadyByHand(t *testing.T) {
 	}
 	prefill := step{requests: 9, prompt: 512, ms: 50}
 	// filling up, 21 full steps with a prompt between them, running empty
-	mixed := slices.Concat([]step{prefill}, decode(1, 3), decode(20, 4), []step{prefill}, decode(1, 4), decode(5, 2))
+	mixed := slices.Concat([]step{prefill}, decode(1, 3), decode(20, 4),
+		[]step{prefill, {requests: 4, prompt: 7}}, decode(1, 4), decode(5, 2))
 	for name, c := range map[string]struct {
 		rows []step
 		want int

@@ -34,6 +34,7 @@ func TestRepeated(t *testing.T) {
 	first := run(32, 150.87, 0.2121, 434.40, 7279.56)
 	for text, want := range map[string]float64{ // the duration; 0 is an error, −1 several launches
 		"[\n" + first + ",\n" + run(32, 198.68, 0.1611, 329.86, 9000.44) + "\n]":               174775,
+		"[\n" + strings.Replace(first, "mean_", "", 1) + "]" + first:                           150870,
 		"[\n" + first + ",\n" + run(64, 1, 1, 1, 1) + "\n]":                                    0,
 		block(8, 1) + block(8, 2) + block(8, 4):                                                7000 / 3.0,
 		block(8, 1) + block(16, 2) + block(8, 4):                                               0,
@@ -45,8 +46,9 @@ func TestRepeated(t *testing.T) {
 		}
 		r, ok, err := Repeated(runs)
 		m, _ := r.Metric("duration")
+		_, all := r.Metric("ttft_mean")
 		if ok != (want >= 0) || (err != nil) != (want == 0) || want > 0 && (math.Abs(float64(m.Value)-want) > 1e-9 ||
-			r.Work[requests] != 32 || r.Work[outputTokens] != 65536) {
+			r.Work[requests] != 32 || r.Work[outputTokens] != 65536 || all != (want == 174775)) {
 			t.Errorf("%.60s: %+v, %v, %v; want %v", text, r, ok, err, want)
 		}
 	}

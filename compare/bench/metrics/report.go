@@ -42,7 +42,7 @@ func (r *report) read(d *document) {
 	}
 }
 
-// convert turns a number into another unit: 2 s in ms → 2000. A unit of another kind is returned as wrong: "tok/s" for
+// convert turns a number into another unit: 2 s in ms → 2000. A unit of another kind is returned as wrong: "tok/s" in
 // ms.
 func convert(v router.Number, from, to string) (_ router.Number, wrong string) {
 	if f := units[from]; f.unit == to && to != "" {

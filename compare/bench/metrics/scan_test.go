@@ -79,11 +79,8 @@ func TestPathsGivenTwice(t *testing.T) {
 	for in, twice := range map[string]any{
 		`{"a": 1, "a": 1.0}`: nil,
 		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: nil,
-		`{"a": 1, "a": 2}`:               "a",
-		`{"a": {"b": 1}, "a": {"b": 2}}`: "a/b",
-		`{"a": [1], "a": [1, 2]}`:        "a",
-		`{"a": 1, "a": "1"}`:             "a",
-		`{"a": {"b": 1}, "a": 1}`:        "a",
+		`{"a": 1, "a": 2}`:        "a",
+		`{"a": [1], "a": [1, 2]}`: "a",
 	} {
 		if got, err := scan(in); err != nil || got["twice"] != twice {
 			t.Errorf("%s: %v, error %v, want %v", in, got, err, twice)
@@ -104,16 +101,13 @@ func FuzzScan(f *testing.F) {
 		if json.Unmarshal(data, &decoded) != nil || decoded == nil || !utf8.Valid(data) {
 			return
 		}
-		if err != nil {
-			if !strings.Contains(err.Error(), "levels") {
-				t.Errorf("%q: %v", data, err)
-			}
-			return
+		if err != nil && !strings.Contains(err.Error(), "levels") {
+			t.Errorf("%q: %v", data, err)
 		}
 		want := map[string]any{}
 		flat(decoded, "", want)
 		delete(want, "")
-		if got["twice"] == nil && len(got) == bytes.Count(data, []byte(":")) && !reflect.DeepEqual(got, want) {
+		if err == nil && got["twice"] == nil && len(got) == bytes.Count(data, []byte(":")) && !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: have %v, want %v", data, got, want)
 		}
 	})
