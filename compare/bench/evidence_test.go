@@ -21,7 +21,8 @@ import (
 
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
-	got := launch.RecordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
+	got := launch.RecordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b",
+		"VLLM_API_KEY=xyz",
 		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1",
 		"SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
 	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",
@@ -104,7 +105,8 @@ func TestProveByLine(t *testing.T) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
 	if err := os.WriteFile(filepath.Join(folder, launch.Stdout),
-		[]byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
+		[]byte("Precomputing perfect router logits for 22 common batch sizes...\n"+
+			"it has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 ||
@@ -148,6 +150,7 @@ func printing(ranks ...int) view {
 func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	skewed, even, counted := said(false, 2, 1.5, 2), said(true, 2, 1, 1), printing(0)
+	yes, no := true, false
 	counted.report.Proof.Ranks = 2
 	for name, k := range map[string]struct {
 		ranks           int
@@ -155,17 +158,17 @@ func TestProofOverLaunches(t *testing.T) {
 		arm             gain.Arm
 		want            []bool
 	}{
-		"a proved normal arm":  {2, []view{skewed, said(false, 2, 1.3, 3)}, []view{even, even}, gain.Normal, []bool{true, true}},
-		"a proved perfect arm": {2, []view{skewed, skewed}, []view{even, said(true, 2, 1.02, 1)}, gain.Perfect, []bool{true, true}},
+		"a proved normal arm":  {2, []view{skewed, said(false, 2, 1.3, 3)}, []view{even, even}, gain.Normal, []bool{yes, yes}},
+		"a proved perfect arm": {2, []view{skewed, skewed}, []view{even, said(true, 2, 1.02, 1)}, gain.Perfect, []bool{yes, yes}},
 		"a launch that never saw the switch": {2, []view{skewed, skewed}, []view{even, said(false, 2, 1.5, 2)}, gain.Perfect,
-			[]bool{false, false}},
+			[]bool{no, no}},
 		"a rank in one launch of two": {2, []view{printing(), printing()}, []view{printing(0, 1), printing(0)}, gain.Perfect,
-			[]bool{true, false}},
+			[]bool{yes, no}},
 		"no line where one perfect launch has none": {2, []view{printing(), printing()}, []view{printing(0), printing()},
-			gain.Normal, []bool{false}},
-		"no line in either arm":                      {2, []view{printing()}, []view{printing()}, gain.Normal, []bool{false}},
-		"a rank that the report counts and no line":  {0, []view{printing()}, []view{counted}, gain.Perfect, []bool{true, false}},
-		"ranks that the spec names and nobody shows": {3, []view{printing()}, []view{printing(0, 1)}, gain.Perfect, []bool{true, true, false}},
+			gain.Normal, []bool{no}},
+		"no line in either arm":                     {2, []view{printing()}, []view{printing()}, gain.Normal, []bool{no}},
+		"a rank that the report counts and no line": {0, []view{printing()}, []view{counted}, gain.Perfect, []bool{yes, no}},
+		"ranks of the spec that nobody shows":       {3, []view{printing()}, []view{printing(0, 1)}, gain.Perfect, []bool{yes, yes, no}},
 	} {
 		var got []bool
 		for _, p := range campaignOf(Spec{Treatment: trtllm, Ranks: k.ranks}, k.normal, k.perfect).proofs() {

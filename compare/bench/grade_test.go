@@ -86,8 +86,9 @@ func TestClaims(t *testing.T) {
 		log, report string
 		wants       string // empty: balance is claimed
 	}{
-		"EP Size: None":              {"trtllm", Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
-		"eight lines without a rank": {"trtllm", Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
+		"EP Size: None": {"trtllm", Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
+		"eight lines without a rank": {"trtllm", Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"),
+			"8× are not 8 ranks"},
 		"the planner failed": {"trtllm", Spec{Ranks: 1}, rankLine +
 			"Warning: Failed to precompute logits for batch size 1: no such method\n",
 			trtllmReport("1"), `the engine says "Failed to precompute logits"`},

@@ -62,7 +62,8 @@ func playEngine(addr, mode string) int {
 			return
 		}
 		changed(last)
-		a := control.Ack{Sequence: o.Sequence, Arm: o.Arm, Router: o.Router, Steps: steps, TimeNS: time.Now().UnixNano(), Ranks: ranks}
+		a := control.Ack{Sequence: o.Sequence, Arm: o.Arm, Router: o.Router, Steps: steps,
+			TimeNS: time.Now().UnixNano(), Ranks: ranks}
 		if last, routed = o.Sequence, o.Router; fault == "wrong" {
 			a.Error = "no table for " + o.Router
 		}

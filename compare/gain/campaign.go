@@ -97,9 +97,8 @@ func (c Campaign) sorted() Campaign {
 	c.Proof = append([]Proof{}, slices.SortedStableFunc(slices.Values(c.Proof), func(a, b Proof) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
-	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), func(a, b Difference) int {
-		return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
-	})...)
+	byText := func(a, b Difference) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), byText)...)
 	return c
 }
 

@@ -256,8 +256,10 @@ func (c *comparison) unequal(normal, other *Measurement, told map[string]int) (f
 		found = append(found, fmt.Sprintf("%s: %s %v, %s %v", name, c.called(0), a, c.called(1), b))
 	}
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(normal.Work)),
-		maps.Keys(other.Work))))) {
+	work := map[string]float64{}
+	maps.Copy(work, normal.Work)
+	maps.Copy(work, other.Work)
+	for _, name := range slices.Sorted(maps.Keys(work)) {
 		a, inNormal := normal.Work[name]
 		b, inOther := other.Work[name]
 		if told[name] += 0; !inNormal || !inOther {

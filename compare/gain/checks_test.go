@@ -36,7 +36,8 @@ func TestInvalidCampaigns(t *testing.T) {
 				Perfect: "16"})
 		}, CheckDifference, Fail, `argument --batch: normal "8", perfect "16"`},
 		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "untreated"},
-		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "unrecorded"},
+		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown,
+			"unrecorded"},
 		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
 		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn,

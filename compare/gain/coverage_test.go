@@ -157,7 +157,10 @@ func TestCoverageWithinLaunches(t *testing.T) {
 					func() Campaign { return within(c.segments(rng, math.Log1p(DefaultThreshold))) })
 				line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
 				bounds(t, fmt.Sprintf("%+v", c), o, c.slow > 0 && (launches < 5 || blocks < 2))
-				block := c.segment * c.segment / float64(c.blocks) * map[bool]float64{true: 1.29, false: 1}[blocks >= 6] // of a median
+				block := c.segment * c.segment / float64(c.blocks)
+				if blocks >= 6 {
+					block *= 1.29 // of a median
+				}
 				want := quantiles[launches-1] * meanS[launches-1] * math.Sqrt((c.interaction*c.interaction+block)/float64(launches))
 				if c.slow == 0 && math.Abs(o.half/want-1) > 0.35 {
 					t.Errorf("%+v: half-width %.4f, want %.4f", c, o.half, want)

@@ -37,10 +37,12 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Ca
 	return c
 }
 
-// The point that leads: the one whose interval lies highest, without intervals the highest estimate; an undefined one never.
+// The point that leads: the one whose interval lies highest, without intervals the highest estimate; an undefined one
+// never.
 func TestSurer(t *testing.T) {
 	none := router.Undefined()
-	order := []Gain{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none}, {Estimate: 0.3, Low: -0.2},
+	order := []Gain{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none},
+		{Estimate: 0.3, Low: -0.2},
 		{Estimate: 0.1, Low: 0.05}}
 	for i, a := range order {
 		for j, b := range order {

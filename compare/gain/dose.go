@@ -64,7 +64,8 @@ func (c *Campaign) dose(point float64, units []Unit) *Dose {
 	if len(fitted) < 2 || stat.PopStdDev(loads, nil) < leastSpread || fitted[0] != Perfect {
 		return nil
 	}
-	all, spread := gainsOf(units, append([]Arm{Perfect}, c.More...)), stat.PopStdDev(loads, nil)*math.Sqrt(float64(len(loads)))
+	all := gainsOf(units, append([]Arm{Perfect}, c.More...))
+	spread := stat.PopStdDev(loads, nil) * math.Sqrt(float64(len(loads)))
 	line := all.test(func(gained armLogs) float64 {
 		_, slope := stat.LinearRegression(loads, mapped(fitted, gained.time), nil, false)
 		return slope

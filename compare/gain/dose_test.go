@@ -26,8 +26,8 @@ func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment flo
 				a := arms[order[min(place, 2*len(arms)-1-place)]]
 				x := base + extra[a] + segment*rng.NormFloat64() -
 					math.Log(1+slope*(float64(c.Loads[0][a].MaxOverMean)-1))
-				c.Measurements = append(c.Measurements, Measurement{Unit: i, Block: b, Arm: a, Position: 8*b + place, Status: StatusOK,
-					Value: 1000 * math.Exp(x)})
+				c.Measurements = append(c.Measurements, Measurement{Unit: i, Block: b, Arm: a, Position: 8*b + place,
+					Status: StatusOK, Value: 1000 * math.Exp(x)})
 			}
 		}
 	}
@@ -84,7 +84,8 @@ func TestDoseCoverage(t *testing.T) {
 				bent += 1 / float64(campaigns)
 			}
 		}
-		t.Logf("%d launches: covered %.1f %%, ±%.2f %% of time for each 10 %%, %.1f %% bent", launches, 100*covered, 10*half, 100*bent)
+		t.Logf("%d launches: covered %.1f %%, ±%.2f %% of time for each 10 %%, %.1f %% bent", launches, 100*covered, 10*half,
+			100*bent)
 		if bent > 0.05+3.5*math.Sqrt(0.95*0.05/float64(campaigns)) {
 			t.Errorf("%d launches: %.3f of straight lines are called bent", launches, bent)
 		}

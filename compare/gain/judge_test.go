@@ -142,7 +142,8 @@ func TestPairsNeeded(t *testing.T) {
 	}
 }
 
-// Further metrics have the sign of what is better, hold together by Bonferroni, and count over the pairs that have them.
+// Further metrics have the sign of what is better, hold together by Bonferroni, and count over the pairs that have
+// them.
 func TestSecondaryMetrics(t *testing.T) {
 	ttft, itl := Metric{Name: "ttft_mean", Unit: "ms"}, Metric{Name: "itl_mean", Unit: "ms"}
 	c := valid(paired(.19, .2, .21, .22, .18, .2))
@@ -151,7 +152,8 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Unit)
 		}
-		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}}
+		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value},
+			{ttft, 40 * slow}}
 		if l.Arm == Normal || l.Unit > 0 {
 			l.Secondary = append(l.Secondary, Reported{itl, 5 * slow}) // one launch lacks it
 		}
@@ -202,7 +204,8 @@ func TestJudgeDoesNotDependOnOrderOfInput(t *testing.T) {
 	want := Judge(c)
 	rng := rand.New(rand.NewPCG(7, 2))
 	for range 20 {
-		rng.Shuffle(len(c.Measurements), func(i, j int) { c.Measurements[i], c.Measurements[j] = c.Measurements[j], c.Measurements[i] })
+		m := c.Measurements
+		rng.Shuffle(len(m), func(i, j int) { m[i], m[j] = m[j], m[i] })
 		rng.Shuffle(len(c.Proof), func(i, j int) { c.Proof[i], c.Proof[j] = c.Proof[j], c.Proof[i] })
 		if have := Judge(c); !sameJSON(t, have, want) {
 			t.Fatal("the result depends on the order of the launches or proofs")

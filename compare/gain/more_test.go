@@ -35,7 +35,8 @@ func TestShareOfCeiling(t *testing.T) {
 		t.Fatalf("verdict %s, gain %+v", r.Verdict, r.Gain)
 	}
 	s, balancer := r.Comparisons[1].Share, r.Comparisons[1]
-	if balancer.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High &&
+	if balancer.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate &&
+		s.Estimate < s.High &&
 		s.High-s.Low < 1e-3) {
 		t.Errorf("share %+v, want 0.5", s)
 	}

@@ -28,7 +28,8 @@ func TestOutliersOfTheField(t *testing.T) {
 				Value: p.Perfect.Float64()})
 	}
 	r := Judge(valid(launches))
-	if far := check(t, r, CheckOutliers); r.Outliers() != 2 || fmt.Sprint(far.Args["launches"], far.Args["pairs"]) != "[7 8] [3 4]" {
+	if far := check(t, r, CheckOutliers); r.Outliers() != 2 ||
+		fmt.Sprint(far.Args["launches"], far.Args["pairs"]) != "[7 8] [3 4]" {
 		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", far)
 	}
 	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() {
@@ -45,6 +46,7 @@ func TestOutliersOfTheField(t *testing.T) {
 func TestHidden(t *testing.T) {
 	for arm, want := range map[Arm]float64{Normal: 0.0375, Perfect: -0.0375} {
 		c := comparison{Campaign: &Campaign{Metric: Metric{HigherIsBetter: true}}}
-		checkNear(t, "hidden", c.hidden([]distance{{&Measurement{Arm: arm}, -0.4}, {&Measurement{Arm: arm}, -0.2}}, 0.1), want, 1e-12)
+		far := []distance{{&Measurement{Arm: arm}, -0.4}, {&Measurement{Arm: arm}, -0.2}}
+		checkNear(t, "hidden", c.hidden(far, 0.1), want, 1e-12)
 	}
 }

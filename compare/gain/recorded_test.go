@@ -41,7 +41,8 @@ func recordedLaunches(t *testing.T, metric string) (all []Measurement) {
 // The five launches against numbers computed by hand: of each
 // launch the mean over blocks of the log ratios of geometric means, and Student's t over launches.
 func TestFieldOneLaunch(t *testing.T) {
-	for metric, want := range map[string][]float64{ // the gain, its bounds, and those of the launches, in %, without a segment that falls out
+	// the gain, its bounds, and the gains of the launches, in %, without a segment that falls out
+	for metric, want := range map[string][]float64{
 		"prefill": {5.35, 5.14, 5.57, 5.39, 5.47, 5.14, 5.21, 5.55},
 		"decode":  {-1.10, -1.79, -0.41, -1.37, -0.86, -0.84, -0.51, -1.94},
 	} {

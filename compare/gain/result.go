@@ -71,7 +71,8 @@ type Share struct {
 
 // Main are the comparisons of the perfect arm, or of the build in its place, by point.
 func (r Result) Main() []Comparison {
-	return slices.DeleteFunc(slices.Clone(r.Comparisons), func(c Comparison) bool { return c.Arm != r.Builds.Called(Perfect) })
+	other := func(c Comparison) bool { return c.Arm != r.Builds.Called(Perfect) }
+	return slices.DeleteFunc(slices.Clone(r.Comparisons), other)
 }
 
 // More reports whether there are arms beside normal and perfect.

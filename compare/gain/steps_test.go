@@ -28,7 +28,8 @@ func TestStepsNS(t *testing.T) {
 	} {
 		other := r
 		k.change(&other)
-		if steps, why := other.StepsNS(Perfect, k.tokens); steps != nil || fmt.Sprint(why.Args["why"], " ", why.Args["name"]) != want {
+		if steps, why := other.StepsNS(Perfect, k.tokens); steps != nil ||
+			fmt.Sprint(why.Args["why"], " ", why.Args["name"]) != want {
 			t.Errorf("%v, %v; want no steps and %q", steps, why, want)
 		}
 	}

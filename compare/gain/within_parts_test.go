@@ -21,7 +21,10 @@ func TestWithinDropsOut(t *testing.T) {
 		status []string // of the first launch's blocks
 	}{
 		"whole": {func(l []Measurement) []Measurement { return l }, 0.25, 3, []string{PairComplete, PairComplete}},
-		"one segment": {func(l []Measurement) []Measurement { l[5].Status, l[5].Note = "timed out", "after 10 s"; return l }, 0.2, 3,
+		"one segment": {func(l []Measurement) []Measurement {
+			l[5].Status, l[5].Note = "timed out", "after 10 s"
+			return l
+		}, 0.2, 3,
 			[]string{PairComplete, PairIncomplete}},
 		"tried again at once": {func(l []Measurement) []Measurement {
 			again := l[5]

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// By hand: (t₀.₉₇₅ + z₀.₈)/√n ≤ 0.5 first at n = 34: (2.0369 + 0.8416)/√34 = 0.4937, and (2.0395 + 0.8416)/√33 = 0.5015.
+// By hand: (t₀.₉₇₅ + z₀.₈)/√n ≤ 0.5 first at n = 34: (2.0369 + 0.8416)/√34 = 0.4937, and
+// (2.0395 + 0.8416)/√33 = 0.5015.
 func TestToDecideByHand(t *testing.T) {
 	if n, ok := ToDecide(0.5, 1, 0.95, 6, 2); !ok || n != 34 {
 		t.Errorf("have %d %v, want 34", n, ok)

@@ -211,7 +211,8 @@ func TestExpiredSegmentIsDiscarded(t *testing.T) {
 			timed = append(timed, fmt.Sprintf("%d%s %t", r.Place, r.Arm, e.settled[r.Number]))
 		}
 	}
-	if want := []string{"0normal true", "1perfect false", "1perfect true", "2perfect true", "3normal true"}; !slices.Equal(timed, want) {
+	if want := []string{"0normal true", "1perfect false", "1perfect true", "2perfect true",
+		"3normal true"}; !slices.Equal(timed, want) {
 		t.Errorf("%v, want %v", timed, want)
 	}
 }

@@ -87,7 +87,8 @@ func (d Spec) Write(w io.Writer) (Summary, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Bytes, s.InputTokens, s.OutputTokens = s.Bytes+int64(n), s.InputTokens+int64(len(r.Input)), s.OutputTokens+int64(r.Output)
+		s.Bytes, s.InputTokens = s.Bytes+int64(n), s.InputTokens+int64(len(r.Input))
+		s.OutputTokens += int64(r.Output)
 	}
 	s.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return s, b.Flush()

@@ -75,7 +75,8 @@ func TestDataset(t *testing.T) {
 	}
 	prompts, lengths, ids := written(d)
 	// ⌈x⌉ adds half a token to the mean on average: 100.5 ± 4·20/√2000.
-	if mean, sd := stat.MeanStdDev(lengths, nil); len(lengths) != 2000 || math.Abs(mean-100.5) > 1.8 || math.Abs(sd-20) > 1.3 {
+	if mean, sd := stat.MeanStdDev(lengths, nil); len(lengths) != 2000 || math.Abs(mean-100.5) > 1.8 ||
+		math.Abs(sd-20) > 1.3 {
 		t.Errorf("%d lengths have mean %v and deviation %v, want 100.5 and 20", len(lengths), mean, sd)
 	}
 	// Ten ids of equal chance, about 20,000 times each: within five deviations.

@@ -99,11 +99,11 @@ func launcherName(words []string) string {
 // words as values: one, or after the bar two. All others stand alone or hold their value
 // after "=".
 var optionValues = map[string]string{
-	"mpirun": ` n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir wd
-		cpu-set cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist
+	"mpirun": ` n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir
+		wd cpu-set cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist
 		output-filename output display prefix rankfile rf personality stdin | mca gmca pmixmca prtemca genv env `,
-	"srun": ` n N p A t J o e w x c G D q m C d i L M r S T W B b account begin cluster-constraint clusters comment constraint
-		container-env container-image container-mounts container-name container-workdir core-spec cores-per-socket
+	"srun": ` n N p A t J o e w x c G D q m C d i L M r S T W B b account begin cluster-constraint clusters comment
+		constraint container-env container-image container-mounts container-name container-workdir core-spec cores-per-socket
 		cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution epilog error exclude
 		export export-file extra-node-info gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres
 		gres-flags hint input jobid job-name licenses mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mpi network

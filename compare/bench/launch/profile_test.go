@@ -38,7 +38,8 @@ func TestProgramAt(t *testing.T) {
 // What nsys is told, and the variables beside it: of the TensorRT-LLM pages, of other options, and of its older
 // benchmarks, which take lists of iterations by variables of their own.
 func TestProfileSwitches(t *testing.T) {
-	const always = "nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite"
+	const always = "nsys profile -f true -t cuda,nvtx --cuda-graph-trace node " +
+		"--trace-fork-before-exec=true --export=sqlite"
 	for _, c := range []struct {
 		p         Profile
 		words     string // of the command

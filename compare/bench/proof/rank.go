@@ -69,7 +69,8 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []gain.Proof) {
 		seen := ranks[number]
 		worst := slices.MaxFunc(seen, func(a, b rank) int { return cmp.Compare(a.worse(arm), b.worse(arm)) })
 		if len(seen) < len(launches) && worst.severity(arm) == 0 {
-			worst = rank{evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", len(seen), len(launches), worst.evidence)}
+			worst = rank{evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", len(seen), len(launches),
+				worst.evidence)}
 		}
 		proof := gain.Proof{Arm: arm, Rank: router.OptInt(number), Grade: gain.None, Evidence: worst.evidence}
 		switch {
