@@ -119,7 +119,7 @@ func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
 	for _, r := range c.Imbalance {
 		if r.Source == s.Source && r.Phase == string(s.Phase) && r.Level == s.Level && r.MaxOverMean.Defined() {
-			rows = append(rows, r.Row)
+			rows = append(rows, r)
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })

@@ -57,13 +57,10 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		layer int
 		level string
 	}
-	means, nulls := map[key]*imbalance.LayerMean{}, map[key][]*chance.Distribution{}
-	add := func(layer int, level string, b router.Balance, null *chance.Distribution, active router.Number) {
-		k := key{layer, level}
-		if means[k] == nil {
-			means[k] = imbalance.NewLayerMean(router.OptInt(layer), level, imbalance.Load, imbalance.Recorded)
-		}
-		if means[k].AddLoad(b, active); b.Total > 0 {
+	steps, nulls := map[key][]router.Balance{}, map[key][]*chance.Distribution{}
+	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
+		k, b := key{layer, level}, router.BalanceOf(parts)
+		if steps[k] = append(steps[k], b); b.Total > 0 {
 			nulls[k] = append(nulls[k], null)
 		}
 	}
@@ -73,18 +70,20 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 			return nil, nil, r.contradicted(err)
 		}
 		if len(perRank) > 1 { // one rank holds all the load, which says nothing
-			add(s.Layer, router.LevelRank, router.BalanceOf(perRank), null.Rank, router.Undefined())
+			add(s.Layer, router.LevelRank, perRank, null.Rank)
 		}
 		if perExpert != nil {
-			add(s.Layer, router.LevelExpert, router.BalanceOf(perExpert), null.Expert, null.ActiveMean)
+			add(s.Layer, router.LevelExpert, perExpert, null.Expert)
 		}
 	}
 	var rows []imbalance.Row
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if m := means[key{layer, level}]; m != nil {
-				null := chance.MeanOf(nulls[key{layer, level}])
-				rows = append(rows, m.Row(o.Threshold, imbalance.Null{Median: null.Median(), P95: null.P95()}, nil))
+			if k := (key{layer, level}); steps[k] != nil {
+				row := imbalance.Row{Layer: router.OptInt(layer), Level: level, Quantity: imbalance.Load,
+					Basis: imbalance.Recorded}.Mean(steps[k], nil, o.Threshold)
+				null := chance.MeanOf(nulls[k])
+				rows = append(rows, row.Judge(null.Median(), null.P95(), o.Threshold))
 			}
 		}
 	}

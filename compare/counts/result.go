@@ -13,15 +13,15 @@ const ResultSchema = 1
 
 // Result is the JSON of counts. Its lists repeat the source, so that each row stands alone.
 type Result struct {
-	SchemaVersion int                   `json:"schema_version"`
-	Kind          string                `json:"kind"` // always "counts"
-	Threshold     float64               `json:"threshold"`
-	Records       []ResultRecord        `json:"records"`
-	Imbalance     []imbalance.SourceRow `json:"imbalance"`
-	Summary       []Summary             `json:"summary"`
-	Loads         []ResultLoad          `json:"loads"`
-	Reported      []ResultReported      `json:"reported"`
-	Warnings      []router.Warning      `json:"warnings"`
+	SchemaVersion int              `json:"schema_version"`
+	Kind          string           `json:"kind"` // always "counts"
+	Threshold     float64          `json:"threshold"`
+	Records       []ResultRecord   `json:"records"`
+	Imbalance     []imbalance.Row  `json:"imbalance"`
+	Summary       []Summary        `json:"summary"`
+	Loads         []ResultLoad     `json:"loads"`
+	Reported      []ResultReported `json:"reported"`
+	Warnings      []router.Warning `json:"warnings"`
 }
 
 // ResultRecord is what a record says of itself.
@@ -63,7 +63,7 @@ type ResultReported struct {
 func NewResult(threshold float64) *Result {
 	return &Result{
 		SchemaVersion: ResultSchema, Kind: "counts", Threshold: threshold,
-		Records: []ResultRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []Summary{}, Loads: []ResultLoad{},
+		Records: []ResultRecord{}, Imbalance: []imbalance.Row{}, Summary: []Summary{}, Loads: []ResultLoad{},
 		Reported: []ResultReported{}, Warnings: []router.Warning{},
 	}
 }
@@ -92,7 +92,8 @@ func (res *Result) addPhase(r *Record, o Options) error {
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
-		res.Imbalance = append(res.Imbalance, imbalance.SourceRow{Source: r.Source, Phase: string(r.Phase), Row: l})
+		l.Source, l.Phase = r.Source, string(r.Phase)
+		res.Imbalance = append(res.Imbalance, l)
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {

@@ -51,8 +51,8 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		Cell{Rank: 1, Step: 1, Layer: 3, TotalNS: 2, BusyNS: 2})
 	for range 2 {
 		x := New(each(cells))
-		r, ok := x.Layers[0].Row(0.1)
-		if !ok || r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
+		r := x.Rows(0.1)[0]
+		if r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
 			t.Errorf("%+v", r)
 		}
 		near(t, "max/mean", r.MaxOverMean, 1.5) // of sums it would be 1
@@ -67,11 +67,11 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 // 1.5 over 1.25 is further than 1.6 over 1.4, of a floor that is not known 1 is meant, and on a
 // tie the first row is taken.
 func TestFurthest(t *testing.T) {
-	row := func(layer router.OptInt, level, quantity string, maxOverMean, floor router.Number) SourceRow {
-		return SourceRow{Row: Row{Layer: layer, Level: level, Quantity: quantity, MaxOverMean: maxOverMean, Floor: floor}}
+	row := func(layer router.OptInt, level, quantity string, maxOverMean, floor router.Number) Row {
+		return Row{Layer: layer, Level: level, Quantity: quantity, MaxOverMean: maxOverMean, Floor: floor}
 	}
 	u := router.Undefined()
-	rows := []SourceRow{
+	rows := []Row{
 		row(0, router.LevelRank, Load, u, 1), row(1, router.LevelRank, Load, 1.6, 1.4),
 		row(2, router.LevelRank, Load, 1.5, 1.25), row(3, router.LevelRank, Load, 1.2, u), row(4, router.LevelRank, Load, 3, 2.5),
 		row(5, router.LevelExpert, Load, 9, 1), row(6, router.LevelRank, Time, 9, 1),
@@ -82,7 +82,7 @@ func TestFurthest(t *testing.T) {
 	if r := Furthest(rows, router.LevelExpert, Time); r != nil {
 		t.Errorf("have %+v, want none", r)
 	}
-	if r := Furthest([]Row{rows[2].Row, rows[6].Row}, router.LevelRank, Time); r == nil || r.Layer != 6 {
+	if r := Furthest([]Row{rows[2], rows[6]}, router.LevelRank, Time); r == nil || r.Layer != 6 {
 		t.Errorf("have %+v, want layer 6", r)
 	}
 }
@@ -175,15 +175,13 @@ func TestStepsThatCount(t *testing.T) {
 }
 
 func TestLoadOfExperts(t *testing.T) {
-	m := NewLayerMean(4, router.LevelExpert, Load, Recorded)
-	m.AddLoad(router.BalanceOf([]int64{3, 1, 1}), router.Undefined())
-	m.AddLoad(router.BalanceOf([]int64{0, 0, 0}), router.Undefined())
-	m.AddLoad(router.BalanceOf([]int64{1, 2, 3}), router.Undefined())
-	r := m.Row(0.1, NoNull(), []int{10, 20, 30})
+	r := Row{Layer: 4, Level: router.LevelExpert, Quantity: Load, Basis: Recorded}.Mean([]router.Balance{
+		router.BalanceOf([]int64{3, 1, 1}), router.BalanceOf([]int64{0, 0, 0}), router.BalanceOf([]int64{1, 2, 3})},
+		[]int{10, 20, 30}, 0.1)
 	near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2)
 	near(t, "floor", r.Floor, (6.0/5+1)/2)
 	near(t, "active", r.Active, 3)
-	if r.Steps != 2 || r.Dropped != 1 || r.Worst != 10 || r.NullP95.Defined() || !r.Flagged {
+	if r.Steps != 2 || r.Worst != 10 || r.NullP95.Defined() || !r.Flagged {
 		t.Errorf("%+v", r)
 	}
 	even := r
@@ -212,7 +210,7 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 	x := New(each(cells))
 	var rows []Row
 	for i, want := range []float64{1009 / 755.0, 430 / 420.0} {
-		r, _ := x.Layers[i].Row(0.1)
+		r := x.Rows(0.1)[i]
 		near(t, "max/mean", r.MaxOverMean, want)
 		near(t, "balancedness", r.Balancedness, 1/want)
 		loss := x.Layers[i].Loss()

@@ -49,13 +49,10 @@ func (t *Times) Bound(stepNS router.Number) Bound {
 	}
 	loss := make([]float64, b.Steps)
 	for _, l := range t.Judged() {
-		if _, ok := l.Row(0); ok {
+		if len(l.Ranks) > 1 && l.row(0).Steps > 0 {
 			floats.Add(loss, l.Loss())
-			b.LossNS = 0
+			b.LossNS = router.Number(stat.Mean(loss, nil))
 		}
-	}
-	if b.LossNS.Defined() {
-		b.LossNS = router.Number(stat.Mean(loss, nil))
 	}
 	return b
 }

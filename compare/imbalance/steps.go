@@ -40,50 +40,36 @@ const (
 	OtherKind  Exclusion = "other_kind"
 )
 
-// excludePartial marks the steps that not every rank recorded whole. present is which
-// rank has any kernel in which step.
-func (t *Times) excludePartial(present []bool) {
-	t.excludeUnequal(present)
-	for r, rank := range t.Ranks {
-		var own []int // steps
-		for i := range t.Steps {
-			if present[i*len(t.Ranks)+r] {
-				own = append(own, i)
-			}
-		}
-		if len(own) > 0 {
-			t.excludeCut(rank, own)
-		}
-	}
-}
-
-// named are the layers with a number.
-func (t *Times) named() []*Layer {
-	if len(t.Layers) > 0 && !t.Layers[0].Number.Defined() {
-		return t.Layers[1:]
-	}
-	return t.Layers
-}
-
-// excludeUnequal marks the steps that ranks did not run alike: a layer that one rank ran must
-// have been run by all ranks that have it, in as many expert GEMMs.
-func (t *Times) excludeUnequal(present []bool) {
+// excludePartial marks the steps that not every rank recorded whole: in which one ran nothing, in which a layer
+// that one rank ran was not run by all ranks that have it, in as many expert GEMMs, and the cut ones at a rank's ends.
+func (t *Times) excludePartial() {
+	own := make([][]int, len(t.Ranks)) // steps in which each rank ran anything
+	at := Places(t.Ranks)
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
-			s.Excluded = Incomplete
-		}
-		for _, l := range t.named() {
+		s, present := &t.Steps[i], make([]bool, len(t.Ranks))
+		for _, l := range t.Layers {
 			some, every, equal := false, true, true
-			for _, p := range l.parts[i] {
-				some, every, equal = some || p.ran > 0, every && p.ran > 0, equal && p.gemms == l.parts[i][0].gemms
+			for r, phases := range l.ran[i] {
+				present[at[l.Ranks[r]]] = present[at[l.Ranks[r]]] || phases > 0
+				some, every, equal = some || phases > 0, every && phases > 0, equal && l.parts[i][r].GEMMs == l.parts[i][0].GEMMs
 			}
-			if some && !every {
+			switch {
+			case !l.Number.Defined():
+			case some && !every:
 				s.Excluded = Incomplete
-			}
-			if !equal && s.Excluded == Counts {
+			case !equal && s.Excluded == Counts:
 				s.Excluded = Lost
 			}
+		}
+		for r, ran := range present {
+			if own[r] = append(own[r], i); !ran {
+				own[r], s.Excluded = own[r][:len(own[r])-1], Incomplete
+			}
+		}
+	}
+	for r, rank := range t.Ranks {
+		if len(own[r]) > 0 {
+			t.excludeCut(rank, own[r])
 		}
 	}
 }
@@ -94,19 +80,19 @@ func (t *Times) excludeUnequal(present []bool) {
 // are compared.
 func (t *Times) excludeCut(rank int, own []int) {
 	var routed []phaseSet // of the layers with experts in the first step
-	for _, l := range t.named() {
+	for _, l := range t.Layers {
 		at, has := slices.BinarySearch(l.Ranks, rank)
-		if !has {
+		if !has || !l.Number.Defined() {
 			continue
 		}
-		ran := make([]phaseSet, len(own))
-		for i, step := range own {
-			ran[i] = l.parts[step][at].ran
+		var ran []phaseSet
+		for _, step := range own {
+			ran = append(ran, l.ran[step][at])
 		}
 		for _, edge := range cutEdges(ran) {
 			t.Steps[own[edge]].Excluded = Incomplete
 		}
-		if l.parts[own[0]][at].experts > 0 {
+		if l.parts[own[0]][at].ComputeNS() > 0 {
 			routed = append(routed, ran[0])
 		}
 	}
@@ -148,8 +134,8 @@ func (t *Times) excludeOtherKinds() {
 		if s.Excluded == Counts {
 			time[s.Kind] += 0
 			for _, l := range t.Layers {
-				for _, p := range l.parts[i] {
-					time[s.Kind] += p.experts
+				for r := range l.parts[i] {
+					time[s.Kind] += float64(l.parts[i][r].ComputeNS())
 				}
 			}
 		}

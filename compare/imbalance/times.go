@@ -62,14 +62,8 @@ type Layer struct {
 	Ranks   []int         // that have the layer in any step, ascending
 	Experts [][]float64   // expert time, see Of, by step that counts, then by rank
 	of      Of
-	parts   [][]part // by step, then by rank
-}
-
-// part is what one rank did in a layer of a step.
-type part struct {
-	experts, gemm float64 // compute of the phase experts, and its recognized GEMMs
-	gemms         int64
-	ran           phaseSet
+	parts   [][]Cell // by step, then by rank: of the phase experts
+	ran     [][]phaseSet
 }
 
 // phaseSet is which phases ran, a bit for each.
@@ -88,8 +82,7 @@ func New(cells iter.Seq[*Cell]) *Times {
 			ranksOf[c.Layer] = map[int]bool{}
 		}
 		ranksOf[c.Layer][c.Rank] = true
-		all += c.TotalNS
-		if !c.Step.Defined() {
+		if all += c.TotalNS; !c.Step.Defined() {
 			outside += c.TotalNS
 		}
 	}
@@ -101,20 +94,19 @@ func New(cells iter.Seq[*Cell]) *Times {
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
+	none := router.Undefined()
 	for _, number := range sorted(kindOf) {
-		none := router.Undefined()
 		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number], SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
 	for _, layer := range sorted(ranksOf) {
 		l := &Layer{Number: layer, Ranks: sorted(ranksOf[layer])}
 		for range t.Steps {
-			l.parts = append(l.parts, make([]part, len(l.Ranks)))
+			l.parts, l.ran = append(l.parts, make([]Cell, len(l.Ranks))), append(l.ran, make([]phaseSet, len(l.Ranks)))
 		}
 		t.Layers = append(t.Layers, l)
 	}
-	present := t.fill(cells)
-	t.Of = t.ofTime()
-	t.excludePartial(present)
+	t.fill(cells)
+	t.excludePartial()
 	t.sumSteps()
 	t.excludeOtherKinds()
 	excludeWarmUp(t.Steps)
@@ -128,38 +120,33 @@ func New(cells iter.Seq[*Cell]) *Times {
 	return t
 }
 
-// fill adds the cells up; present is which rank has any kernel in which step.
-func (t *Times) fill(cells iter.Seq[*Cell]) (present []bool) {
-	stepAt, rankAt, layerAt := map[router.OptInt]int{}, Places(t.Ranks), map[router.OptInt]*Layer{}
+// fill adds the cells up.
+func (t *Times) fill(cells iter.Seq[*Cell]) {
+	stepAt, layerAt := map[router.OptInt]int{}, map[router.OptInt]*Layer{}
 	for i, s := range t.Steps {
 		stepAt[s.Number] = i
 	}
 	for _, l := range t.Layers {
 		layerAt[l.Number] = l
 	}
-	present = make([]bool, len(t.Steps)*len(t.Ranks))
 	for c := range cells {
 		step, ok := stepAt[c.Step]
 		if !ok {
 			continue
 		}
-		present[step*len(t.Ranks)+rankAt[c.Rank]] = true
 		l := layerAt[c.Layer]
 		rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
-		p := &l.parts[step][rank]
-		p.ran |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+		l.ran[step][rank] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
 		if c.Phase == kernel.PhaseExperts {
-			p.experts += float64(c.ComputeNS())
-			p.gemm += float64(c.GEMMNS)
-			p.gemms += c.GEMMs
+			l.parts[step][rank].Add(c)
 		}
 		t.Steps[step].BusyNS += router.Number(c.BusyNS)
 	}
-	return present
 }
 
 // sumSteps adds the layers up step by step.
 func (t *Times) sumSteps() {
+	t.Of = t.ofTime()
 	for _, l := range t.Layers {
 		l.of = t.Of
 	}
@@ -180,9 +167,10 @@ func (t *Times) sumSteps() {
 // times is the expert time of each rank in a step.
 func (l *Layer) times(step int) []float64 {
 	times := make([]float64, len(l.Ranks))
-	for i, p := range l.parts[step] {
-		if times[i] = p.experts; l.of == OfGEMM {
-			times[i] = p.gemm
+	for i := range times {
+		p := &l.parts[step][i]
+		if times[i] = float64(p.ComputeNS()); l.of == OfGEMM {
+			times[i] = float64(p.GEMMNS)
 		}
 	}
 	return times
@@ -194,11 +182,11 @@ func (t *Times) ofTime() Of {
 	of := OfPhase
 	for _, l := range t.Judged() {
 		for _, step := range l.parts {
-			for _, p := range step {
-				switch {
-				case p.gemm > 0:
+			for i := range step {
+				switch p := &step[i]; {
+				case p.GEMMNS > 0:
 					of = OfGEMM
-				case p.experts > 0:
+				case p.ComputeNS() > 0:
 					return OfPhase
 				}
 			}
@@ -216,29 +204,24 @@ func (t *Times) Judged() []*Layer {
 	return t.Layers
 }
 
-// Row is the imbalance of expert time over ranks; not ok where fewer than two ranks
-// have the layer, or none ran experts in a step that counts.
-func (l *Layer) Row(threshold float64) (r Row, ok bool) {
-	if len(l.Ranks) < 2 {
-		return r, false
-	}
-	m := NewLayerMean(l.Number, router.LevelRank, Time, Observed)
-	for _, step := range l.Experts {
-		m.AddTime(step)
-	}
-	r = m.Row(threshold, NoNull(), l.Ranks)
-	r.Of = l.of
-	return r, r.Steps > 0
-}
-
-// Rows are the rows of the judged layers that have one.
+// Rows are the imbalance of expert time over ranks of the judged layers that two ranks have, and in which any ran
+// experts in a step that counts.
 func (t *Times) Rows(threshold float64) (rows []Row) {
 	for _, l := range t.Judged() {
-		if row, ok := l.Row(threshold); ok {
+		if row := l.row(threshold); len(l.Ranks) > 1 && row.Steps > 0 {
 			rows = append(rows, row)
 		}
 	}
 	return rows
+}
+
+func (l *Layer) row(threshold float64) Row {
+	var steps []router.Balance
+	for _, step := range l.Experts {
+		steps = append(steps, router.BalanceOf(step))
+	}
+	return Row{Layer: l.Number, Level: router.LevelRank, Quantity: Time, Basis: Observed, Of: l.of}.Mean(steps, l.Ranks,
+		threshold)
 }
 
 // Loss is, step by step, the maximum − the mean over ranks of the layer's expert time, in nanoseconds:
@@ -260,21 +243,6 @@ func (l *Layer) Means() []float64 {
 		floats.AddScaled(means, 1/float64(len(l.Experts)), step)
 	}
 	return means
-}
-
-// ExpertsByRank is the expert time of each rank that has a judged layer, in the steps
-// that count, and the sum.
-func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
-	byRank = map[int]float64{}
-	for _, l := range t.Judged() {
-		for _, step := range l.Experts {
-			for i, ns := range step {
-				byRank[l.Ranks[i]] += ns
-				sum += ns
-			}
-		}
-	}
-	return byRank, sum
 }
 
 func sorted[K cmp.Ordered, V any](set map[K]V) []K { return slices.Sorted(maps.Keys(set)) }

@@ -26,7 +26,7 @@ func TestLoadsOfExperts(t *testing.T) {
 		for e, n := range l.Slots {
 			of[e], total = float64(n), total+n
 		}
-		at := slices.IndexFunc(res.Imbalance, func(r imbalance.SourceRow) bool {
+		at := slices.IndexFunc(res.Imbalance, func(r imbalance.Row) bool {
 			return int(r.Layer) == l.Layer &&
 				r.Level == "expert"
 		})

@@ -85,7 +85,13 @@ func (r *reduction) placedExperts() {
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return
 	}
-	counted, expertNS := r.times.ExpertsByRank()
+	counted, expertNS := map[int]float64{}, 0.0 // in the steps that count, by rank and in all
+	for _, l := range r.times.Judged() {
+		for i, ns := range l.Means() {
+			counted[l.Ranks[i]] += ns
+			expertNS += ns * float64(len(l.Experts))
+		}
+	}
 	idle := slices.IndexFunc(r.times.Ranks, func(rank int) bool { ns, has := counted[rank]; return has && ns == 0 })
 	switch {
 	case experts == 0:

@@ -112,30 +112,25 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 	if len(owned) == 0 {
 		return nil
 	}
-	experts := r.expertParts(owned)
-	at, counted := imbalance.Places(experts), imbalance.Places(r.times.StepsOf(imbalance.Counts))
-	times := map[int32][][]float64{} // by layer, step that counts and expert
-	for l, s := range owned {
-		step, counts := counted[int(l.Step)]
-		if !counts {
-			continue
+	experts, counted := r.expertParts(owned), imbalance.Places(r.times.StepsOf(imbalance.Counts))
+	steps := map[int32][]int32{} // that count, by layer
+	for l := range owned {
+		if _, counts := counted[int(l.Step)]; counts {
+			steps[l.Layer] = append(steps[l.Layer], l.Step)
 		}
-		if times[l.Layer] == nil {
-			times[l.Layer] = make([][]float64, len(counted))
-		}
-		if times[l.Layer][step] == nil {
-			times[l.Layer][step] = make([]float64, len(experts))
-		}
-		times[l.Layer][step][at[int(l.Expert)]] += float64(s.ns)
 	}
-	for _, layer := range slices.Sorted(maps.Keys(times)) {
-		m := imbalance.NewLayerMean(router.OptInt(layer), router.LevelExpert, imbalance.Time, imbalance.Observed)
-		for _, step := range times[layer] {
-			if step != nil {
-				m.AddTime(step)
+	for _, layer := range slices.Sorted(maps.Keys(steps)) {
+		var list []router.Balance
+		for _, step := range slices.Compact(slices.Sorted(slices.Values(steps[layer]))) {
+			parts := make([]float64, len(experts))
+			for i, e := range experts {
+				parts[i] = float64(owned[location{Layer: layer, Step: step, Expert: int32(e)}].ns)
 			}
+			list = append(list, router.BalanceOf(parts))
 		}
-		rows = append(rows, m.Row(r.options.Threshold, imbalance.NoNull(), experts))
+		row := imbalance.Row{Layer: router.OptInt(layer), Level: router.LevelExpert, Quantity: imbalance.Time,
+			Basis: imbalance.Observed}
+		rows = append(rows, row.Mean(list, experts, r.options.Threshold))
 	}
 	return rows
 }

@@ -46,13 +46,14 @@ func (o Of) ExpertTime() string {
 // and averaged over the steps that count and have any time or load, of time by how long
 // the steps are, of load all steps alike. All are undefined without such a step.
 type Row struct {
-	Layer        router.OptInt `json:"layer"`    // undefined where no range names a layer and all count as one
-	Level        string        `json:"level"`    // router.LevelRank or router.LevelExpert
-	Quantity     string        `json:"quantity"` // Time or Load
+	Source       string        `json:"source,omitempty"` // of several
+	Phase        string        `json:"phase,omitempty"`  // of inference, such as prefill and decode, where the source separates them
+	Layer        router.OptInt `json:"layer"`            // undefined where no range names a layer and all count as one
+	Level        string        `json:"level"`            // router.LevelRank or router.LevelExpert
+	Quantity     string        `json:"quantity"`         // Time or Load
 	Basis        Basis         `json:"basis"`
 	Of           Of            `json:"of,omitempty"` // of the time of ranks only
 	Steps        int           `json:"steps"`
-	Dropped      int           `json:"dropped_steps"` // steps without any time or load, left out
 	Parts        int           `json:"parts"`         // ranks or experts
 	MaxOverMean  router.Number `json:"max_over_mean"` // in [1, parts]; of time Σ max / Σ mean over steps
 	Imbalance    router.Number `json:"imbalance"`     // max_over_mean − 1
@@ -63,9 +64,8 @@ type Row struct {
 	Floor      router.Number `json:"floor"`
 	NullMedian router.Number `json:"null_median"`
 	// both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
-	NullP95    router.Number `json:"null_p95"`
-	NullActive router.Number `json:"null_active"` // load of experts only
-	Flagged    bool          `json:"flagged"`     // see router.Flagged
+	NullP95 router.Number `json:"null_p95"`
+	Flagged bool          `json:"flagged"` // see router.Flagged
 	// the rank or expert that is the largest in most steps, the lowest one on a tie
 	Worst      router.OptInt `json:"worst"`
 	WorstSteps int           `json:"worst_steps"` // in how many
@@ -87,106 +87,66 @@ func (r *Row) AboveFloor() router.Number {
 	return r.MaxOverMean
 }
 
-// SourceRow is a Row of one of several sources.
-type SourceRow struct {
-	Source string `json:"source"`
-	Phase  string `json:"phase,omitempty"` // of inference, such as prefill and decode, where the source separates them
-	Row
-}
-
-// row is what a Row and a SourceRow share.
-func (r *Row) row() *Row { return r }
-
 // Furthest is the row of a level and quantity that is furthest above its floor, the first one
 // on a tie; nil without any.
-func Furthest[R any, P interface {
-	*R
-	row() *Row
-}](rows []R, level, quantity string) (furthest *R) {
+func Furthest(rows []Row, level, quantity string) (furthest *Row) {
 	for i := range rows {
-		r := P(&rows[i]).row()
-		if r.Level == level && r.Quantity == quantity && r.MaxOverMean.Defined() &&
-			(furthest == nil || r.AboveFloor() > P(furthest).row().AboveFloor()) {
-			furthest = &rows[i]
+		if r := &rows[i]; r.Level == level && r.Quantity == quantity && r.MaxOverMean.Defined() &&
+			(furthest == nil || r.AboveFloor() > furthest.AboveFloor()) {
+			furthest = r
 		}
 	}
 	return furthest
 }
 
-// LayerMean averages the balance of one layer at one level over steps.
-type LayerMean struct {
-	sum    Row           // the running sums; counts and names as they will stand
-	weight router.Number // of all steps together
-	worst  []int         // steps in which each part is the largest
-}
-
-// NewLayerMean starts the mean of a layer.
-func NewLayerMean(layer router.OptInt, level, quantity string, basis Basis) *LayerMean {
-	return &LayerMean{sum: Row{Layer: layer, Level: level, Quantity: quantity, Basis: basis}}
-}
-
-// AddTime adds one step: the time of each rank or expert.
-func (m *LayerMean) AddTime(parts []float64) {
-	b := router.BalanceOf(parts)
-	m.add(b, router.Number(b.Total)/router.Number(max(b.Parts, 1)), router.Undefined(), router.Undefined())
-}
-
-// AddLoad adds one step: the balance of its load, and the number of active experts that
-// random routing gives.
-// The floor is of the counts at hand: counters of ranks and experts that were
-// not read at the same moment differ.
-func (m *LayerMean) AddLoad(b router.Balance, active router.Number) {
-	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), active)
-}
-
-func (m *LayerMean) add(b router.Balance, weight, floor, active router.Number) {
-	s := &m.sum
-	s.Parts = b.Parts
-	if b.Total == 0 {
-		s.Dropped++
-		return
+// Mean fills in the numbers, as means over the balance of steps. Parts have the numbers given; nil numbers them
+// from 0. What random routing gives stays undefined, see Judge. The floor of load is of the counts at hand:
+// counters of ranks and experts that were not read at the same moment differ.
+func (r Row) Mean(steps []router.Balance, numbers []int, threshold float64) Row {
+	none, weight, worst := router.Undefined(), router.Number(0), map[int]int{}
+	if r.Worst = router.NoID; r.Quantity == Time {
+		r.Floor = none
 	}
-	if m.worst == nil {
-		m.worst = make([]int, b.Parts)
+	for _, b := range steps {
+		r.Parts = b.Parts
+		if b.Total == 0 {
+			continue
+		}
+		w := router.Number(1)
+		if r.Quantity == Time {
+			w = router.Number(b.Total) / router.Number(b.Parts)
+		}
+		r.Steps++
+		worst[b.Worst]++
+		weight += w
+		r.MaxOverMean += w * b.MaxOverMean
+		r.Balancedness += w * b.Balancedness
+		r.Active += w * router.Number(b.Active)
+		r.Floor += w * router.Floor(int64(b.Total), b.Parts)
 	}
-	s.Steps++
-	m.worst[b.Worst]++
-	m.weight += weight
-	s.MaxOverMean += weight * b.MaxOverMean
-	s.Balancedness += weight * b.Balancedness
-	s.Active += weight * router.Number(b.Active)
-	s.Floor += weight * floor
-	s.NullActive += weight * active
-}
-
-// Null is the max/mean of a mean over as many steps that random routing gives.
-type Null struct{ Median, P95 router.Number }
-
-// NoNull is the null of times, and of load of an unknown shape.
-func NoNull() Null { return Null{router.Undefined(), router.Undefined()} }
-
-// Row is the mean over the steps added so far. numbers are the parts' numbers; nil
-// numbers them from 0.
-func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
-	r := m.sum
-	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.Active, &r.Floor, &r.NullActive} {
-		*v /= m.weight // 0/0 is NaN: undefined
+	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.Active, &r.Floor} {
+		*v /= weight // 0/0 is NaN: undefined
 	}
-	r.Imbalance, r.MeanNS = r.MaxOverMean-1, router.Undefined()
+	r.Imbalance, r.MeanNS = r.MaxOverMean-1, none
 	if r.Quantity == Time {
-		r.Balancedness, r.MeanNS = 1/r.MaxOverMean, m.weight/router.Number(r.Steps)
+		r.Balancedness, r.MeanNS = 1/r.MaxOverMean, weight/router.Number(r.Steps)
 	}
-	r.NullMedian, r.NullP95 = null.Median, null.P95
-	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
-	r.Worst = router.NoID
-	for part, steps := range m.worst {
-		if steps > r.WorstSteps {
-			r.Worst, r.WorstSteps = router.OptInt(part), steps
+	for part := range r.Parts {
+		if worst[part] > r.WorstSteps {
+			r.Worst, r.WorstSteps = router.OptInt(part), worst[part]
 		}
 	}
 	if numbers != nil && r.Worst.Defined() {
 		r.Worst = router.OptInt(numbers[r.Worst])
 	}
+	return r.Judge(none, none, threshold)
+}
+
+// Judge flags the row by what random routing gives as well: the median and 95th percentile of max/mean, of a mean
+// over as many steps.
+func (r Row) Judge(median, p95 router.Number, threshold float64) Row {
+	r.NullMedian, r.NullP95 = median, p95
+	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, p95, threshold)
 	return r
 }
 
