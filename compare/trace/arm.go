@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,22 +39,13 @@ func summaryArm(path string) (arm string, err error) {
 	return arm, nil
 }
 
-// arm is the arm of all exports; unknown where some of them do not say. oneArm has
+// arm is the arm of all exports; unknown where some of them do not say. oneRun has
 // refused captures of both.
 func (r *reduction) arm() {
 	first := r.exports[0]
 	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence
-	said := 0
-	for _, d := range r.exports {
-		if d.Arm != "" {
-			said++
-		}
-		if d.ArmEvidence != first.ArmEvidence {
-			r.trace.ArmEvidence = "the environment recorded in each export"
-		}
-	}
-	if said < len(r.exports) && said > 0 {
-		r.trace.Arm, r.trace.ArmEvidence = "", fmt.Sprintf("only %d of %d exports record the arm", said, len(r.exports))
+	if slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return d.Arm != first.Arm }) {
+		r.trace.Arm, r.trace.ArmEvidence = "", "not all exports record the arm"
 	}
 }
 

@@ -116,15 +116,15 @@ func (r *reduction) endedEarly() bool {
 
 // fusedExperts is the time of kernels that run experts and more in one, in the steps that count, and
 // those kernels.
-func (r *reduction) fusedExperts() (ns int64, kernels []*KernelStat) {
+func (r *reduction) fusedExperts() (ns int64, kernels []KernelStat) {
 	counts := imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	used := sums(r, func(g group) (string, bool) {
 		_, counted := counts[int(g.at.Step)]
 		return g.rank.of.Names[g.name], counted && g.class.FusedExperts()
 	})
-	for i := range r.trace.Kernels {
-		if s, fused := used[r.trace.Kernels[i].Name]; fused {
-			ns, kernels = ns+s.ns, append(kernels, &r.trace.Kernels[i])
+	for _, k := range r.trace.Kernels {
+		if s, fused := used[k.Name]; fused {
+			ns, kernels = ns+s.ns, append(kernels, k)
 		}
 	}
 	return ns, kernels

@@ -35,77 +35,40 @@ type exportCounts struct {
 // mostLost is the share of launches whose kernel may be missing: profilers drop some at the ends.
 const mostLost = 0.002
 
-// describe is the export's entry in a result, with everything its reader must know.
+// describe is the export's entry in a result, with everything its reader must know: the mode in which CUDA graphs
+// were recorded, what the capture or the export left out, and which rows could not be used as they are.
 func describe(path string, rec *capture.Recording, counts exportCounts, ranks []Rank) Export {
-	d := description{
-		Export: Export{
-			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
-			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(counts.Ranges),
-			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC),
-			Warnings: []router.Warning{},
-		},
-		rec: rec, counts: counts,
+	d := Export{
+		Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
+		Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(counts.Ranges),
+		Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC),
+		Warnings: []router.Warning{},
 	}
 	for _, r := range ranks {
 		d.Ranks = append(d.Ranks, r.Rank)
 	}
-	d.describeGraphs()
-	d.warnLosses()
-	d.warnIssues()
-	return d.Export
-}
-
-// description collects what there is to say about one export.
-type description struct {
-	Export
-	rec    *capture.Recording
-	counts exportCounts
-}
-
-func (d *description) warn(code string, args ...any) {
-	d.Warnings = append(d.Warnings, router.Warn(code, filepath.Base(d.Path), args...))
-}
-
-// describeGraphs tells the mode in which CUDA graphs were recorded, and what it hides.
-func (d *description) describeGraphs() {
-	whole, called := int64(len(d.rec.Graphs)), d.rec.GraphLaunches
+	graphs, lost := len(rec.Graphs), rec.LostKernels
 	switch {
-	case whole > 0:
+	case graphs > 0:
 		d.GraphMode = "graph"
-		d.warn(graphMode, "graphs", whole)
-	case d.counts.Replayed > 0, called > 0: // PyTorch's profiler does not record nodes
+	case counts.Replayed > 0, rec.GraphLaunches > 0: // PyTorch's profiler does not record nodes
 		d.GraphMode = "node"
 	}
-	if n := d.counts.Detached; n > 0 {
-		d.warn("graph_capture", "detached", n, "replayed", d.counts.Replayed)
-	}
-}
-
-// warnLosses tells what the capture or the export left out.
-func (d *description) warnLosses() {
-	if texts := d.rec.Metadata.Losses; len(texts) > 0 {
-		d.warn("loss", "messages", texts)
-	}
-	if d.rec.Metadata.Partial != "" {
-		d.warn("partial_export", "filter", d.rec.Metadata.Partial)
-	}
-	if a := d.counts; a.Ignored > 0 {
-		d.warn("ignored", "ignored", a.Ignored, "kernels", d.Kernels, "time_ns", a.IgnoredNS)
-	}
-	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.counts.Launches); float64(lost) > mostLost*float64(all) {
-		d.warn(lostKernels, "lost", lost, "launches", all)
-	}
-	if n := d.counts.Launchless; n > 0 {
-		d.warn("no_launch", "kernels", n, "all", d.Kernels)
-	}
-}
-
-// warnIssues tells which rows could not be used as they are.
-func (d *description) warnIssues() {
-	for _, code := range []string{capture.Backwards, capture.OutOfRange, capture.ReusedCorrelations, capture.Unended,
-		capture.OpenRanges, capture.OtherDevice} {
-		if rows := d.rec.Issues[code]; rows > 0 {
-			d.warn(code, "rows", rows)
+	warn := func(due bool, code string, args ...any) {
+		if due {
+			d.Warnings = append(d.Warnings, router.Warn(code, filepath.Base(path), args...))
 		}
 	}
+	warn(graphs > 0, graphMode, "graphs", graphs)
+	warn(counts.Detached > 0, "graph_capture", "detached", counts.Detached, "replayed", counts.Replayed)
+	warn(len(rec.Metadata.Losses) > 0, "loss", "messages", rec.Metadata.Losses)
+	warn(counts.Ignored > 0, "ignored", "ignored", counts.Ignored, "kernels", d.Kernels, "time_ns", counts.IgnoredNS)
+	launches := lost + int64(counts.Launches)
+	warn(float64(lost) > mostLost*float64(launches), lostKernels, "lost", lost, "launches", launches)
+	warn(counts.Launchless > 0, "no_launch", "kernels", counts.Launchless, "all", d.Kernels)
+	for _, code := range []string{capture.Backwards, capture.OutOfRange, capture.ReusedCorrelations, capture.Unended,
+		capture.OpenRanges, capture.OtherDevice} {
+		warn(rec.Issues[code] > 0, code, "rows", rec.Issues[code])
+	}
+	return d
 }

@@ -68,17 +68,16 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
-	r.judgeKinds()
 	r.trace.Bound = r.times.Bound(r.times.StepNS(r.trace.WallTimes()))
-	rows := r.times.Rows(r.options.Threshold)
+	if r.fused = r.trace.Doubt().Code == FusedExperts; r.fused {
+		r.trace.Bound.LossNS = router.Undefined()
+	}
+	r.judgeKinds()
+	rows := r.rows(r.times)
 	if r.inferred(r.times.StepsOf(imbalance.Counts)) {
 		for i := range rows {
 			rows[i].Basis = imbalance.Inferred
 		}
-	}
-	if r.trace.Doubt().Code == FusedExperts {
-		rows = nil
-		r.withoutTimes()
 	}
 	r.trace.Imbalance = append(r.trace.Imbalance, slices.Concat(rows, r.expertRows(), r.options.Recorded.Imbalance)...)
 	slices.SortStableFunc(r.trace.Imbalance, func(a, b imbalance.Row) int {
@@ -93,14 +92,12 @@ func (r *reduction) imbalance() {
 	}
 }
 
-// withoutTimes takes back what rests on how long the experts of a rank took.
-func (r *reduction) withoutTimes() {
-	none := router.Undefined()
-	b := &r.trace.Bound
-	b.Gain, b.Low, b.High, b.LossNS = none, none, none, none
-	for i := range r.trace.StepKinds {
-		r.trace.StepKinds[i].Time = imbalance.Summarize(nil, router.LevelRank, imbalance.Time)
+// rows are the imbalance of time over ranks, none where nobody knows how long the experts of a rank took.
+func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
+	if r.fused {
+		return nil
 	}
+	return t.Rows(r.options.Threshold)
 }
 
 // expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count.

@@ -120,7 +120,7 @@ func (r *reduction) judgeKinds() {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
 		own := r.trace.Times(func(c *Cell) bool { return c.Kind == router.OptInt(k.Kind) })
-		k.Time = imbalance.Summarize(own.Rows(r.options.Threshold), router.LevelRank, imbalance.Time)
+		k.Time = imbalance.Summarize(r.rows(own), router.LevelRank, imbalance.Time)
 	}
 }
 

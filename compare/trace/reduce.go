@@ -22,6 +22,7 @@ type reduction struct {
 	classes []kernel.Class // of names
 	partial bool           // only some steps are left of what was recorded
 	layered bool           // some time is in a layer: what is in none is then not judged
+	fused   bool           // kernels exchange tokens and run experts in one, see FusedExperts
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -148,69 +149,51 @@ func (r *reduction) kernels() {
 	})
 }
 
-// cells fills Cells and Phases, the ranks side by side.
+// cells fills Cells and Phases.
 func (r *reduction) cells() {
-	cells := make([][]Cell, len(r.ranks))
-	var wait sync.WaitGroup
-	for i, p := range r.ranks {
-		wait.Go(func() { cells[i] = p.cells() })
+	cells := map[Cell]*Cell{}
+	for g := range r.groups() {
+		own := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
+		if g.class.Collective {
+			own.CollectiveNS = g.ns
+		}
+		if g.class.GEMM && g.at.Phase == PhaseExperts {
+			own.GEMMs, own.GEMMNS = g.kernels, g.ns
+		}
+		addCell(cells, Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer),
+			Phase: g.at.Phase, Kind: NoID}, &own)
+		r.layered = r.layered || g.at.Layer != NoID
 	}
-	wait.Wait()
-	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
+	r.trace.Cells = sortedCells(cells)
 	r.times = r.trace.Times(nil)
 	r.kinds()
 	phases := map[Cell]*Cell{}
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
-		r.layered = r.layered || c.Layer.Defined()
-		key := Cell{Rank: c.Rank, Step: NoID, Layer: c.Layer, Phase: c.Phase, Kind: NoID}
-		if phases[key] == nil {
-			own := key
-			phases[key] = &own
-		}
-		phases[key].Add(c)
+		addCell(phases, Cell{Rank: c.Rank, Step: NoID, Layer: c.Layer, Phase: c.Phase, Kind: NoID}, c)
 	}
-	for _, c := range phases {
-		r.trace.Phases = append(r.trace.Phases, *c)
-	}
-	slices.SortFunc(r.trace.Phases, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
-	})
+	r.trace.Phases = sortedCells(phases)
 }
 
-// cells sums one rank by step, layer and phase.
-func (p *rankEvents) cells() []Cell {
-	x, of := capture.NewIndex[location](), make([]int32, len(p.of.Places))
-	for i, l := range p.of.Places {
-		of[i] = x.Number(location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase})
+// addCell adds numbers to the cell of a key, which is a cell without any.
+func addCell(cells map[Cell]*Cell, key Cell, numbers *Cell) {
+	if cells[key] == nil {
+		own := key
+		cells[key] = &own
 	}
-	cells, busy := make([]Cell, len(x.Values)), make([]kernel.Busy, len(x.Values))
-	for i := range p.events {
-		e := &p.events[i]
-		c, class := &cells[of[e.Place]], p.class(e)
-		c.Instances++
-		c.TotalNS += e.NS
-		if class.Collective {
-			c.CollectiveNS += e.NS
-		}
-		if class.GEMM && p.place(e).Phase == PhaseExperts {
-			c.GEMMs++
-			c.GEMMNS += e.NS
-		}
-		busy[of[e.Place]].Add(e.Start, e.NS)
+	cells[key].Add(numbers)
+}
+
+func sortedCells(cells map[Cell]*Cell) []Cell {
+	list := []Cell{}
+	for _, c := range cells {
+		list = append(list, *c)
 	}
-	for i, at := range x.Values {
-		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.Rank.Rank, router.OptInt(at.Step), router.OptInt(at.Layer),
-			at.Phase, busy[i].NS, NoID
-	}
-	// places of other ranks in the same export have no kernels here
-	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
-	slices.SortFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
+	slices.SortFunc(list, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
 			kernel.ComparePhases(a.Phase, b.Phase))
 	})
-	return cells
+	return list
 }
 
 // experts lists what ranges of their own show of single experts.

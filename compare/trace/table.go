@@ -11,6 +11,7 @@ import (
 type row struct {
 	place, name int32
 	kernels, ns int64
+	busy        int64 // union of the intervals of all kernels at the place, in its first row
 }
 
 // group is a row with what its numbers stand for.
@@ -73,16 +74,22 @@ func (p *rankEvents) table() []row {
 	}
 	last := make([]int32, len(p.of.Names)) // the latest row of each name, plus 1
 	p.rows = []row{}
+	first, busy := 0, kernel.Busy{} // row of the place
 	for _, i := range order {
 		e := &p.events[i]
+		if n := len(p.rows); n > 0 && p.rows[n-1].place != e.Place {
+			first, busy = n, kernel.Busy{}
+		}
 		at := last[e.Name] - 1
-		if at < 0 || p.rows[at].place != e.Place {
+		if at < int32(first) {
 			at = int32(len(p.rows))
 			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
 			last[e.Name] = at + 1
 		}
+		busy.Add(e.Start, e.NS)
 		p.rows[at].kernels++
 		p.rows[at].ns += e.NS
+		p.rows[first].busy = busy.NS
 	}
 	return p.rows
 }

@@ -14,22 +14,18 @@ const unknownShare = 0.05
 // unknownTime warns of kernels that neither a range nor the name places in a phase.
 func (r *reduction) unknownTime() {
 	var total, unknown int64
-	var worst []*KernelStat
-	for i := range r.trace.Kernels {
-		k := &r.trace.Kernels[i]
+	worst := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool {
 		total, unknown = total+k.TotalNS, unknown+k.UnknownNS
-		if k.UnknownNS > 0 {
-			worst = append(worst, k)
-		}
-	}
-	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
+		return k.UnknownNS == 0
+	})
+	slices.SortStableFunc(worst, func(a, b KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if float64(unknown) > unknownShare*float64(total) {
 		r.warn("unknown_kernels", "", "share", float64(unknown)/float64(total), "kernels", functions(worst))
 	}
 }
 
 // functions names the functions of kernels, each once.
-func functions(list []*KernelStat) (names []string) {
+func functions(list []KernelStat) (names []string) {
 	for _, k := range list {
 		function, _ := kernel.Parts(kernel.NormalName(k.Name))
 		if !slices.Contains(names, function) {

@@ -3,7 +3,7 @@ package caveat
 // severities are how much warnings weigh, by key or code; those of others are notes. What checks of campaigns find
 // weighs by their status.
 var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
-	"graph_capture": Warn, "loss": Warn, "partial_export": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
+	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
 	"counts_layers": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn, "no_placement": Warn,
 	"incomplete_passes": Warn, "placements_differ": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
@@ -14,14 +14,13 @@ var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 // of its code, and a rare code without any is told by its name and values.
 var catalog = map[string]string{
 	// What a capture or its export left out.
-	"graph_mode":     "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
-	"graph_capture":  "{detached:n} of {replayed:replayed kernel} were captured before the recording: start it earlier",
-	"loss":           "the profiler says: {messages}",
-	"lost_kernels":   "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
-	"no_launch":      "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
-	"missing_ranks":  "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
-	"partial_export": "the export holds a part of its report ({filter}): export the whole report",
-	"ignored":        "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for",
+	"graph_mode":    "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
+	"graph_capture": "{detached:n} of {replayed:replayed kernel} were captured before the recording: start it earlier",
+	"loss":          "the profiler says: {messages}",
+	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
+	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
+	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
+	"ignored":       "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for",
 
 	// Ranks that do not fit together.
 	"ranks_differ": "ranks {rank} and {other} recorded different layers or steps: kernels " +
