@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -66,40 +65,35 @@ const hookEvidence = "the hook's ranges of steps"
 func (r *reduction) selectArm() error {
 	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
 	for _, step := range steps {
-		armOf[step] = r.armOfStep(step)
-		if arm := armOf[step]; arm != "" && !slices.Contains(arms, arm) {
-			arms = append(arms, arm)
+		if armOf[step] = r.armOfStep(step); armOf[step] != "" && !slices.Contains(arms, armOf[step]) {
+			arms = append(arms, armOf[step])
 		}
 	}
 	want := cmp.Or(r.options.Arm, capture.Normal)
-	if !slices.Contains(arms, want) {
-		switch {
-		case r.options.Arm != "":
-			found := "no range that names one (moebalance step=… arm=…)"
-			if len(arms) > 0 {
-				found = "steps of " + strings.Join(arms, ", ")
-			}
-			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
-				Try: "give the captures of each arm", Err: ErrArm}
-		case len(arms) == 0:
-			return nil
-		}
+	switch {
+	case slices.Contains(arms, want):
+	case r.options.Arm != "":
+		return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want,
+			Found: "steps of " + cmp.Or(strings.Join(arms, ", "), "no arm that a range names (moebalance step=… arm=…)"),
+			Try:   "give the captures of each arm", Err: ErrArm}
+	case len(arms) == 0:
+		return nil
+	default:
 		want = arms[0]
 	}
-	own, switched := 0, []int32(nil)
+	var own, switched []int32
 	for i, step := range steps {
 		if armOf[step] == want {
-			own++
-			if i > 0 && armOf[steps[i-1]] != want {
+			if own = append(own, step); i > 0 && armOf[steps[i-1]] != want {
 				switched = append(switched, step)
 			}
 		}
 	}
-	if n := len(switched); n > 0 && n < own {
+	if n := len(switched); n > 0 && n < len(own) {
 		r.warn("switched", "", "steps", switched)
-		maps.DeleteFunc(armOf, func(step int32, _ string) bool { return slices.Contains(switched, step) })
+		own = slices.DeleteFunc(own, func(step int32) bool { return slices.Contains(switched, step) })
 	}
-	r.keep(func(step int32) bool { return armOf[step] == want })
+	r.keep(func(step int32) bool { _, is := slices.BinarySearch(own, step); return is })
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {

@@ -3,8 +3,6 @@ package trace
 import (
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
@@ -65,24 +63,23 @@ func (r *reduction) unequalTokens(tokens []float64) bool {
 // overRanks is Σ max / Σ mean − 1 over ranks of the compute of phases in the steps that count, undefined
 // without any.
 func (r *reduction) overRanks(phases ...Phase) router.Number {
-	counted, by := imbalance.Places(r.times.StepsOf(imbalance.Counts)), map[int][]float64{} // by step and rank
-	at := imbalance.Places(r.times.Ranks)
-	for i := range r.trace.Cells {
-		c := &r.trace.Cells[i]
-		step, counts := counted[int(c.Step)]
-		if !counts || !slices.Contains(phases, c.Phase) {
-			continue
-		}
-		if by[step] == nil {
-			by[step] = make([]float64, len(at))
-		}
-		by[step][at[c.Rank]] += float64(c.ComputeNS())
+	type own struct {
+		rank *rankEvents
+		step int
 	}
-	most, all := 0.0, 0.0
-	for _, ranks := range by {
-		most, all = most+slices.Max(ranks), all+floats.Sum(ranks)
+	work := sums(r, func(g group) (own, bool) {
+		return own{g.rank, int(g.at.Step)}, !g.class.Collective && slices.Contains(phases, g.at.Phase)
+	})
+	var most, all int64
+	for _, step := range r.times.StepsOf(imbalance.Counts) {
+		longest := int64(0)
+		for _, p := range r.ranks {
+			ns := work[own{p, step}].ns
+			longest, all = max(longest, ns), all+ns
+		}
+		most += longest
 	}
-	return router.Number(most*float64(len(r.ranks))/all) - 1
+	return router.Number(most*int64(len(r.ranks)))/router.Number(all) - 1
 }
 
 // leastTokens is the gain of even tokens from which it is told.

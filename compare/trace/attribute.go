@@ -23,13 +23,12 @@ type attribution struct {
 	locations *capture.Index[location] // of launches and graph nodes
 	launches  []int32                  // location of each launch
 	created   []int32                  // location of each graph node at its creation
-	origins   []int32                  // of each graph node, see origins
-	replays   map[[2]int32]int32
+	origins   []int32                  // of each graph node, see origin
 	waits     map[int32]capture.Wait   // by launch, see waits
 	several   []uint8                  // kernels of each launch, at most 2
 	classes   []kernel.Class           // by kernel name
 	final     *capture.Index[location] // of kernels
-	recent    []recentLocation         // by kernel name
+	placed    map[placing]int32        // numbers of final locations
 	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
 	free      []int64 // when each device has run all kernels before
@@ -112,19 +111,27 @@ func timelines(rec *capture.Recording, patterns *Patterns) []ranges.Timeline {
 // dropPolls takes ranges of batches without a request in which no experts ran: the engine asked for work, and had
 // none. Those in which they ran are steps of a data-parallel rank, for the tokens of others.
 func (a *attribution) dropPolls(lines []ranges.Timeline) {
-	var dummies []*ranges.Range
-	threads := map[*ranges.Range]int{}
-	for i := range lines {
-		for at := range lines[i].Ranges {
-			if m := &lines[i].Ranges[at]; m.Step != NoID && ranges.BatchOf(m.Name).Dummy {
-				dummies, threads[m] = append(dummies, m), i
+	var gemms [][]int64 // when they were launched, by thread
+	for thread := range lines {
+		for at := range lines[thread].Ranges {
+			m := &lines[thread].Ranges[at]
+			if m.Step == NoID || !ranges.BatchOf(m.Name).Dummy {
+				continue
+			}
+			if gemms == nil {
+				gemms = a.gemms()
+			}
+			own := gemms[thread]
+			if at, _ := slices.BinarySearch(own, m.Start); at == len(own) || own[at] >= m.End {
+				m.Step = NoID
 			}
 		}
 	}
-	if len(dummies) == 0 {
-		return
-	}
-	gemms := make([][]int64, len(lines)) // when they were launched, by thread
+}
+
+// gemms are the times at which expert GEMMs were launched, by thread.
+func (a *attribution) gemms() [][]int64 {
+	gemms := make([][]int64, len(a.rec.Threads))
 	for i := range a.rec.Kernels {
 		if k := &a.rec.Kernels[i]; k.Launch >= 0 && a.classes[k.Name].GEMM {
 			l := &a.rec.Launches[k.Launch]
@@ -134,12 +141,7 @@ func (a *attribution) dropPolls(lines []ranges.Timeline) {
 	for _, own := range gemms {
 		slices.Sort(own)
 	}
-	for _, m := range dummies {
-		own := gemms[threads[m]]
-		if at, _ := slices.BinarySearch(own, m.Start); at == len(own) || own[at] >= m.End {
-			m.Step = NoID
-		}
-	}
+	return gemms
 }
 
 // moment is when a query's launch began, or its graph node was created.
@@ -154,13 +156,15 @@ func (a *attribution) moment(query int32) int64 {
 // and makes an event with its location of each kernel.
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = capture.NewIndex[location]()
-	a.recent = make([]recentLocation, len(a.rec.KernelNames))
+	a.placed = map[placing]int32{}
 	a.operators = make([]int8, len(a.rec.Operators))
 	for i, name := range a.rec.Operators {
 		a.operators[i] = ranges.OperatorOf(name)
 	}
-	a.origins = origins(a.rec.GraphNodes)
-	a.replays = map[[2]int32]int32{}
+	a.origins = make([]int32, len(a.rec.GraphNodes))
+	for i := range a.origins {
+		a.origins[i] = origin(a.rec.GraphNodes, int32(i))
+	}
 	a.waits = waits(a.rec)
 	a.free = slices.Repeat([]int64{never}, len(a.rec.Devices))
 	byStart := func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) }
@@ -223,66 +227,56 @@ func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
 	r.events = append(r.events, e)
 }
 
-// recentLocation is the final location of kernels of one name at one location, that
-// one operator launched.
-type recentLocation struct {
-	known    bool
-	operator int8
-	from, to int32
+// placing is what decides where a kernel ran: its name, the operator that launched it, where it was launched and,
+// of a graph's, where its node was created, else −1.
+type placing struct {
+	name, at, created int32
+	operator          int8
 }
 
-// locationOf is a kernel's location, −1 to ignore it: the range at capture before
-// the range at replay, a range's word for the phase before the kernel's name.
+// locationOf is a kernel's location, −1 to ignore it.
 func (a *attribution) locationOf(k *capture.Kernel) int32 {
-	at, operator := int32(0), int8(0)
+	p := placing{name: k.Name, created: -1}
 	if k.Launch >= 0 {
-		at, operator = a.launches[k.Launch], a.operators[a.rec.Launches[k.Launch].Operator]
+		p.at, p.operator = a.launches[k.Launch], a.operators[a.rec.Launches[k.Launch].Operator]
 	}
 	if k.GraphNode > 0 {
-		origin := int32(-1)
 		id := a.rec.GraphNodeIDs[k.GraphNode-1]
-		if n := creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start); n >= 0 {
-			origin = a.origins[n]
+		n := creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start)
+		if n >= 0 {
+			n = a.origins[n]
 		}
-		if origin >= 0 {
-			at = a.replay(at, a.created[origin])
+		if n >= 0 {
+			p.created = a.created[n]
 		} else {
 			a.counts.Detached++
 		}
 	}
-	last := &a.recent[k.Name]
-	if !last.known || last.from != at || last.operator != operator {
-		*last = recentLocation{true, operator, at, a.finalOf(at, k.Name, operator)}
+	at, known := a.placed[p]
+	if !known {
+		at = a.place(p)
+		a.placed[p] = at
 	}
-	return last.to
+	return at
 }
 
-// replay is the location of a kernel replayed at one location whose node was created
-// at another: the step is the replay's, the rest the creation's where it says.
-func (a *attribution) replay(replayed, created int32) int32 {
-	key := [2]int32{replayed, created}
-	if i, ok := a.replays[key]; ok {
-		return i
+// place gives a location its final number, −1 to ignore it: the range at capture before the range at replay, but for
+// the step, and the phase that the strongest evidence gives.
+func (a *attribution) place(p placing) int32 {
+	l, class := a.locations.Values[p.at], &a.classes[p.name]
+	if p.created >= 0 {
+		if c := a.locations.Values[p.created]; c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
+			c.Step = l.Step
+			l = c
+		}
 	}
-	l, c := a.locations.Values[replayed], a.locations.Values[created]
-	if c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
-		l.Layer, l.Phase, l.Expert, l.Module, l.Evidence, l.Operator = c.Layer, c.Phase, c.Expert, c.Module, c.Evidence,
-			c.Operator
-	}
-	a.replays[key] = a.locations.Number(l)
-	return a.replays[key]
-}
-
-// finalOf is the location with the phase that the strongest evidence gives.
-func (a *attribution) finalOf(at, name int32, operator int8) int32 {
-	l, class := a.locations.Values[at], &a.classes[name]
 	if l.Phase == ranges.PhaseIgnored {
 		return -1
 	}
 	if class.Given {
 		l.Phase, l.Evidence = class.Phase, ranges.ByUser
 	} else {
-		l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(operator, l.Operator), class.Phase)
+		l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(p.operator, l.Operator), class.Phase)
 	}
 	l.Module, l.Operator = false, 0
 	return a.final.Number(l)

@@ -36,27 +36,14 @@ func (r *reduction) warnMissingRanges() {
 		r.warn("no_layers", "")
 		return
 	}
-	switch with, without, overlap := otherLayers(r.times); {
-	case overlap: // no stages
-		r.warn(ranksDiffer, "", "rank", with, "other", without)
-	case with != without:
-		r.warn("other_layers", "", "rank", without, "other", with)
-	}
-}
-
-// otherLayers are a rank with a layer and one without it, 0 and 0 where all have all, and whether they have
-// some in common, which stages of a pipeline have not.
-func otherLayers(t *imbalance.Times) (with, without int, overlap bool) {
-	for _, l := range t.Judged() {
-		for _, rank := range t.Ranks {
+	for _, l := range r.times.Judged() {
+		for _, rank := range r.times.Ranks {
 			if !slices.Contains(l.Ranks, rank) {
-				return l.Ranks[0], rank, slices.ContainsFunc(t.Judged(), func(o *imbalance.Layer) bool {
-					return slices.Contains(o.Ranks, rank) && slices.Contains(o.Ranks, l.Ranks[0])
-				})
+				r.warn(ranksDiffer, "", "rank", l.Ranks[0], "other", rank)
+				return
 			}
 		}
 	}
-	return 0, 0, false
 }
 
 // imbalance fills Imbalance and Overall: per layer the time of the ranks

@@ -39,57 +39,55 @@ func (r *reduction) batch(step int32) (all ranges.Batch) {
 
 // kinds gives the whole steps their kinds, in cells and StepKinds.
 func (r *reduction) kinds() {
-	kernels := r.expertKernels()
-	var steps []int
-	for _, s := range r.times.Steps {
-		if s.Number.Defined() && s.Excluded != imbalance.Incomplete && s.Excluded != imbalance.Lost {
-			steps = append(steps, int(s.Number))
-		}
-	}
-	outside := map[router.OptInt]float64{}
+	kernels, outside := r.expertKernels(), map[router.OptInt]float64{}
 	for i := range r.trace.Cells {
 		if c := &r.trace.Cells[i]; c.Phase != PhaseExperts {
 			outside[c.Step] += float64(c.ComputeNS())
 		}
 	}
-	work, batches := make([]imbalance.StepWork, len(steps)), make([]ranges.Batch, len(steps))
-	for i, step := range steps {
-		batches[i] = r.batch(int32(step))
-		name := strings.Join(append(slices.Clone(kernels[int32(step)]), batches[i].String()), "\n")
-		work[i] = imbalance.StepWork{Kernels: name, Tokens: batches[i].Tokens, OutsideNS: outside[router.OptInt(step)]}
+	var steps []router.OptInt
+	var work []imbalance.StepWork
+	for _, s := range r.times.Steps {
+		if s.Number.Defined() && s.Excluded != imbalance.Incomplete && s.Excluded != imbalance.Lost {
+			b := r.batch(int32(s.Number))
+			steps = append(steps, s.Number)
+			work = append(work, imbalance.StepWork{Tokens: b.Tokens, OutsideNS: outside[s.Number],
+				Kernels: strings.Join(append(slices.Clone(kernels[int32(s.Number)]), b.String()), "\n")})
+		}
 	}
-	kindOf := map[router.OptInt]int{}
+	kindOf := map[router.OptInt]router.OptInt{}
 	for i, kind := range imbalance.Kinds(work) {
 		if kind == len(r.trace.StepKinds) {
 			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: kind, Kernels: kernels[int32(steps[i])]})
 		}
 		k := &r.trace.StepKinds[kind]
-		k.Steps, kindOf[router.OptInt(steps[i])] = append(k.Steps, steps[i]), kind
+		k.Steps, kindOf[steps[i]] = append(k.Steps, int(steps[i])), router.OptInt(kind)
 	}
 	for i := range r.trace.Cells {
 		if kind, whole := kindOf[r.trace.Cells[i].Step]; whole {
-			r.trace.Cells[i].Kind = router.OptInt(kind)
+			r.trace.Cells[i].Kind = kind
 		}
 	}
-	r.nameKinds(steps, batches, work)
+	for i := range r.trace.StepKinds {
+		r.nameKind(&r.trace.StepKinds[i], outside)
+	}
 }
 
 // expertKernels lists by step the kernels that did the work of experts on any rank: a
 // rank that lacks one lost it.
 func (r *reduction) expertKernels() map[int32][]string {
 	type use struct {
-		step  int32
-		name  string
-		graph bool
+		step int32
+		name string
 	}
 	ran := map[int32][]string{}
 	for u := range sums(r, func(g group) (use, bool) {
-		return use{g.at.Step, g.rank.of.Names[g.name], g.at.Graph},
-			g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase))
-	}) {
-		if u.graph {
-			u.name += " (CUDA graph)"
+		name := g.rank.of.Names[g.name]
+		if g.at.Graph {
+			name += " (CUDA graph)"
 		}
+		return use{g.at.Step, name}, g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase))
+	}) {
 		ran[u.step] = append(ran[u.step], u.name)
 	}
 	for _, list := range ran {
@@ -98,20 +96,17 @@ func (r *reduction) expertKernels() map[int32][]string {
 	return ran
 }
 
-// nameKinds names each kind of steps by what ranges say, else by what its steps take.
-func (r *reduction) nameKinds(steps []int, batches []ranges.Batch, work []imbalance.StepWork) {
-	for i := range r.trace.StepKinds {
-		k := &r.trace.StepKinds[i]
-		var of []ranges.Batch
-		outside := 0.0
-		for _, step := range k.Steps {
-			at, _ := slices.BinarySearch(steps, step)
-			of, outside = append(of, batches[at]), max(outside, work[at].OutsideNS/float64(len(r.ranks)))
-		}
-		if k.Name = ranges.BatchesName(of); slices.ContainsFunc(of,
-			func(b ranges.Batch) bool { return b.Tokens == 0 }) {
-			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(outside)+" outside the experts", ", ")
-		}
+// nameKind names a kind of steps by what ranges say, else by what its steps take.
+func (r *reduction) nameKind(k *StepKind, outside map[router.OptInt]float64) {
+	var batches []ranges.Batch
+	most := 0.0
+	for _, step := range k.Steps {
+		batches = append(batches, r.batch(int32(step)))
+		most = max(most, outside[router.OptInt(step)]/float64(len(r.ranks)))
+	}
+	k.Name = ranges.BatchesName(batches)
+	if slices.ContainsFunc(batches, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
+		k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(most)+" outside the experts", ", ")
 	}
 }
 

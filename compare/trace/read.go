@@ -82,16 +82,12 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 // summarizeFile reads a summary, or any capture.
 func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
 	if IsSummary(path) {
-		if _, ok := givenRank(o.Rank, path); ok {
-			return nil, &input.Error{File: path, Expected: "an export, to give it a rank",
-				Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
-		}
-		if len(o.Phases) > 0 {
-			return nil, &input.Error{File: path, Expected: "an export, to place its kernels",
-				Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
+		if _, ranked := givenRank(o.Rank, path); ranked || len(o.Phases) > 0 {
+			return nil, &input.Error{File: path, Expected: "an export, to give it a rank or place its kernels",
+				Found: "a summary, whose ranks and phases are fixed", Try: "give --rank and --phase when it is written", Err: ErrRank}
 		}
 		exports, err := readSummary(path, false)
-		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
+		if info, sizeErr := os.Stat(path); sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
 		return exports, err
@@ -106,10 +102,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 	n := len(rec.Kernels)
 	summary, err := summarizeRecording(path, rec, o)
 	capture.Collect(n)
-	if err != nil {
-		return nil, err
-	}
-	return []*exportSummary{summary}, nil
+	return []*exportSummary{summary}, err
 }
 
 // summarizeRecording attributes a recording, which it uses up, and gives its devices

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"cmp"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -68,29 +67,22 @@ func (r *reduction) speeds() {
 // 1.033 and 1.063.
 const leastSlow = 0.03
 
-// SlowGPU is the rank that takes longest for the same dense GEMMs, and by how much more than the mean
-// of the others: 0.3 where they take 1.3 times as long there. Not ok where all ranks are alike, or where
-// none takes longer than by its tokens.
+// SlowGPU is the rank that takes longest for the same dense GEMMs, over what its tokens explain, and by how much more
+// than the mean of the others: 0.3 where they take 1.3 times as long there. A GEMM of fewer tokens takes less time, but
+// not in proportion. Not ok where all ranks are alike, and where ranks hold tokens of which nobody knows how many.
 func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
-	if len(t.Speeds) < 2 || t.Attention != nil && !t.slowForTokens() {
+	if len(t.Speeds) < 2 || t.Attention != nil && t.Attention.Tokens == nil {
 		return 0, 0, false
 	}
-	slow := slices.MaxFunc(t.Speeds, func(a, b Speed) int { return cmp.Compare(a.OverMean, b.OverMean) })
-	n := router.Number(len(t.Speeds))
-	return slow.Rank, slow.OverMean*(n-1)/(n-slow.OverMean) - 1, slow.OverMean >= 1+leastSlow
-}
-
-// slowForTokens reports a rank whose dense GEMMs take longer, over the mean, than its tokens explain: a
-// GEMM of fewer tokens takes less time, but not in proportion.
-func (t *Trace) slowForTokens() bool {
-	if t.Attention.Tokens == nil {
-		return false
-	}
-	mean := stat.Mean(t.Attention.Tokens, nil)
+	n, most := router.Number(len(t.Speeds)), router.Number(0)
 	for i, s := range t.Speeds {
-		if s.OverMean > router.Number((1+leastSlow)*max(1, t.Attention.Tokens[i]/mean)) {
-			return true
+		fair := 1.0
+		if t.Attention != nil {
+			fair = max(1, t.Attention.Tokens[i]/stat.Mean(t.Attention.Tokens, nil))
+		}
+		if over := s.OverMean / router.Number(fair); over > most {
+			most, rank, by = over, s.Rank, s.OverMean*(n-1)/(n-s.OverMean)-1
 		}
 	}
-	return false
+	return rank, by, most >= 1+leastSlow
 }

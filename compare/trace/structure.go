@@ -164,11 +164,8 @@ func (r *reduction) commonSteps() (unknown bool) {
 		}
 	}
 	for i, p := range r.ranks {
-		n, begin, number := int(p.structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
-		if n > to-from {
-			r.warn("uncommon_steps", p.Rank.Export, "rank", p.Rank.Rank, "steps", n, "common", to-from)
-		}
-		if n > to-from || begin != number { // as the first rank's, whose ranges name the steps
+		begin, number := spans[i][from-shifts[i]].Step, spans[0][from].Step
+		if int(p.structure.Steps) > to-from || begin != number { // as the first rank's, whose ranges name the steps
 			p.keepSteps(begin, number, to-from)
 		}
 	}

@@ -25,7 +25,6 @@ var catalog = map[string]string{
 	// Ranks that do not fit together.
 	"ranks_differ": "ranks {rank} and {other} recorded different layers or steps: kernels " +
 		"were lost, a capture ended early, or they are of different runs or models",
-	"other_layers":       "ranks {rank} and {other} hold different layers: each layer is judged over its own ranks",
 	"rank_groups":        "not all ranks wait for each other: give each group's files by themselves",
 	"rank_groups.unseen": "collectives wait {ratio:.1} times as long in some layers: a rank that was not given is late",
 
@@ -36,7 +35,6 @@ var catalog = map[string]string{
 	"unclear_blocks":              "layers and steps are unknown: NVTX ranges would name them",
 	"unclear_blocks.microbatches": "layers and steps are unknown: two in a row carry the same load, as microbatches do",
 	"selected_steps":              "only steps {first} to {last} count, as --steps asks for; there are {least} to {most}",
-	"uncommon_steps":              "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded",
 	"no_layers":                   "layers are unknown: all expert time of a step is judged together",
 	"no_steps":                    "no range names a step: the whole capture counts as one step",
 	"other_arms":                  "only the steps of the {arm} arm count; ranges name steps of {others} too",

@@ -122,7 +122,7 @@ func TestGroup(t *testing.T) {
 		t.Error("steps of two arms are one caveat")
 	}
 	lacks := func(rank, kernels int) router.Warning {
-		return router.Warn("uncommon_steps", "", "rank", rank, "steps", kernels, "common", 1)
+		return router.Warn("no_experts", "", "why", "rank", "rank", rank, "kernels", kernels)
 	}
 	if Group(lacks(0, 1)) != Group(lacks(3, 2)) {
 		t.Error("two ranks without kernels are no one caveat")
