@@ -124,29 +124,6 @@ func execFile(t testing.TB, path, script string) {
 	}
 }
 
-// queryFile visits the rows of a query on a database file.
-func queryFile(t testing.TB, path, text string, visit func(*sql.Rows) error) {
-	t.Helper()
-	db, err := openFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.Query(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := visit(rows); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // openFile opens a database file, whatever is in its name.
 func openFile(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)

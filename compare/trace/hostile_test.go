@@ -132,7 +132,10 @@ func TestOverwrittenPages(t *testing.T) {
 // checkConsistent checks what holds of every trace.
 func checkConsistent(t *testing.T, trace *Trace) {
 	t.Helper()
-	var cells, kernels int64
+	var cells, phases, kernels int64
+	for _, c := range trace.Phases {
+		phases += c.TotalNS
+	}
 	for _, c := range trace.Cells {
 		cells += c.TotalNS
 		if c.TotalNS < 0 || c.BusyNS < 0 || c.BusyNS > c.TotalNS || c.CollectiveNS > c.TotalNS {
@@ -145,8 +148,8 @@ func checkConsistent(t *testing.T, trace *Trace) {
 			t.Fatalf("have kernel %+v", k)
 		}
 	}
-	if cells != kernels || kernels != trace.Coverage.GPUNS {
-		t.Fatalf("cells %d, kernels %d, coverage %d", cells, kernels, trace.Coverage.GPUNS)
+	if cells != kernels || phases != kernels || kernels != trace.Coverage.GPUNS {
+		t.Fatalf("cells %d, phases %d, kernels %d, coverage %d", cells, phases, kernels, trace.Coverage.GPUNS)
 	}
 	text, err := json.Marshal(trace)
 	if err != nil || !utf8.Valid(text) {

@@ -60,11 +60,6 @@ func (r *reduction) infer() {
 
 // placement prepares a rank; nil where ranges say all.
 func (p *rankEvents) placement() *placement {
-	d := p.of
-	if !slices.ContainsFunc(d.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) &&
-		slices.ContainsFunc(d.Places, func(l location) bool { return l.Step != NoID }) {
-		return nil
-	}
 	gemms, layered := map[int32]bool{}, map[int32]bool{} // steps that hold any, and whose layers ranges name
 	placed := false
 	for i := range p.events {
@@ -79,14 +74,16 @@ func (p *rankEvents) placement() *placement {
 			}
 		}
 	}
-	n := &placement{rankEvents: p, order: p.launchOrder()}
 	if placed {
 		maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
-		n.bare = gemms
-		n.order = slices.DeleteFunc(n.order, func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
 	}
 	if len(gemms) == 0 {
 		return nil
+	}
+	n := &placement{rankEvents: p, order: p.launchOrder()}
+	if placed {
+		n.bare = gemms
+		n.order = slices.DeleteFunc(n.order, func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
 	}
 	n.readLaunches()
 	n.found = steps.Find(n.launches)

@@ -232,10 +232,7 @@ func (r *reduction) checkLoadFits() {
 		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
 			continue
 		}
-		time, layer := make([]float64, len(l.Ranks)), int(l.Number)
-		for _, step := range l.Experts {
-			floats.Add(time, step)
-		}
+		time, layer := l.Means(), int(l.Number)
 		load, slots := r.options.Recorded.rankLoad(layer, steps[layer], l.Ranks)
 		if load == nil || floats.Sum(time) == 0 {
 			continue

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -27,19 +26,6 @@ func TestSlowGPU(t *testing.T) {
 		rank, by, ok := trace.SlowGPU()
 		if ok != c.ok || ok && rank != 1 || math.Abs(float64(by)-c.by) > 1e-9 {
 			t.Errorf("%v: rank %d by %v, %t", c.speeds, rank, by, ok)
-		}
-	}
-}
-
-// A second stream multiplies matrices on rank 1's GPU all the time, or another process does, or
-// nothing: testdata/field/README.md. The kernels of that stream are none that rank 0 lost.
-func TestSlowGPUOfCaptures(t *testing.T) {
-	for pattern, slow := range map[string]bool{"slow-gpu.normal": true, "slow-gpu.perfect": true, "shared.normal": true,
-		"healthy.normal": false, "late-host.normal": false, "middle-late-host.normal": false} {
-		paths, _ := filepath.Glob(filepath.Join(testdata, "field/results/transformers-two-h200", pattern+".rank?.json.gz"))
-		trace := mustRead(t, Options{Threshold: 0.1}, paths...)
-		if rank, by, ok := trace.SlowGPU(); ok != slow || ok && rank != 1 || trace.Doubt().Code != "" {
-			t.Errorf("%s: rank %d by %v, %t; doubt %v", pattern, rank, by, ok, trace.Doubt())
 		}
 	}
 }

@@ -108,13 +108,13 @@ func TestDamagedSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, whole := filepath.Join(t.TempDir(), "bad"), mustJSON(t, mustRead(t, Options{}, path))
+	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(t, mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
-			(what != "a flipped bit" || mustJSON(t, got) != whole) {
+			(what != "a flipped bit" || asJSON(t, got) != whole) {
 			t.Errorf("%s: want an error", what)
 		}
 	}
@@ -132,38 +132,15 @@ func TestDamagedSummary(t *testing.T) {
 // A summary whose bytes are whole and whose words nobody can have written is
 // damaged, also for those who bring recorded load along.
 func TestImpossibleSummary(t *testing.T) {
-	for what, spoil := range map[string]func(*exportSummary) []*exportSummary{
-		"no exports": func(*exportSummary) []*exportSummary { return nil },
-		"no ranks":   func(d *exportSummary) []*exportSummary { d.Ranks = nil; return []*exportSummary{d} },
-		"rank −1": func(d *exportSummary) []*exportSummary {
-			d.Ranks[0].Rank.Rank = -1
-			d.Export.Ranks = []int{-1}
-			return []*exportSummary{d}
-		},
-		"an unlisted rank": func(
-			d *exportSummary) []*exportSummary {
-			d.Export.Ranks = []int{7}
-			return []*exportSummary{d}
-		},
-		"expert −5": func(
-			d *exportSummary) []*exportSummary {
-			d.Places[0].Expert = -5
-			return []*exportSummary{d}
-		},
-		"an unknown phase": func(
-			d *exportSummary) []*exportSummary {
-			d.Places[0].Phase = "lunch"
-			return []*exportSummary{d}
-		},
-		"a negative sum": func(
-			d *exportSummary) []*exportSummary {
-			d.Ranks[0].LaunchedNS = -1
-			return []*exportSummary{d}
-		},
-		"a graph's time": func(d *exportSummary) []*exportSummary {
-			d.Ranks[0].Hidden.NS = -1
-			return []*exportSummary{d}
-		},
+	for what, spoil := range map[string]func(*exportSummary){
+		"no ranks":         func(d *exportSummary) { d.Ranks = nil },
+		"rank −1":          func(d *exportSummary) { d.Ranks[0].Rank.Rank, d.Export.Ranks = -1, []int{-1} },
+		"an unlisted rank": func(d *exportSummary) { d.Export.Ranks = []int{7} },
+		"expert −5":        func(d *exportSummary) { d.Places[0].Expert = -5 },
+		"an unknown phase": func(d *exportSummary) { d.Places[0].Phase = "lunch" },
+		"a negative sum":   func(d *exportSummary) { d.Ranks[0].LaunchedNS = -1 },
+		"a graph's time":   func(d *exportSummary) { d.Ranks[0].Hidden.NS = -1 },
+		"a rule":           func(d *exportSummary) { d.Rules = []string{"lunch=x"} },
 	} {
 		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")},
 			Options{})
@@ -172,7 +149,8 @@ func TestImpossibleSummary(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "x.summary")
 		var b bytes.Buffer
-		if err := errors.Join(writeSummary(&b, spoil(found[0])), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+		spoil(found[0])
+		if err := errors.Join(writeSummary(&b, found), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); !errors.Is(err, capture.ErrDamaged) {
