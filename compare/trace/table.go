@@ -4,6 +4,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 )
 
@@ -11,7 +12,7 @@ import (
 type row struct {
 	place, name int32
 	kernels, ns int64
-	busy        int64 // union of the intervals of all kernels at the place, in its first row
+	busy        int64 // union of the intervals of all kernels of the step, layer and phase, in one of their rows
 }
 
 // group is a row with what its numbers stand for.
@@ -72,24 +73,26 @@ func (p *rankEvents) table() []row {
 		order[*at] = int32(i)
 		*at++
 	}
+	cells, of := capture.NewIndex[location](), make([]int32, len(p.of.Places))
+	for i, l := range p.of.Places {
+		of[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
+	}
+	busy := make([]kernel.Busy, len(cells.Values))
+	for i := range p.events {
+		busy[of[p.events[i].Place]].Add(p.events[i].Start, p.events[i].NS)
+	}
 	last := make([]int32, len(p.of.Names)) // the latest row of each name, plus 1
 	p.rows = []row{}
-	first, busy := 0, kernel.Busy{} // row of the place
 	for _, i := range order {
 		e := &p.events[i]
-		if n := len(p.rows); n > 0 && p.rows[n-1].place != e.Place {
-			first, busy = n, kernel.Busy{}
-		}
 		at := last[e.Name] - 1
-		if at < int32(first) {
+		if at < 0 || p.rows[at].place != e.Place {
 			at = int32(len(p.rows))
-			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
-			last[e.Name] = at + 1
+			p.rows = append(p.rows, row{place: e.Place, name: e.Name, busy: busy[of[e.Place]].NS})
+			last[e.Name], busy[of[e.Place]] = at+1, kernel.Busy{}
 		}
-		busy.Add(e.Start, e.NS)
 		p.rows[at].kernels++
 		p.rows[at].ns += e.NS
-		p.rows[first].busy = busy.NS
 	}
 	return p.rows
 }
