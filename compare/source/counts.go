@@ -74,8 +74,7 @@ func (s Statistics) load(threshold float64, ranks int) (trace.Recorded, error) {
 	if err != nil {
 		return trace.Recorded{}, err
 	}
-	r := trace.Recorded{Imbalance: layers}
-	r.Load, r.Layout = record.ByLayer(), map[int]router.Layout{}
+	r := trace.Recorded{Imbalance: layers, Layers: map[int]trace.Counted{}}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
 		r.Warnings = append(r.Warnings, w)
@@ -94,13 +93,14 @@ func (s Statistics) load(threshold float64, ranks int) (trace.Recorded, error) {
 			return trace.Recorded{}, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
 		}
 	}
-	for layer := range r.Load {
-		if placement == nil {
-			break
+	for layer, load := range record.ByLayer() {
+		c := trace.Counted{Load: load}
+		if placement != nil {
+			if c.Layout, err = placement.Layout(layer); err != nil {
+				return trace.Recorded{}, err
+			}
 		}
-		if r.Layout[layer], err = placement.Layout(layer); err != nil {
-			return trace.Recorded{}, err
-		}
+		r.Layers[layer] = c
 	}
 	return r, nil
 }

@@ -17,9 +17,9 @@ func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) R
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Recorded{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	r := Recorded{Layers: map[int]Counted{}}
 	for _, layer := range layers {
-		r.Load[layer], r.Layout[layer] = router.Load{PerExpert: slices.Clone(perExpert)}, layout
+		r.Layers[layer] = Counted{router.Load{PerExpert: slices.Clone(perExpert)}, layout}
 	}
 	return r
 }
@@ -47,7 +47,7 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1),
 			"counts of 2 experts, expert 1 of layer 0 ran on rank 0"},
 		{"too few experts on the same owners",
-			Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}},
+			Recorded{Layers: map[int]Counted{0: {Load: router.Load{PerExpert: []int64{5, 5}}}}},
 			"counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
 		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1),
 			"counts of 256 experts, expert 2 of layer 0 ran on rank 1"},

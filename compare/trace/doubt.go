@@ -3,7 +3,6 @@ package trace
 import (
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -99,7 +98,7 @@ func (r *reduction) placedExperts() {
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
 		r.warn(noExperts, "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
-	case len(r.times.StepsOf(imbalance.Counts)) == 0 || r.endedEarly():
+	case len(r.counted) == 0 || r.endedEarly():
 		r.warn(noExperts, "", "why", "steps")
 	case expertNS < leastCounted*float64(all):
 		r.warn(noExperts, "", "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
@@ -117,10 +116,8 @@ func (r *reduction) endedEarly() bool {
 // fusedExperts is the time of kernels that run experts and more in one, in the steps that count, and
 // those kernels.
 func (r *reduction) fusedExperts() (ns int64, kernels []KernelStat) {
-	counts := imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	used := sums(r, func(g group) (string, bool) {
-		_, counted := counts[int(g.at.Step)]
-		return g.rank.of.Names[g.name], counted && g.class.FusedExperts()
+		return g.rank.of.Names[g.name], r.counts(g.at.Step) && g.class.FusedExperts()
 	})
 	for _, k := range r.trace.Kernels {
 		if s, fused := used[k.Name]; fused {

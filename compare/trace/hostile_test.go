@@ -1,12 +1,10 @@
 package trace
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,63 +67,6 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
 		}
-	}
-}
-
-// An export cut at any length gives an error, never a result: SQLite would read
-// the pages that are left.
-func TestCutAtManyLengths(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "cut.sqlite")
-	for n := 0; n < len(content); n += 1 + len(content)/97 {
-		if err := os.WriteFile(path, content[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if trace, err := Read(context.Background(), []string{path}, Options{}); err == nil {
-			t.Fatalf("cut at %d of %d bytes: want an error, have %d kernels", n, len(content), trace.Exports[0].Kernels)
-		}
-	}
-}
-
-// Overwritten pages give an error or a result that is consistent in itself.
-func TestOverwrittenPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
-	}
-	content, err := os.ReadFile(filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	path := filepath.Join(t.TempDir(), "damaged.sqlite")
-	failed := 0
-	for range 150 {
-		bad := bytes.Clone(content)
-		for range 1 + rng.IntN(4) {
-			at := 100 + rng.IntN(len(bad)-100)
-			end := min(len(bad), at+1+rng.IntN(4096))
-			for i := at; i < end; i++ {
-				bad[i] = byte(rng.Uint32())
-			}
-		}
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		trace, err := Read(context.Background(), []string{path}, Options{})
-		if err != nil {
-			failed++
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("want one line, have %v", err)
-			}
-			continue
-		}
-		checkConsistent(t, trace)
-	}
-	if failed == 0 || failed == 150 {
-		t.Errorf("want some of 150 damaged files to be unreadable, have %d", failed)
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *reduction) warnMissingRanges() {
 // the recorded load.
 func (r *reduction) imbalance() {
 	r.times = r.trace.Times(nil)
-	r.trace.times = r.times
+	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
@@ -96,10 +96,9 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 	if len(owned) == 0 {
 		return nil
 	}
-	experts, counted := r.expertParts(owned), imbalance.Places(r.times.StepsOf(imbalance.Counts))
-	steps := map[int32][]int32{} // that count, by layer
+	experts, steps := r.expertParts(owned), map[int32][]int32{} // that count, by layer
 	for l := range owned {
-		if _, counts := counted[int(l.Step)]; counts {
+		if r.counts(l.Step) {
 			steps[l.Layer] = append(steps[l.Layer], l.Step)
 		}
 	}

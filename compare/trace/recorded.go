@@ -18,13 +18,18 @@ import (
 // Recorded is what expert statistics say about the same run, by layer. Traces hold no
 // counts: without them no time is allocated and no load is judged.
 type Recorded struct {
-	Load      map[int]router.Load // slots per expert
-	Layout    map[int]router.Layout
+	Layers    map[int]Counted
 	Imbalance []imbalance.Row  // of the load, at both levels
 	Warnings  []router.Warning // of whoever read it, passed on
 	// OnRanks is the same on the ranks of a run, 0 where unknown, of which some are in
 	// the trace; nil where the counts record their ranks.
 	OnRanks func(run, traced int) (Recorded, error)
+}
+
+// Counted are the slots per expert of a layer, and where its experts are: on no rank where nobody knows.
+type Counted struct {
+	router.Load
+	Layout router.Layout
 }
 
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
@@ -43,7 +48,7 @@ var ErrCounts = errors.New("the recorded counts do not match the trace")
 // of more steps, and a trace of fewer ranks and layers.
 func (r *reduction) checkRecorded() (err error) {
 	given := &r.options.Recorded
-	if len(given.Load) == 0 {
+	if len(given.Layers) == 0 {
 		return nil
 	}
 	if given.OnRanks != nil {
@@ -56,11 +61,11 @@ func (r *reduction) checkRecorded() (err error) {
 	}
 	r.trace.Warnings = append(r.trace.Warnings, given.Warnings...)
 	last, made := r.ranks[len(r.ranks)-1].Rank.Rank, r.trace.GateExperts()
-	for _, layer := range slices.Sorted(maps.Keys(given.Load)) {
-		experts := len(given.Load[layer].PerExpert)
-		switch layout, placed := given.Layout[layer]; {
-		case placed && last >= layout.Ranks():
-			return refuse(quantity.Count(layout.Ranks(), "rank"), "the trace has rank %d", last)
+	for _, layer := range slices.Sorted(maps.Keys(given.Layers)) {
+		c := given.Layers[layer]
+		switch experts, ranks := len(c.PerExpert), c.Layout.Ranks(); {
+		case ranks > 0 && last >= ranks:
+			return refuse(quantity.Count(ranks, "rank"), "the trace has rank %d", last)
 		case len(made) > 0 && !slices.Contains(made, experts): // of two models, one may draft for the other
 			return refuse(quantity.Count(experts, "expert"), "the top-k kernel in the trace is compiled for %s",
 				quantity.Ranges(made))
@@ -81,14 +86,11 @@ func (r *reduction) takeInOrder(s *Structure) {
 	if s.Layers == 0 || len(counted) != int(s.Layers) || counted[len(counted)-1] == len(counted)-1 {
 		return
 	}
-	load, layout := map[int]router.Load{}, map[int]router.Layout{}
+	layers := map[int]Counted{}
 	for i, number := range counted {
-		load[i] = given.Load[number]
-		if l, placed := given.Layout[number]; placed {
-			layout[i] = l
-		}
+		layers[i] = given.Layers[number]
 	}
-	given.Load, given.Layout, s.Counted = load, layout, counted
+	given.Layers, s.Counted = layers, counted
 	given.Imbalance = slices.Clone(given.Imbalance)
 	for i, row := range given.Imbalance {
 		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
@@ -97,11 +99,14 @@ func (r *reduction) takeInOrder(s *Structure) {
 }
 
 // loaded are the layers with any load, ascending: some recorders list the dense ones too.
-func (c *Recorded) loaded() []int {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Load)), func(layer int) bool {
-		load := c.Load[layer]
-		return load.Total() == 0
-	})
+func (c *Recorded) loaded() (layers []int) {
+	for layer, l := range c.Layers {
+		if l.Total() > 0 {
+			layers = append(layers, layer)
+		}
+	}
+	slices.Sort(layers)
+	return layers
 }
 
 // countedLayers compares the layers in which experts work with those that have load.
@@ -135,17 +140,16 @@ func (r *reduction) loadExperts() error {
 	for i := range r.trace.Experts {
 		e := &r.trace.Experts[i]
 		observed[[2]int{e.Rank, int(e.Layer)}] = true
-		load, ok := given.Load[int(e.Layer)]
+		c, ok := given.Layers[int(e.Layer)]
 		if !ok {
 			continue
 		}
-		layout := given.Layout[int(e.Layer)]
-		if e.Expert >= len(load.PerExpert) || e.Expert < layout.Experts() &&
-			!slices.Contains(layout.Places(e.Expert), e.Rank) {
-			return refuse(quantity.Count(len(load.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
+		if e.Expert >= len(c.PerExpert) || e.Expert < c.Layout.Experts() &&
+			!slices.Contains(c.Layout.Places(e.Expert), e.Rank) {
+			return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
 				e.Layer, e.Rank)
 		}
-		e.Slots, e.Known = router.OptInt(load.PerExpert[e.Expert]), true
+		e.Slots, e.Known = router.OptInt(c.PerExpert[e.Expert]), true
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	for i := range r.trace.Cells {
@@ -154,12 +158,12 @@ func (r *reduction) loadExperts() error {
 			grouped[key] = append(grouped[key], c.ComputeNS())
 		}
 	}
-	if len(grouped) > 0 && len(given.Load) == 0 {
+	if len(grouped) > 0 && len(given.Layers) == 0 {
 		r.warn("no_expert_times", "")
 		grouped = nil
 	}
 	for key, steps := range grouped {
-		r.trace.Experts = append(r.trace.Experts, given.allocate(key[0], key[1], steps)...)
+		r.trace.Experts = append(r.trace.Experts, given.Layers[key[1]].allocate(key[0], key[1], steps)...)
 	}
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
@@ -170,16 +174,15 @@ func (r *reduction) loadExperts() error {
 // allocate divides the times of a rank's steps in a layer over the experts that it holds,
 // in proportion to their recorded slots; copies on one rank are one. Nothing where the
 // counts lack the layer, or load on the rank.
-func (c *Recorded) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
-	load, layout := c.Load[layer], c.Layout[layer]
-	if rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
+func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
+	if rank >= c.Layout.Ranks() || c.Layout.Experts() != len(c.PerExpert) {
 		return nil
 	}
-	held := slices.Compact(slices.Sorted(slices.Values(layout.Held(rank))))
+	held := slices.Compact(slices.Sorted(slices.Values(c.Layout.Held(rank))))
 	slots := make([]int64, len(held))
 	var total int64
-	for _, e := range layout.Held(rank) {
-		n := load.PerExpert[e] / int64(len(layout.Places(int(e))))
+	for _, e := range c.Layout.Held(rank) {
+		n := c.PerExpert[e] / int64(len(c.Layout.Places(int(e))))
 		slots[slices.Index(held, e)] += n
 		total += n
 	}
@@ -233,7 +236,7 @@ func (r *reduction) checkLoadFits() {
 			continue
 		}
 		time, layer := l.Means(), int(l.Number)
-		load, slots := r.options.Recorded.rankLoad(layer, steps[layer], l.Ranks)
+		load, slots := r.options.Recorded.Layers[layer].onRanks(steps[layer], l.Ranks)
 		if load == nil || floats.Sum(time) == 0 {
 			continue
 		}
@@ -251,22 +254,20 @@ func (r *reduction) checkLoadFits() {
 	}
 }
 
-// rankLoad is the recorded load of ranks in a layer, and the mean number of slots of an expert
-// and step; nil where the counts lack the layer or a rank, or hold no load there.
-func (c *Recorded) rankLoad(layer, steps int, ranks []int) (load []float64, slots float64) {
-	recorded, known := c.Load[layer]
-	layout := c.Layout[layer]
-	if !known || layout.Experts() != len(recorded.PerExpert) || slices.Max(ranks) >= layout.Ranks() {
+// onRanks is the recorded load of ranks, and the mean number of slots of an expert
+// and step; nil where the counts lack a rank, or hold no load there.
+func (c Counted) onRanks(steps int, ranks []int) (load []float64, slots float64) {
+	if c.Layout.Experts() != len(c.PerExpert) || slices.Max(ranks) >= c.Layout.Ranks() {
 		return nil, 0
 	}
-	all := layout.RankLoad(recorded.PerExpert)
+	all := c.Layout.RankLoad(c.PerExpert)
 	for _, rank := range ranks {
 		load = append(load, float64(all[rank]))
 	}
 	if floats.Sum(load) == 0 {
 		return nil, 0
 	}
-	return load, float64(recorded.Total()) / float64(len(recorded.PerExpert)) / float64(max(1, steps))
+	return load, float64(c.Total()) / float64(len(c.PerExpert)) / float64(max(1, steps))
 }
 
 // excess is max/mean − 1.

@@ -18,6 +18,7 @@ type reduction struct {
 	trace   *Trace
 	ranks   []*rankEvents // in rank order
 	times   *imbalance.Times
+	counted map[int]int // places of the steps that count
 	names   *capture.Index[string]
 	classes []kernel.Class // of names
 	partial bool           // only some steps are left of what was recorded
@@ -119,6 +120,9 @@ func newTrace() *Trace {
 func (r *reduction) warn(code, subject string, args ...any) {
 	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, subject, args...))
 }
+
+// counts reports a step that counts.
+func (r *reduction) counts(step int32) bool { _, counts := r.counted[int(step)]; return counts }
 
 // judged reports whether time in a layer counts: in all that are named, or in none where no layer is.
 func (r *reduction) judged(layer router.OptInt) bool { return layer.Defined() || !r.layered }

@@ -5,7 +5,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router"
@@ -33,14 +32,12 @@ func (r *reduction) speeds() {
 		rank              *rankEvents
 		name, step, layer int32 // no name of what is no dense GEMM
 	}
-	counted := imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	gemms := sums(r, func(g group) (place, bool) {
 		at := place{g.rank, g.rank.of.common[g.name], g.at.Step, g.at.Layer}
 		if !dense[at.name] || g.at.Phase == PhaseExperts {
 			at.name = NoID
 		}
-		_, counts := counted[int(g.at.Step)]
-		return at, counts && !g.class.Collective
+		return at, r.counts(g.at.Step) && !g.class.Collective
 	})
 	times, all, compute := make([]int64, len(r.ranks)), int64(0), int64(0)
 	for at, s := range gemms {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 )
@@ -55,7 +54,6 @@ func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
 // stepTimes fills StepTimes and Idle.
 func (r *reduction) stepTimes() {
 	wall, ranks := map[int32]int64{}, map[int32]int{} // of steps
-	counted := imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	for _, p := range r.ranks {
 		idle := Idle{Rank: p.Rank.Rank}
 		begins, end := p.begins()
@@ -71,7 +69,7 @@ func (r *reduction) stepTimes() {
 			}
 			wall[step] += length
 			ranks[step]++
-			if _, counts := counted[int(step)]; counts && p.Hidden.Launches == 0 { // graphs hide kernels
+			if r.counts(step) && p.Hidden.Launches == 0 { // graphs hide kernels
 				idle.Steps++
 				idle.WallNS += router.Number(length)
 				idle.NoKernelNS += router.Number(length - (to.busy - from.busy))

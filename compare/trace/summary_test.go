@@ -165,8 +165,7 @@ func oneExpertRecorded() Options {
 	if err != nil {
 		panic(err)
 	}
-	return Options{Recorded: Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}},
-		Layout: map[int]router.Layout{0: layout}}}
+	return Options{Recorded: Recorded{Layers: map[int]Counted{0: {router.Load{PerExpert: []int64{1, 1}}, layout}}}}
 }
 
 func FuzzSummary(f *testing.F) {

@@ -114,8 +114,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace := mustRead(t, Options{Recorded: Recorded{Load: map[int]router.Load{0: load},
-			Layout: map[int]router.Layout{0: layout}}}, path)
+		trace := mustRead(t, Options{Recorded: Recorded{Layers: map[int]Counted{0: {load, layout}}}}, path)
 		// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
 		want := []int64{27, 0, 84}
 		equal(t, "experts", len(trace.Experts), len(want))
