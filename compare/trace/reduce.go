@@ -155,8 +155,14 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	cells := map[Cell]*Cell{}
+	cells, phases := map[Cell]*Cell{}, map[Cell]*Cell{}
+	var last group
+	var c *Cell
 	for g := range r.groups() {
+		if g.at != last.at || g.rank != last.rank {
+			c = cellOf(cells, g.rank.Rank.Rank, router.OptInt(g.at.Step), router.OptInt(g.at.Layer), g.at.Phase)
+		}
+		last, r.layered = g, r.layered || g.at.Layer != NoID
 		own := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
 		if g.class.Collective {
 			own.CollectiveNS = g.ns
@@ -164,38 +170,40 @@ func (r *reduction) cells() {
 		if g.class.GEMM && g.at.Phase == PhaseExperts {
 			own.GEMMs, own.GEMMNS = g.kernels, g.ns
 		}
-		addCell(cells, Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer),
-			Phase: g.at.Phase, Kind: NoID}, &own)
-		r.layered = r.layered || g.at.Layer != NoID
+		c.Add(&own)
 	}
 	r.trace.Cells = sortedCells(cells)
 	r.times = r.trace.Times(nil)
 	r.kinds()
-	phases := map[Cell]*Cell{}
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
-		addCell(phases, Cell{Rank: c.Rank, Step: NoID, Layer: c.Layer, Phase: c.Phase, Kind: NoID}, c)
+		cellOf(phases, c.Rank, NoID, c.Layer, c.Phase).Add(c)
 	}
 	r.trace.Phases = sortedCells(phases)
 }
 
-// addCell adds numbers to the cell of a key, which is a cell without any.
-func addCell(cells map[Cell]*Cell, key Cell, numbers *Cell) {
-	if cells[key] == nil {
+// cellOf is the cell of a place, a new one where there is none.
+func cellOf(cells map[Cell]*Cell, rank int, step, layer router.OptInt, phase Phase) *Cell {
+	key := Cell{Rank: rank, Step: step, Layer: layer, Phase: phase, Kind: NoID}
+	c := cells[key]
+	if c == nil {
 		own := key
-		cells[key] = &own
+		c = &own
+		cells[key] = c
 	}
-	cells[key].Add(numbers)
+	return c
 }
 
 func sortedCells(cells map[Cell]*Cell) []Cell {
-	list := []Cell{}
+	list := make([]Cell, 0, len(cells))
 	for _, c := range cells {
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
-			kernel.ComparePhases(a.Phase, b.Phase))
+		if by := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer)); by != 0 {
+			return by
+		}
+		return kernel.ComparePhases(a.Phase, b.Phase)
 	})
 	return list
 }

@@ -73,6 +73,24 @@ func (p *rankEvents) table() []row {
 		order[*at] = int32(i)
 		*at++
 	}
+	last := make([]int32, len(p.of.Names)) // the latest row of each name, plus 1
+	p.rows = []row{}
+	for _, i := range order {
+		e := &p.events[i]
+		at := last[e.Name] - 1
+		if at < 0 || p.rows[at].place != e.Place {
+			at = int32(len(p.rows))
+			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
+			last[e.Name] = at + 1
+		}
+		p.rows[at].kernels++
+		p.rows[at].ns += e.NS
+	}
+	return p.rows
+}
+
+// busy fills in for how long the GPU ran kernels of each step, layer and phase.
+func (p *rankEvents) busy() {
 	cells, of := capture.NewIndex[location](), make([]int32, len(p.of.Places))
 	for i, l := range p.of.Places {
 		of[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
@@ -81,27 +99,20 @@ func (p *rankEvents) table() []row {
 	for i := range p.events {
 		busy[of[p.events[i].Place]].Add(p.events[i].Start, p.events[i].NS)
 	}
-	last := make([]int32, len(p.of.Names)) // the latest row of each name, plus 1
-	p.rows = []row{}
-	for _, i := range order {
-		e := &p.events[i]
-		at := last[e.Name] - 1
-		if at < 0 || p.rows[at].place != e.Place {
-			at = int32(len(p.rows))
-			p.rows = append(p.rows, row{place: e.Place, name: e.Name, busy: busy[of[e.Place]].NS})
-			last[e.Name], busy[of[e.Place]] = at+1, kernel.Busy{}
-		}
-		p.rows[at].kernels++
-		p.rows[at].ns += e.NS
+	for i := range p.rows {
+		w := &p.rows[i]
+		w.busy, busy[of[w.place]] = busy[of[w.place]].NS, kernel.Busy{}
 	}
-	return p.rows
 }
 
 // tabulate groups the events of all ranks, side by side.
 func (r *reduction) tabulate() {
 	var wait sync.WaitGroup
 	for _, p := range r.ranks {
-		wait.Go(func() { p.table() })
+		wait.Go(func() {
+			p.table()
+			p.busy()
+		})
 	}
 	wait.Wait()
 }
