@@ -47,7 +47,7 @@ func (o Of) ExpertTime() string {
 // the steps are, of load all steps alike. All are undefined without such a step.
 type Row struct {
 	Source       string        `json:"source,omitempty"` // of several
-	Phase        string        `json:"phase,omitempty"`  // of inference, such as prefill and decode, where the source separates them
+	Phase        string        `json:"phase,omitempty"`  // such as prefill and decode, where the source separates them
 	Layer        router.OptInt `json:"layer"`            // undefined where no range names a layer and all count as one
 	Level        string        `json:"level"`            // router.LevelRank or router.LevelExpert
 	Quantity     string        `json:"quantity"`         // Time or Load

@@ -29,7 +29,6 @@ type attribution struct {
 	classes   []kernel.Class           // by kernel name
 	final     *capture.Index[location] // of kernels
 	placed    map[placing]int32        // numbers of final locations
-	latest    []placed                 // by kernel name
 	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
 	free      []int64 // when each device has run all kernels before
@@ -157,7 +156,7 @@ func (a *attribution) moment(query int32) int64 {
 // and makes an event with its location of each kernel.
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = capture.NewIndex[location]()
-	a.placed, a.latest = map[placing]int32{}, make([]placed, len(a.rec.KernelNames))
+	a.placed = map[placing]int32{}
 	a.operators = make([]int8, len(a.rec.Operators))
 	for i, name := range a.rec.Operators {
 		a.operators[i] = ranges.OperatorOf(name)
@@ -235,12 +234,6 @@ type placing struct {
 	operator          int8
 }
 
-// placed is a placing and the number of the final location, both as they were asked for last.
-type placed struct {
-	placing
-	at int32
-}
-
 // locationOf is a kernel's location, −1 to ignore it.
 func (a *attribution) locationOf(k *capture.Kernel) int32 {
 	p := placing{name: k.Name, created: -1}
@@ -259,16 +252,12 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 			a.counts.Detached++
 		}
 	}
-	last := &a.latest[k.Name]
-	if last.placing != p || last.at == 0 { // most kernels of a name run where the one before ran
-		at, known := a.placed[p]
-		if !known {
-			at = a.place(p)
-			a.placed[p] = at
-		}
-		*last = placed{p, at}
+	at, known := a.placed[p]
+	if !known {
+		at = a.place(p)
+		a.placed[p] = at
 	}
-	return last.at
+	return at
 }
 
 // place gives a location its final number, −1 to ignore it: the range at capture before the range at replay, but for

@@ -9,8 +9,8 @@ import (
 // The doubts: codes of warnings after which the imbalance over ranks is not to be relied on, the one to
 // lead with first.
 const (
-	FusedExperts     = "fused_experts"     // kernels exchange tokens and run experts in one: work and waiting together (placedExperts)
-	lostKernels      = "lost_kernels"      // the profiler lost some (description.warnLosses), or steps hold unequally many (imbalance)
+	FusedExperts     = "fused_experts"     // kernels exchange tokens and run experts in one (placedExperts)
+	lostKernels      = "lost_kernels"      // the profiler lost some (describe), or steps hold unequally many (imbalance)
 	ranksDiffer      = "ranks_differ"      // ranks recorded different layers or steps (structure, warnMissingRanges)
 	graphMode        = "graph_mode"        // CUDA graphs recorded whole hide their kernels (describe)
 	unclearBlocks    = "unclear_blocks"    // expert blocks may be parts of layers, or of two microbatches (structure)
@@ -19,7 +19,8 @@ const (
 	CountsContradict = "counts_contradict" // recorded counts cannot be of the trace (checkLoadFits)
 )
 
-var doubts = []string{FusedExperts, lostKernels, ranksDiffer, graphMode, unclearBlocks, rankGroups, noExperts, CountsContradict}
+var doubts = []string{FusedExperts, lostKernels, ranksDiffer, graphMode, unclearBlocks, rankGroups, noExperts,
+	CountsContradict}
 
 // missingRanks is the code of the warning of ranks that were not given.
 const missingRanks = "missing_ranks"

@@ -51,7 +51,7 @@ type event struct {
 	Queued        int32 // ns from the begin of its launch to its start, −1 where not recorded
 	Waited, Since int32 // ns that the host waited before its launch, and from then to the launch; 0 if it did not
 	Replayed      bool  // by a graph, whose kernels share one launch
-	Late          uint8 // what the host did while the GPU was free, see deedNames; 0 where it launched in time
+	Late          uint8 // what the host did while the GPU was free, see inTime
 }
 
 // end is when the kernel ended.

@@ -98,17 +98,9 @@ func (f *fixture) write(t testing.TB, name string) string {
 	return path
 }
 
-// The tables of events.
 const (
-	kernelTable  = "CUPTI_ACTIVITY_KIND_KERNEL"
-	callTable    = "CUPTI_ACTIVITY_KIND_RUNTIME"
-	copyTable    = "CUPTI_ACTIVITY_KIND_MEMCPY"
-	fillTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
-	graphTable   = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-	nodeTable    = "CUDA_GRAPH_NODE_EVENTS"
-	rangeTable   = "NVTX_EVENTS"
-	stringTable  = "StringIds"
-	sessionTable = "TARGET_INFO_SESSION_START_TIME"
+	kernelTable = "CUPTI_ACTIVITY_KIND_KERNEL"
+	graphTable  = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 )
 
 // execFile runs a script on a database file.

@@ -18,21 +18,29 @@ const (
 	Launches        Deed = "launch calls"
 )
 
-// deedNames are the deeds by the number that an event has. Number 0 is of launches in time.
-var deedNames = [...]Deed{1: "", CollectsGarbage, WaitsForLock, Launches}
+// What an event says of its launch: it came in time, or late, mostly for one of the deeds.
+const (
+	inTime = iota
+	late
+	collecting
+	locked
+	launching
+)
+
+var deedNames = [...]Deed{late: "", collecting: CollectsGarbage, locked: WaitsForLock, launching: Launches}
 
 // deeds is for how long, in nanoseconds, a GPU ran nothing before kernels, by what its host did.
 type deeds [len(deedNames)]int64
 
 // most is what the host did in more than half of the time of late launches.
 func (d deeds) most() Deed {
-	var late int64
-	for _, ns := range d[1:] {
-		late += ns
+	var all int64
+	for _, ns := range d[late:] {
+		all += ns
 	}
-	for i, ns := range d[1:] {
-		if 2*ns > late {
-			return deedNames[i+1]
+	for deed := late; deed < len(d); deed++ {
+		if 2*d[deed] > all {
+			return deedNames[deed]
 		}
 	}
 	return ""
@@ -55,15 +63,14 @@ func (a *attribution) host(k *capture.Kernel, e *event, free int64) {
 	if free == never || until <= free {
 		return
 	}
-	switch late := until - free; {
-	case 2*a.python.Collects[a.rec.Devices[k.Device].Process].Within(free, until) > late:
-		e.Late = 2
-	case 2*a.python.Locked[l.Thread].Within(free, until) > late:
-		e.Late = 3
-	case 2*(until-max(free, l.Start)) > late:
-		e.Late = 4
-	default:
-		e.Late = 1
+	e.Late = late
+	switch half := (until - free) / 2; {
+	case a.python.Collects[a.rec.Devices[k.Device].Process].Within(free, until) > half:
+		e.Late = collecting
+	case a.python.Locked[l.Thread].Within(free, until) > half:
+		e.Late = locked
+	case until-max(free, l.Start) > half:
+		e.Late = launching
 	}
 }
 

@@ -64,7 +64,9 @@ func numberRanks(path string, rec *capture.Recording, devices []capture.Device, 
 			return n, ok
 		}},
 		{"file name", true, hasName, func(int) (int, bool) { return named, true }},
-		{"device ordinal", false, mapped, func(i int) (int, bool) { return int(rec.Metadata.GPUs[gpuOf(rec, devices[i])]), true }},
+		{"device ordinal", false, mapped, func(i int) (int, bool) {
+			return int(rec.Metadata.GPUs[gpuOf(rec, devices[i])]), true
+		}},
 		{"device ordinal", false, !mapped, func(i int) (int, bool) { return int(devices[i].Ordinal), true }},
 		{"process order", false, true, func(i int) (int, bool) { return i, true }},
 	} {

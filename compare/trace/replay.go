@@ -102,13 +102,13 @@ func NewWhatIf(change string, g replay.Gain) WhatIf {
 // under a profiler alone.
 const LateLaunches = "late_launches"
 
-// late is how much less is gained with launches as they were than with launches in time from which
+// leastOpen is how much less is gained with launches as they were than with launches in time from which
 // it is told.
-const late = 0.01
+const leastOpen = 0.01
 
 // WarnLate gives the warning, if it is due.
 func (w *WhatIf) WarnLate() (warning router.Warning, due bool) {
-	return router.Warn(LateLaunches, "", "gain", w.InTime), w.InTime-w.Gain > late
+	return router.Warn(LateLaunches, "", "gain", w.InTime), w.InTime-w.Gain > leastOpen
 }
 
 // Replay gives the replay of the steps that count.
@@ -174,7 +174,7 @@ func (r *reduction) stepsToReplay(steps []int) (list []replay.Step, hosts [][]de
 					s.Free[rank] = min(free, e.Start)
 				}
 				s.Ranks[rank] = append(s.Ranks[rank], r.toReplay(p, e))
-				if e.Late > 0 {
+				if e.Late != inTime {
 					hosts[n][rank][e.Late] += max(0, e.Start-free)
 				}
 			}

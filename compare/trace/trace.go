@@ -34,14 +34,25 @@
 //
 //   - By rank: launches are put in order and expert GEMMs into blocks; the steps of ranges
 //     are taken if all but the outermost have equally many blocks, else those that marks show.
-//   - Over ranks: a rank whose marks show no steps takes those of the others; layers of a
-//     pipeline's last stage follow those of its first.
+//   - Over ranks: a rank whose marks show no steps takes those of the others.
 //   - By rank: steps that are not whole are dropped, and all of them where the rest holds
 //     too little of the GPU time.
 //   - Over ranks: steps are joined by when collectives end, else by clocks, and those that
 //     all ranks recorded whole are kept.
 //   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
 //     not carry the same load in pairs, nothing that is inferred is kept.
+//
+// A kernel's time takes these forms on its way from a file to a printed ratio:
+//
+//	a row of SQLite, or an event of JSON   compare/capture
+//	capture.Kernel                         compare/capture: with its launch and its name
+//	event                                  exportsummary.go: with its location; a summary file holds it
+//	row                                    table.go: added up by location and name
+//	Cell                                   compare/imbalance: added up by rank, step, layer and phase
+//	imbalance.Layer                        compare/imbalance: expert time by step that counts and rank
+//	imbalance.Row                          compare/imbalance: max/mean over ranks, which tables and answers print
+//
+// A gain goes another way from the event on: replay.Kernel, the segments of a replay, WhatIf.
 //
 // Nothing is decided about two arms here; package diff does.
 package trace
