@@ -134,12 +134,11 @@ func (r *reduction) kernels() {
 		phase Phase
 	}
 	uses := sums(r, func(g group) (use, bool) { return use{g.rank.of.common[g.name], g.at.Phase}, true })
-	stats := r.statistics(len(r.names.Values), func(p *rankEvents, e *event) int32 { return p.of.common[e.Name] })
-	for i, name := range r.names.Values {
-		if stats[i].Instances == 0 {
+	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 { return p.of.common[e.Name] }) {
+		if s.Instances == 0 {
 			continue
 		}
-		k := KernelStat{Name: name, Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: stats[i],
+		k := KernelStat{Name: r.names.Values[i], Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s,
 			UnknownNS: uses[use{int32(i), PhaseUnknown}].ns}
 		k.Placed = slices.MaxFunc(kernel.Phases, func(a, b Phase) int {
 			x, y := uses[use{int32(i), a}], uses[use{int32(i), b}]
@@ -214,23 +213,16 @@ func (r *reduction) experts() {
 		rank          int
 		layer, expert int32
 	}
-	x, of := capture.NewIndex[expert](), make(map[*rankEvents][]int32, len(r.ranks))
-	for _, p := range r.ranks {
-		of[p] = make([]int32, len(p.of.Places))
-		for i, l := range p.of.Places {
-			if of[p][i] = NoID; l.Expert != NoID {
-				of[p][i] = x.Number(expert{p.Rank.Rank, l.Layer, l.Expert})
-			}
+	x := capture.NewIndex[expert]()
+	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 {
+		if at := p.place(e); at.Expert != NoID {
+			return x.Number(expert{p.Rank.Rank, at.Layer, at.Expert})
 		}
-	}
-	if len(x.Values) == 0 {
-		return
-	}
-	for i, s := range r.statistics(len(x.Values), func(p *rankEvents, e *event) int32 { return of[p][e.Place] }) {
-		if at := x.Values[i]; s.Instances > 0 {
-			r.trace.Experts = append(r.trace.Experts, ExpertStat{Rank: at.rank, Layer: router.OptInt(at.layer),
-				Expert: int(at.expert), Basis: imbalance.Observed, Slots: NoID, Stats: s})
-		}
+		return NoID
+	}) {
+		at := x.Values[i]
+		r.trace.Experts = append(r.trace.Experts, ExpertStat{Rank: at.rank, Layer: router.OptInt(at.layer),
+			Expert: int(at.expert), Basis: imbalance.Observed, Slots: NoID, Stats: s})
 	}
 }
 
@@ -240,14 +232,15 @@ func (r *reduction) coverage() {
 	for _, p := range r.ranks {
 		launched += p.LaunchedNS
 	}
-	for at, s := range sums(r, func(g group) ([2]bool, bool) {
-		return [2]bool{g.at.Layer != NoID, g.at.Expert != NoID}, true
-	}) {
-		if total += s.ns; at[0] {
-			layered += s.ns
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		if total += c.TotalNS; c.Layer.Defined() {
+			layered += c.TotalNS
 		}
-		if at[1] {
-			expert += s.ns
+	}
+	for i := range r.trace.Experts {
+		if e := &r.trace.Experts[i]; e.Basis == imbalance.Observed {
+			expert += e.TotalNS
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined

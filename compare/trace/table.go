@@ -117,34 +117,25 @@ func (r *reduction) tabulate() {
 	wait.Wait()
 }
 
-// statistics are how the durations of n groups of kernels are spread, which sums do not tell. groupOf gives a
-// kernel of a rank its group, negative to leave it out.
-func (r *reduction) statistics(n int, groupOf func(p *rankEvents, e *event) int32) []Stats {
-	ends := make([]int, n+1) // where each group's durations end
-	for _, p := range r.ranks {
-		for i := range p.events {
-			if g := groupOf(p, &p.events[i]); g >= 0 {
-				ends[g+1]++
-			}
-		}
-	}
-	for i := range n {
-		ends[i+1] += ends[i]
-	}
-	durations := make([]int64, ends[n])
+// statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a
+// kernel of a rank its group, numbered from 0, negative to leave it out.
+func (r *reduction) statistics(groupOf func(p *rankEvents, e *event) int32) []Stats {
+	var durations [][]int64
 	for _, p := range r.ranks {
 		for i := range p.events {
 			e := &p.events[i]
-			if g := groupOf(p, e); g >= 0 {
-				durations[ends[g]] = e.NS
-				ends[g]++
+			g := int(groupOf(p, e))
+			for g >= len(durations) {
+				durations = append(durations, nil)
+			}
+			if g >= 0 {
+				durations[g] = append(durations[g], e.NS)
 			}
 		}
 	}
-	stats, from := make([]Stats, n), 0
+	stats := make([]Stats, len(durations))
 	for g := range stats {
-		stats[g] = kernel.StatsOf(durations[from:ends[g]])
-		from = ends[g]
+		stats[g] = kernel.StatsOf(durations[g])
 	}
 	return stats
 }
