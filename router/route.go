@@ -52,6 +52,7 @@ type Router struct {
 	groups ranking   // the chosen groups
 	two    ranking   // the best of a group
 	open   []bool    // by group: may its experts be chosen
+	sums   []float32 // by group: its score
 }
 
 // NewRouter makes a router of a valid gate.
@@ -63,7 +64,7 @@ func NewRouter(g Gate) (*Router, error) {
 		score: make([]float32, g.Shape.Experts), power: make([]float64, g.Shape.Experts), best: newRanking(g.Shape.TopK)}
 	if g.Shape.Grouped() {
 		r.groups, r.two = newRanking(g.Shape.TopKGroups), newRanking(min(2, g.Shape.GroupSize()))
-		r.open = make([]bool, g.Shape.Groups)
+		r.open, r.sums = make([]bool, g.Shape.Groups), make([]float32, g.Shape.Groups)
 	}
 	return r, nil
 }
@@ -131,17 +132,16 @@ func (r *Router) choose() {
 // largest, or its only one.
 func (r *Router) rankGroups() {
 	size := r.shape.GroupSize()
-	r.groups.reset()
 	for g := range r.open {
-		r.open[g] = false
+		r.open[g], r.sums[g] = false, 0
 		r.two.reset()
 		r.two.offerAll(0, r.score[g*size:(g+1)*size])
-		var sum float32
 		for _, score := range r.two.value {
-			sum += score
+			r.sums[g] += score
 		}
-		r.groups.offer(int32(g), sum)
 	}
+	r.groups.reset()
+	r.groups.offerAll(0, r.sums)
 	for _, g := range r.groups.index {
 		r.open[g] = true
 	}

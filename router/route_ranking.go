@@ -16,25 +16,15 @@ func newRanking(n int) ranking {
 
 func (r *ranking) reset() { r.room = len(r.index) }
 
-// last is the smallest kept value; only for a full ranking.
-func (r *ranking) last() float32 { return r.value[len(r.value)-1] }
-
-func (r *ranking) offer(index int32, value float32) {
-	n := len(r.value)
-	switch {
-	case r.room > 0:
-		r.insert(n-r.room, index, value)
-		r.room--
-	case value > r.last():
-		r.insert(n-1, index, value)
-	}
-}
-
 // offerAll offers the values of indices from, from+1, ….
 func (r *ranking) offerAll(from int32, values []float32) {
+	n := len(r.value)
 	for i, v := range values {
-		if r.room > 0 || v > r.last() { // most values are not
-			r.offer(from+int32(i), v)
+		if r.room > 0 {
+			r.insert(n-r.room, from+int32(i), v)
+			r.room--
+		} else if v > r.value[n-1] { // most values are not
+			r.insert(n-1, from+int32(i), v)
 		}
 	}
 }

@@ -21,16 +21,6 @@ func (w Warning) Key() string {
 	return w.Code
 }
 
-// UnmarshalJSON reads a warning, or one of an older result, which was its words.
-func (w *Warning) UnmarshalJSON(b []byte) error {
-	type plain Warning
-	*w = Warning{}
-	if len(b) > 0 && b[0] == '"' {
-		return json.Unmarshal(b, &w.Text)
-	}
-	return json.Unmarshal(b, (*plain)(w))
-}
-
 // Args are named values: numbers, words and lists of either, as encoding/json decodes
 // them, so that a warning read back is the one written. An undefined number is nil.
 type Args map[string]any

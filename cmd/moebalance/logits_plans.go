@@ -22,7 +22,7 @@ type plansOptions struct {
 	resultFlags
 }
 
-// mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
+// mostSlots is the largest problem that is counted.
 const mostSlots = 1 << 28
 
 // allPlans are ours and the engines' own.

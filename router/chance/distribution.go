@@ -50,7 +50,10 @@ func MeanOf(steps []*Distribution) *Distribution {
 	mean := &Distribution{make([]float64, len(steps[0].draws))}
 	rng := rand.New(rand.NewPCG(0, uint64(len(steps))))
 	for _, step := range steps {
-		mean.add(step, rng.IntN(len(step.draws)))
+		from := rng.IntN(len(step.draws)) // in their order from one of them on
+		for i := range mean.draws {
+			mean.draws[i] += step.draws[(from+i)%len(step.draws)]
+		}
 	}
 	center, _ := stat.PopMeanVariance(mean.draws, nil)
 	wider := widening(steps) - 1
@@ -58,13 +61,6 @@ func MeanOf(steps []*Distribution) *Distribution {
 		mean.draws[i] = (x + (x-center)*wider) / float64(len(steps))
 	}
 	return mean
-}
-
-// add adds the draws of another chance, in their order from one of them on.
-func (c *Distribution) add(other *Distribution, from int) {
-	for i := range c.draws {
-		c.draws[i] += other.draws[(from+i)%len(other.draws)]
-	}
 }
 
 // widening is by how much more a sum over steps deviates than simulated sums

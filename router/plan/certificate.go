@@ -29,17 +29,11 @@ type Certificate struct {
 	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
 
-	// ReceiverConflict is the most senders that send to one rank in one step,
-	// a step being the same slot of the same token of every rank. 1 is best;
-	// undefined without slots and in tep mode.
-	ReceiverConflict router.OptInt `json:"receiver_conflict"`
-
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
 
-	// Optimal is that ranks, copies and active experts are at their floors, and the plan is valid. Receiver
-	// conflicts do not count: they are about time, not load. Nor do logical experts where they have
-	// replicas, since even ranks give an expert more slots the more copies it has.
+	// Optimal is that ranks, copies and active experts are at their floors, and the plan is valid. Logical
+	// experts with replicas do not count, since even ranks give an expert more slots the more copies it has.
 	Optimal bool `json:"optimal"`
 	// Valid is that no token has an expert twice or too many groups, and that
 	// ranks which hold the same tokens agree about them.
@@ -65,17 +59,12 @@ func levelOf(parts []int64, floor int64) Level {
 }
 
 // Certify counts a plan and holds it against the floors (see bounds). Ranks are
-// filled one after the other; besides one rank's ids it keeps E counts and,
-// for receiver conflicts, two bytes per step and rank. An id outside the experts
-// is an error.
+// filled one after the other. An id outside the experts is an error.
 //
 // With replicas the slots of an expert go to its copies in turn, source after
 // source, as Layout.RankLoad counts them.
 func Certify(p Problem, plan Plan) (Certificate, error) {
 	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
-	if p.Mode == router.DEP {
-		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
-	}
 	var first []int32
 	for rank, tokens := range p.Tokens {
 		ids := make([]int32, tokens*p.Shape.TopK)
@@ -104,17 +93,13 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 type counter struct {
 	Problem
 	expert    []int64
-	senders   []uint16 // by step and target; nil where they are not counted
 	groups    int
 	duplicate int64
 	disagree  int64
 }
 
 func (t *counter) add(ids []int32) {
-	for i, e := range ids {
-		if places := t.Layout.Places(int(e)); t.senders != nil {
-			t.senders[i*t.Layout.Ranks()+places[t.expert[e]%int64(len(places))]]++
-		}
+	for _, e := range ids {
 		t.expert[e]++
 	}
 	for token := range slices.Chunk(ids, t.Shape.TopK) {
@@ -147,10 +132,7 @@ func (t *counter) certificate() Certificate {
 			f.copy),
 		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
 		Groups: t.groups, GroupsLimit: t.Shape.GroupLimit(),
-		Duplicates: t.duplicate, Disagreements: t.disagree, ReceiverConflict: router.NoID,
-	}
-	if len(t.senders) > 0 {
-		c.ReceiverConflict = router.OptInt(slices.Max(t.senders))
+		Duplicates: t.duplicate, Disagreements: t.disagree,
 	}
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
 	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal

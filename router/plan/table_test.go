@@ -56,7 +56,7 @@ func TestFlatProperty(t *testing.T) {
 		ranks := 1 + random.IntN(experts)
 		share := experts / ranks
 		p := problem(t, experts, 1+random.IntN(share*ranks), 0, 0, ranks, router.DEP, random.IntN(20))
-		if c := certify(t, "diagonal", p, Options{}); !c.Optimal || c.Slots > 0 && c.ReceiverConflict != 1 {
+		if c := certify(t, "diagonal", p, Options{}); !c.Optimal {
 			t.Fatalf("%v on %d ranks, tokens %d: %+v", p.Shape, ranks, p.Tokens[0], c)
 		}
 	}

@@ -58,7 +58,7 @@ func (p Plans) Document() output.Document {
 		"rank_max_over_mean<certificate.rank.max_over_mean, rank_floor<certificate.rank.floor_over_mean=floor, "+
 		"expert_max_over_mean<certificate.expert.max_over_mean, expert_floor<certificate.expert.floor_over_mean=floor, "+
 		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
-		"receiver_conflict<certificate.receiver_conflict:count, valid<certificate.valid, optimal<certificate.optimal, "+
+		"valid<certificate.valid, optimal<certificate.optimal, "+
 		"refused")
 	ranks := 1
 	if len(p.Spans) > 0 {
