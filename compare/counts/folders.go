@@ -99,8 +99,8 @@ func readTensorRT(d *document, c *collector) error {
 	var info statistics
 	files := d.named(tensorrtCounts)
 	text, err := input.ReadFile(d.named(tensorrtInfo)[0], maxFile)
-	if err == nil {
-		err = json.Unmarshal(text, &info)
+	if err == nil && json.Unmarshal(text, &info) != nil {
+		err = errors.New("want a JSON object of num_experts and num_experts_per_token")
 	}
 	switch {
 	case err != nil:

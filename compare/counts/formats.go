@@ -109,6 +109,9 @@ func (d *document) record(axes Axes) (*Record, error) {
 	return c.Record, c.finish()
 }
 
+// mostLayers are more than any model has; an array of more is of steps or tokens.
+const mostLayers = 256
+
 // readArray reads a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
 func readArray(d *document, c *collector) error {
@@ -124,7 +127,7 @@ func readArray(d *document, c *collector) error {
 		return err
 	case c.axes == nil && isMap(a):
 		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
-	case c.axes == nil && len(a.Shape) != 2:
+	case c.axes == nil && (len(a.Shape) != 2 || a.Shape[0] > mostLayers):
 		return fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)

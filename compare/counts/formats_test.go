@@ -163,7 +163,7 @@ func TestRefusals(t *testing.T) {
 	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
 	refused(t, map[string]string{
 		"   ": "empty", "{": "ends early", "{}": "an object without keys", "[1,2]": "want counts of layers × experts, have 1 dimension",
-		"PK\x03\x04broken": "zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
+		"PK\x03\x04broken": "want a whole zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
 		`[[1, 2], [3]]`: "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",

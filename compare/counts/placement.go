@@ -29,18 +29,20 @@ func Contiguous(experts, ranks int) (*Placement, error) {
 // place sets one layer from the experts that each rank holds, or from one list of slots, which ranks hold in equal
 // consecutive runs.
 func (p *Placement) place(layer int, held [][]int32) error {
+	var err error
 	if len(held) == 1 && p.Ranks > 1 {
 		if len(held[0])%p.Ranks != 0 {
-			return fmt.Errorf("layer %d: %d slots do not divide over %d ranks", layer, len(held[0]), p.Ranks)
+			err = fmt.Errorf("%d slots do not divide over %d ranks", len(held[0]), p.Ranks)
 		}
 		held = slices.Collect(slices.Chunk(held[0], max(1, len(held[0])/p.Ranks)))
 	}
-	l, err := router.Placed(p.Experts, held)
-	if err != nil {
-		return fmt.Errorf("layer %d: %w", layer, err)
+	if err == nil {
+		p.layers[layer], err = router.Placed(p.Experts, held)
 	}
-	p.layers[layer] = l
-	return nil
+	if err != nil && layer != allLayers {
+		err = fmt.Errorf("layer %d: %w", layer, err)
+	}
+	return err
 }
 
 // uniform is the layout that all layers share, where they do.

@@ -247,16 +247,11 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 	} else if slices.ContainsFunc(own, func(l int) bool { return !slices.Contains(moe, l) }) {
 		moe = own
 	}
-	rows, devices := map[int][]int32{}, expertMap{Layers: len(moe)}
+	rows := map[int][]int32{}
 	for i, layer := range moe {
 		if rows[i] = s[layer]; rows[i] == nil {
 			rows[i] = trivial(slots, experts)
 		}
-		of := expertMapLayer{Layer: i, Devices: ranks}
-		for held := range slices.Chunk(rows[i], slots/ranks) {
-			of.List = append(of.List, expertMapDevice{len(of.List), held})
-		}
-		devices.List = append(devices.List, of)
 	}
 	switch engine {
 	case TensorRT:
@@ -276,7 +271,15 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 		return json.NewEncoder(w).Encode(assignments{Type: vllmMapping, Version: 1, Redundant: slots - experts, Slots: slots,
 			Layers: rows})
 	}
-	return json.NewEncoder(w).Encode(devices)
+	file := expertMap{Layers: len(rows)}
+	for i := range len(rows) {
+		layer := expertMapLayer{Layer: i, Devices: ranks}
+		for held := range slices.Chunk(rows[i], slots/ranks) {
+			layer.List = append(layer.List, expertMapDevice{len(layer.List), held})
+		}
+		file.List = append(file.List, layer)
+	}
+	return json.NewEncoder(w).Encode(file)
 }
 
 // trivial is expert i mod experts in slot i.

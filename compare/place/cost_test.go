@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/placement"
 )
 
 // traced reads the traces of one arm.
@@ -98,21 +97,5 @@ func TestTimeOverWindows(t *testing.T) {
 	c := overWorkloads([]Workload{at(100, -0.06, -0.04), {}, at(200, -0.12, -0.08)})
 	if !near(c.Estimate, -0.075) || c.Low != -0.12 || c.High != -0.04 || c.Windows != 2 || c.SavedNS != 150 {
 		t.Errorf("%+v", c)
-	}
-}
-
-// By hand: from 0 1 | 2 3, rank 0 loads nothing more for 0 1 1 and rank 1 expert 0 for 2 3 0.
-func TestLoaded(t *testing.T) {
-	at := func(slots ...int32) plan {
-		p := newPlan("", "")
-		layout, err := placement.Layout(4, slots, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.layouts[3] = layout
-		return p
-	}
-	if n := loaded(at(0, 1, 2, 3), at(0, 1, 1, 2, 3, 0)); n != 1 {
-		t.Error(n)
 	}
 }

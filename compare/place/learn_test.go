@@ -34,11 +34,8 @@ func TestTrafficLeftOut(t *testing.T) {
 		t.Skip("much work, of which smaller tests do the same")
 	}
 	windows := lmsysWindows(t, "prefill")
-	res, err := Judge(windows, nil, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	robust, eplb := res.Placements[0], res.Placements[1]
+	res, robust := placedOn(t, windows, nil, 32, 32)
+	eplb := res.Placements[1]
 	if math.Abs(float64(robust.Judged)-1.0347) > 5e-4 || res.LeftOut != 4 || !robust.Default ||
 		robust.Worst > 1.07 || robust.MovedShare > 0.83 || robust.Learned > robust.Judged-0.02 {
 		t.Errorf("%+v", robust)
@@ -51,10 +48,9 @@ func TestTrafficLeftOut(t *testing.T) {
 	}
 	// One window of decode is too few to learn more than EPLB's plan from.
 	decode := lmsysWindows(t, "decode")
-	res, err = Judge(decode[:1], decode[1:], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
-	if err != nil || res.Placements[0].Name != PlanEPLB ||
+	if res, p := placedOn(t, decode[:1], decode[1:], 32, 32); p.Name != PlanEPLB ||
 		!slices.ContainsFunc(res.Warnings, func(w router.Warning) bool { return w.Code == "one_window" }) {
-		t.Errorf("%+v, %v", res.Placements, err)
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -69,10 +65,7 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 	n := 0.0
 	for out := range windows {
 		rest := slices.Concat(windows[:out:out], windows[out+1:])
-		old, err := Judge(rest[:1], nil, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		old, _ := placedOn(t, rest[:1], nil, 32, 32)
 		res, err := Judge(rest, windows[out:out+1], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1,
 			From: placed(t, old), MaxMoves: share(0.12)})
 		if err != nil {

@@ -39,7 +39,7 @@ func ParseNumPy(b []byte) (Array, error) {
 	for _, field := range strings.FieldsFunc(string(dims[1]), func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.ParseInt(strings.TrimSuffix(field, "L"), 10, 63)
 		if err != nil {
-			return Array{}, fmt.Errorf("npy: shape (%s): %w", dims[1], err)
+			return Array{}, fmt.Errorf("npy: want a shape of whole numbers, have (%s)", dims[1])
 		}
 		shape = append(shape, n)
 	}

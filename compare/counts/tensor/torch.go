@@ -27,7 +27,7 @@ type Stored func() (Array, error)
 func OpenTorch(text []byte) (any, error) {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
-		return nil, err
+		return nil, errors.New("want a whole zip, as torch.save writes, have one that is cut or broken")
 	}
 	f := &torch{members: map[string]*zip.File{}, storages: map[string][]int64{}}
 	pickle := ""
