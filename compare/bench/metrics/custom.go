@@ -60,29 +60,29 @@ func ParseWanted(s string) (name string, rule []Custom, err error) {
 	return c.Name, []Custom{c}, err
 }
 
-// rule is a custom metric with a report of its own, of all matches.
+// rule is a custom metric and its matches.
 type rule struct {
 	Custom
 	report
 }
 
-// customFormat is of an output that only custom metrics were read from.
+// customFormat names an output from which only custom metrics were read.
 const customFormat = "custom"
 
-// read looks for the pattern in the lines of a record, or follows the path in an object.
-func (c *rule) read(d *document) {
-	if c.Pattern == nil {
-		if v, ok := c.number(d, c.Path, d.printed == ""); ok {
-			c.found = append(c.found, Metric{c.Metric, v, d.line})
+// read looks for the pattern in the lines of a document, or follows the path in an object.
+func (r *rule) read(d *document) {
+	if r.Pattern == nil {
+		if v, ok := r.number(d, r.Path, d.printed == ""); ok {
+			r.found = append(r.found, Metric{r.Metric, v, d.line})
 		}
 		return
 	}
 	for i, text := range strings.Split(d.text, "\n") {
-		if m := c.Pattern.FindStringSubmatchIndex(text); m != nil {
+		if m := r.Pattern.FindStringSubmatchIndex(text); m != nil {
 			if len(m) > 2 && m[2] >= 0 {
 				m = m[2:]
 			}
-			c.match(text, text[m[0]:m[1]], text[m[1]:], d.line+i)
+			r.match(text, text[m[0]:m[1]], text[m[1]:], d.line+i)
 		}
 	}
 }
@@ -90,42 +90,42 @@ func (c *rule) read(d *document) {
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
-// match takes what was found in a line, and rest behind it. A match that stops within its number, or before a prefix
+// match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a prefix
 // of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
-func (c *rule) match(text, found, rest string, line int) {
+func (r *rule) match(text, found, rest string, line int) {
 	x, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	unit := strings.TrimLeft(rest, " x")
-	prefixed := c.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
-		strings.HasPrefix(unit[1:], c.Unit)
+	prefixed := r.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
+		strings.HasPrefix(unit[1:], r.Unit)
 	if err != nil || prefixed || numberGoesOn.MatchString(rest) {
-		c.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", c.Name),
+		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
 	}
-	c.found = append(c.found, Metric{c.Metric, router.Number(x), line})
+	r.found = append(r.found, Metric{r.Metric, router.Number(x), line})
 }
 
-// end adds the one match to a result, or the last or the median of several, with a sentence of how many.
-func (c *rule) end(out *Result) *input.Error {
+// end adds the match to a result. Of several it adds the last or their median, and says how many there were.
+func (r *rule) end(out *Result) *input.Error {
 	var all []float64
-	for _, m := range c.found {
-		if first := c.found[0]; c.Pick == "" && !same(first, m) {
-			c.differ(c.Name, float64(first.Value), float64(m.Value), first.line, m.line)
+	for _, m := range r.found {
+		if first := r.found[0]; r.Pick == "" && !same(first, m) {
+			r.differ(r.Name, float64(first.Value), float64(m.Value), first.line, m.line)
 		}
 		all = append(all, float64(m.Value))
 	}
 	if len(all) == 0 {
-		c.fail(0, input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.Definition, Found: "none"})
+		r.fail(0, input.Error{Expected: "a match of metric " + strconv.Quote(r.Name) + ", " + r.Definition, Found: "none"})
 	}
-	if c.failed != nil {
-		return c.failed
+	if r.failed != nil {
+		return r.failed
 	}
-	m := c.found[len(all)-1]
-	if c.Pick == "median" {
+	m := r.found[len(all)-1]
+	if r.Pick == "median" {
 		m.Value = router.Number(stats.Median(all))
 	}
-	if c.Pick != "" {
-		out.warn(fmt.Sprintf("%s is the %s of %s, whose median is %s", c.Name, c.Pick, quantity.Count(len(all), "match"),
+	if r.Pick != "" {
+		out.warn(fmt.Sprintf("%s is the %s of %s, whose median is %s", r.Name, r.Pick, quantity.Count(len(all), "match"),
 			quantity.Digits3(stats.Median(all))))
 	}
 	out.Primary, out.Metrics = cmp.Or(out.Primary, m.Name), append(out.Metrics, m)

@@ -6,7 +6,7 @@
 // guesses: a key that is missing, or that appears twice with different values, is an
 // *input.Error.
 //
-// Every output becomes flat documents, path → value: its objects, the rows of iteration logs, and the labels
-// printed under each title. A format is a row of a table that says which metric stands at which path; formats are told
-// apart by content, never by file name.
+// An output becomes flat documents, path → value: one for each object and for each line. One dictionary says which
+// metric stands at which path, for all tools; a format is a row of a table that says how a tool's layout is recognized.
+// Formats are told apart by content, never by file name.
 package metrics

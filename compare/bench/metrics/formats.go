@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// format is one layout of a tool's output: how it is recognized, and what is special in it. Which metric stands at
-// which path is the same in all of them but for few names, see meanings.
+// format is one layout of a tool's output: how it is recognized, and what it does differently from others. Most paths
+// mean the same in all formats, see meanings.
 type format struct {
 	name  string
 	rule  string            // how the tool takes percentiles, see metric
@@ -29,16 +29,16 @@ const (
 	vllmRule    = "vllm bench latency, linear"
 )
 
-// clientRun and wholeRun are what reports of serving clients, and of all others that time a run, have.
+// clientRun are the metrics of every report of a serving client, wholeRun of every other tool that times a run.
 var clientRun, wholeRun = []string{"output_throughput", "duration"},
 	[]string{"output_throughput", "request_throughput", "duration"}
 
-// iterations are the rows of engines' iteration logs, objects or lines: of TensorRT-LLM's --iteration_log and /metrics,
-// of print_iter_log, of --log_iteration_data, and of SGLang.
+// iterations recognizes the rows of engines' iteration logs, which are objects or lines: TensorRT-LLM writes them with
+// --iteration_log, /metrics, print_iter_log and --log_iteration_data, SGLang with --decode-log-interval.
 var iterations = &format{name: "iteration-log", is: [][]string{{"iter", "iterLatencyMS"}, {"iter", "hostStepTimeMS"},
 	{"iter", "states/num_ctx_tokens"}, {"Iteration Counter", "Active Request Count", "Timestamp"}, {decodeSpeed}}}
 
-// formats are tried in order: objects, and labels under a title, are of the first that fits.
+// formats are tried in order; the first that fits takes an object, or the labels under a title.
 var formats = []*format{
 	{name: "moebalance-workload", rule: "moebalance-workload, linear", needs: []string{"token_throughput"},
 		is: [][]string{{"perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"}},
@@ -89,7 +89,7 @@ var formats = []*format{
 		is: [][]string{{"output throughput tok/s"}}, means: oneBatchMeans},
 }
 
-// SGLang's one-batch programs.
+// oneBatchMeans and oneBatchOwn are the names and definitions of SGLang's one-batch programs.
 var (
 	oneBatchMeans = map[string]string{"batch_size": requests, "input_len": meanInput, "output_len": meanOutput,
 		"total_latency": "batch_latency_mean in s", "latency": "batch_latency_mean in s",

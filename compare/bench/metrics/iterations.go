@@ -28,8 +28,8 @@ type iterationLog struct {
 	ranks map[router.OptInt][]step // by rank
 }
 
-// Two clocks of which more is to be known: a row of TensorRT-LLM prints the device time of the row before it
-// (tensorrt_llm/_torch/pyexecutor/py_executor.py), and SGLang's line the throughput of decoding since the last line.
+// Two clocks need care. A row of TensorRT-LLM prints the device time of the row before it
+// (tensorrt_llm/_torch/pyexecutor/py_executor.py), and SGLang's line prints the throughput since the last line.
 const (
 	deviceStep     = "device_step"
 	decodeInterval = "decode_interval"
@@ -81,9 +81,11 @@ func (l *iterationLog) add(d *document) {
 	}
 }
 
-// steady are a rank's full steps behind its warm-up. Full are the pure decode steps with the most requests; the
-// first ten of them, or the first tenth where they are fewer than 100, are warm-up: kernels are still being chosen,
-// graphs captured and clocks raised in them.
+// steady are a rank's full steps after its warm-up. A full step is a pure decode step with the most requests. The
+// first ten of them, or the first tenth where they are fewer than 100, are warm-up: in them kernels are still being
+// chosen, graphs captured and clocks raised.
+//
+//	requests 3, 4, … 4 (21 times), 2  → the last 19 of the steps with 4
 func steady(rows []step) (full []step) {
 	most := router.OptInt(1)
 	for _, s := range rows {
@@ -97,7 +99,7 @@ func steady(rows []step) (full []step) {
 	return full[min(10, len(full)/10):]
 }
 
-// summary is what the steady steps say. Ranks of attention data parallelism run batches of their own
+// summary gives the step time of the steady steps. Ranks of attention data parallelism run batches of their own
 // in step with each other, so an iteration takes as long as its slowest rank.
 func (l *iterationLog) summary() (out Result) {
 	out.Format = iterations.name

@@ -9,16 +9,15 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// OfClient reports whether the report is of a program that measures a server that somebody else has
-// started, so that several may be of one launch.
+// OfClient reports whether a client measured a server that somebody else had started. Several such reports may come
+// from one launch.
 func (r Result) OfClient() bool {
 	return strings.Contains(r.Format, "serving/") || r.Format == "aiperf"
 }
 
-// Repeated makes one launch of the runs of a serving client in one file: a server that was
-// started once serves them, as far as the file tells. Its metrics and its work are the means of those
-// that all runs have. Not ok for reports of programs that start the
-// engine themselves; an error for runs of different settings, whose mean is of nothing.
+// Repeated makes one launch of the runs of a serving client in one file: as far as the file tells, one server
+// served them. A metric or an amount of work that all runs have becomes its mean. Not ok are reports of programs that
+// start the engine themselves. Runs of different settings are an error, because their mean would say nothing.
 func Repeated(runs []Result) (one Result, ok bool, err error) {
 	for _, r := range runs {
 		if !r.OfClient() || r.Format != runs[0].Format {

@@ -22,7 +22,7 @@ type Result struct {
 	// comparable when they did the same.
 	Work  map[string]float64 `json:"work"`
 	Proof Proof              `json:"proof"`
-	// Setup is what the output says of its model and how that was run, by name.
+	// Setup is how the output describes its model and the run, by name: "max_concurrency" "8".
 	Setup map[string]string `json:"setup,omitempty"`
 	// Warnings are things a reader of the numbers should know, one line each.
 	Warnings []string `json:"warnings,omitempty"`

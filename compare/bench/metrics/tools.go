@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// readClient counts failed requests where a client does not: those that it asked for and were not completed. It takes
-// the root mean squares of the lengths that clients list with --save-detailed: sides of equal totals whose lengths
-// differ have different ones.
+// readClient counts failed requests where a client does not: it asked for them and they were not completed. It also
+// takes the root mean squares of the lengths that clients list with --save-detailed, which tell apart sides of equal
+// totals: 100 and 100 → 100, 40 and 160 → 116.6.
 func readClient(r *report, d *document) {
 	asked, ok := r.number(d, "num_prompts", true)
 	if done := r.at(requests); ok && r.at(failures) < 0 && done >= 0 {

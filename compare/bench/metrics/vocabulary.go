@@ -9,14 +9,14 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// word is a word of the vocabulary, what every tool's name for it becomes; the formula is its definition where a tool
-// does not need one of its own. Of times less is better.
+// word is a metric of the vocabulary, to which every tool's name for it is translated. The formula defines it where
+// the tool does not compute it in a way of its own. Less is better of times, more of all else.
 type word struct{ unit, formula string }
 
 const speed = "generated tokens after the first over the time after the first"
 
-// vocabulary holds the metrics. Of one that ends in "_" there is a mean, a median, percentiles and so on over requests
-// or steps: "ttft_" makes "ttft_mean", "ttft_p99", …
+// vocabulary holds the metrics. A name that ends in "_" is a family: "ttft_" makes "ttft_mean", "ttft_p99" and so on,
+// over requests or steps.
 var vocabulary = map[string]word{
 	"output_throughput":  {"tok/s", "generated tokens over wall time"},
 	"total_throughput":   {"tok/s", "prompt and generated tokens over wall time"},
@@ -63,9 +63,11 @@ func Names() []string {
 	return names
 }
 
-// metric makes a metric of the vocabulary; of another number the unit is empty. The rule, how the tool
-// takes percentiles, minimum and maximum, is part of their definition: they compare only with the same
-// tool's. So is a definition of the format's own, for a number that shares the word and not the formula.
+// metric makes a metric of the vocabulary; another number gets no unit. The tool's rule for percentiles, minimum and
+// maximum is part of their definition: they compare only with the same tool's. A number that shares the word and not
+// the formula has a definition of the format's own.
+//
+//	"ttft_p99" of trtllm-bench  → "ttft_p99/from sending …; p99 by trtllm-bench, sorted[floor(n·q)]", in ms
 func (f *format) metric(name string) gain.Metric {
 	w, ok := vocabulary[name]
 	if at := strings.LastIndexByte(name, '_') + 1; !ok {
@@ -79,11 +81,11 @@ func (f *format) metric(name string) gain.Metric {
 	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + formula}
 }
 
-// statistics are the vocabulary's words for those of tools: "average" → "mean". Percentiles are "p50", "p99".
+// statistics are the vocabulary's words for the words of tools: "average" → "mean". Percentiles are "p50", "p99".
 var statistics = map[string]string{"avg": "mean", "average": "mean", "mean": "mean", "median": "p50",
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
 
-// units are the units as tools write them, in lower case, in those of the vocabulary.
+// units translates the units of tools, in lower case: "sec" → 1000 ms.
 var units = map[string]struct {
 	unit string
 	by   float64
