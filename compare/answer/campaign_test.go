@@ -119,26 +119,6 @@ func TestAnswersOfPairs(t *testing.T) {
 	}
 }
 
-// A campaign at several loads says where its gain is, and what it is elsewhere.
-func TestPoints(t *testing.T) {
-	r := judged(gain.Significant, 0.11, 0.13)
-	point := func(value float64, low, high router.Number) gain.Comparison {
-		return gain.Comparison{Arm: gain.Perfect, Name: "tokens", Value: value, Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
-	}
-	r.Points = []gain.Comparison{point(64, -0.03, -0.02), point(8192, 0.11, 0.13)}
-	r.Points[1].Leads, r.Gain = true, r.Points[1].Gain
-	r.Comparisons = r.Points
-	check(t, "two loads", OfCampaign(r, gain.Run{}), Verdict(gain.Significant), "Balanced routing is 12.0 % faster at 8192 tokens.",
-		"", "")
-	one := r.Points[0]
-	one.Leads = true
-	one.Name = "batch size"
-	r.Points, r.Gain = []gain.Comparison{one}, one.Gain
-	if have := AtPoint(r); have != " at batch size 64" {
-		t.Errorf("have %q", have)
-	}
-}
-
 // What load imbalance costs, with the interval of its slope, or the largest load where no line goes through the arms.
 func TestCostOfLoad(t *testing.T) {
 	none := router.Undefined()

@@ -58,12 +58,3 @@ func TestPredictions(t *testing.T) {
 		check(t, want, OfComparison(&c), NoVerdict, want, "", "moebalance bench -- YOUR_BENCHMARK")
 	}
 }
-
-// The layer with most of the loss is named where it has more than half of it.
-func TestShareOfTheLoss(t *testing.T) {
-	for share, want := range map[router.Number]string{0.862: "Layer 3 holds 86.2 % of the loss that balance removes.", 0.4: ""} {
-		c := split(0.1, 0)
-		c.MostLoss = diff.MostLoss{Layer: 3, Share: share}
-		check(t, "layers", OfComparison(&c), NoVerdict, "", want, "")
-	}
-}

@@ -107,19 +107,6 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
 }
 
-// The answer says of which steps it is, where others were recorded too.
-func TestCountedSteps(t *testing.T) {
-	for name, want := range map[string]string{"prefill, 8192 tokens": "1 of 1 step (prefill, 8192 tokens)"} {
-		of := traced(1.5, 1.01, true)
-		of.StepKinds = []trace.StepKind{{Name: name, Steps: []int{3}}, {Name: "other", Steps: []int{4}}}
-		of.Cells = []trace.Cell{{Rank: 0, Step: 3, Layer: 2, Phase: trace.PhaseExperts, TotalNS: 9},
-			{Rank: 1, Step: 3, Layer: 2, Phase: trace.PhaseExperts, TotalNS: 9}}
-		if have := counted(of); have != want {
-			t.Errorf("%q: %q, want %q", name, have, want)
-		}
-	}
-}
-
 // A rank that is the slowest in a quarter of the steps is not behind an imbalance: no rank is.
 func TestChangingRanks(t *testing.T) {
 	row := imbalance.Row{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Flagged: true, MaxOverMean: 1.39,

@@ -47,7 +47,7 @@ func (p *Progress) Event(e bench.Event) {
 		p.launch(e, fmt.Sprintf("block %d of %d", e.Block, e.Blocks))
 	case e.Stage == bench.Measured:
 		last := e.Attempt.Segments[len(e.Attempt.Segments)-1:]
-		p.launch(e, fmt.Sprintf("point %s: %s", last[0].Point, p.measured(last, last[0].DurationNS)))
+		p.launch(e, "point "+last[0].Point+": "+p.measured(last, last[0].DurationNS))
 	case e.Stage == bench.Cleaning:
 		p.Println(e.Text)
 	}

@@ -72,9 +72,9 @@ var Lines = map[string]Line{
 		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 		compared, comparedWhy, measureNext},
 	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
-		"[ for {steps}]" + slowerToo, compared, comparedWhy, measureNext},
+		"[ for {steps}]" + slowerToo, compared, "campaign kinds", measureNext},
 	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
-		"the normal side's {here:.3}.", compared, comparedWhy, measureNext},
+		"the normal side's {here:.3}.", compared, "campaign kinds", measureNext},
 	"compare.measured":    {"", "{said}.", compared, comparedWhy, measureNext},
 	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
