@@ -119,8 +119,13 @@ func (a *arm) byPyTorch() bool {
 }
 
 // cells are the cells of a rank.
-func (a *arm) cells(rank int) []trace.Cell {
-	return slices.DeleteFunc(slices.Clone(a.trace.Cells), func(c trace.Cell) bool { return c.Rank != rank })
+func (a *arm) cells(rank int) (own []trace.Cell) {
+	for _, c := range a.trace.Cells {
+		if c.Rank == rank {
+			own = append(own, c)
+		}
+	}
+	return own
 }
 
 // judgeExtent wants both arms to have run the same layers on the same ranks. A report of a rank can get

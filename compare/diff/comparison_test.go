@@ -150,12 +150,6 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
 	}
 	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-	// A long step in the middle is no start-up.
-	normal, perfect = alternating()
-	long(perfect, 1, 1000)
-	if c := Compare(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
-		t.Error("a long step in the middle was cut")
-	}
 }
 
 // Without expert work on both sides balance is not judged.
