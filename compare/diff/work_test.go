@@ -105,7 +105,7 @@ func TestOtherWork(t *testing.T) {
 		{"attention of another library", normal, renamed(perfect, trace.PhaseAttention, "flashinfer::BatchPrefill"),
 			"attention runs in other kernels"},
 		{"graphs in one arm", normal, replayed(perfect), "(CUTLASS) (CUDA graph) in the perfect arm"},
-		{"another profiler", normal, matched(t, "hf-qwen3-ep4/perfect.*"), "recorded by Nsight Systems"},
+		{"another profiler", normal, matched(t, "hf-qwen3-ep4/perfect.*"), "record both alike"},
 		{"more ranks", ofWorld(normal, 4), ofWorld(perfect, 8), "of 4 ranks, the perfect side of 8"},
 		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"),
 			"dense GEMMs (cuBLAS) in the normal arm"},
