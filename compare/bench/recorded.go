@@ -112,10 +112,11 @@ func attemptNote(l Launch) string {
 // MeasurementOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
 func MeasurementOf(r metrics.Result, compared metrics.Metric) gain.Measurement {
-	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: r.Work, Setup: r.Setup}
+	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: r.Work, Setup: r.Setup,
+		Secondary: map[gain.Metric]float64{}}
 	for _, m := range r.Metrics {
-		if m.Name != compared.Name && m.Value.Defined() {
-			l.Secondary = append(l.Secondary, gain.Reported{Metric: m.Metric, Value: m.Value.Float64()})
+		if m.Name != compared.Name {
+			l.Secondary[m.Metric] = m.Value.Float64()
 		}
 	}
 	return l

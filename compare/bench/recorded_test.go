@@ -68,7 +68,7 @@ func TestRecorded(t *testing.T) {
 	first := got.Measurements[0]
 	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||
 		!reflect.DeepEqual(first.Secondary,
-			[]gain.Reported{{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3}}) {
+			map[gain.Metric]float64{{Name: "ttft", Unit: "ms", Definition: "ttft/d"}: 3}) {
 		t.Errorf("%+v", first)
 	}
 }

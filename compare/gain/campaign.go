@@ -59,14 +59,8 @@ type Measurement struct {
 	Work map[string]float64
 	// Setup is what the launch's report says of its model and of how that was run.
 	Setup map[string]string
-	// Secondary are the launch's other metrics.
-	Secondary []Reported
-}
-
-// Reported is a further metric that a launch reported.
-type Reported struct {
-	Metric Metric
-	Value  float64
+	// Secondary are the values of the launch's other metrics.
+	Secondary map[Metric]float64
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not

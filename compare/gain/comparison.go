@@ -1,8 +1,8 @@
 package gain
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -221,36 +221,30 @@ func (c *comparison) pairsNeeded() router.Number {
 // secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
 // the units that have it.
 func (c *comparison) secondary() []SecondaryGain {
-	rows := []SecondaryGain{}
-	for i := range c.Measurements {
-		for _, r := range c.Measurements[i].Secondary {
-			known := slices.ContainsFunc(rows, func(row SecondaryGain) bool { return row.Metric == r.Metric })
-			if r.Metric != c.Metric && !known && slices.ContainsFunc(c.whole, func(u Unit) bool {
-				return len(c.logs(u, c.read(r.Metric))) > 0
-			}) {
-				rows = append(rows, SecondaryGain{Metric: r.Metric})
+	found := map[string]Metric{} // by name, unit and definition
+	for _, m := range c.Measurements {
+		for metric := range m.Secondary {
+			has := func(u Unit) bool { return len(c.logs(u, c.read(metric))) > 0 }
+			if metric != c.Metric && slices.ContainsFunc(c.whole, has) {
+				found[fmt.Sprint(metric)] = metric
 			}
 		}
 	}
-	for i, row := range rows {
-		rows[i].Gain, _ = c.test(c.whole, c.read(row.Metric), c.simultaneous(len(rows)), 0)
+	rows := []SecondaryGain{}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		gained, _ := c.test(c.whole, c.read(found[key]), c.simultaneous(len(found)), 0)
+		rows = append(rows, SecondaryGain{found[key], gained})
 	}
-	slices.SortFunc(rows, func(a, b SecondaryGain) int {
-		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Metric.Unit, b.Metric.Unit))
-	})
 	return rows
 }
 
 // read reads a secondary metric, whose direction may be other than the primary one's.
 func (c *comparison) read(metric Metric) reading {
 	return func(m *Measurement) float64 {
-		at := slices.IndexFunc(m.Secondary, func(r Reported) bool { return r.Metric == metric })
-		switch {
-		case at < 0:
-			return math.NaN()
-		case metric.HigherIsBetter != c.Metric.HigherIsBetter:
-			return -logOf(m.Secondary[at].Value)
+		log := logOf(m.Secondary[metric])
+		if metric.HigherIsBetter != c.Metric.HigherIsBetter {
+			return -log
 		}
-		return logOf(m.Secondary[at].Value)
+		return log
 	}
 }

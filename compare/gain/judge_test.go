@@ -152,10 +152,9 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Unit)
 		}
-		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value},
-			{ttft, 40 * slow}}
+		l.Secondary = map[Metric]float64{{Name: "broken", HigherIsBetter: true}: math.NaN(), c.Metric: l.Value, ttft: 40 * slow}
 		if l.Arm == Normal || l.Unit > 0 {
-			l.Secondary = append(l.Secondary, Reported{itl, 5 * slow}) // one launch lacks it
+			l.Secondary[itl] = 5 * slow // one launch lacks it
 		}
 	}
 	r := Judge(c)

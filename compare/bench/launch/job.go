@@ -278,18 +278,15 @@ func lastLine(path string) string {
 		return ""
 	}
 	defer f.Close()
-	const reach = 4 << 10
+	const reach, most = 4 << 10, 200
 	_, _ = f.Seek(-reach, io.SeekEnd) // a shorter file is read from its start
 	text, _ := io.ReadAll(io.LimitReader(f, reach))
-	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
-	for _, line := range slices.Backward(lines) {
-		if line = strings.TrimSpace(line); len(line) > 200 {
-			return strings.ToValidUTF8(line[:200], "") + "…"
-		} else if line != "" {
-			return line
-		}
+	line := strings.TrimSpace(string(text))
+	line = strings.TrimSpace(line[strings.LastIndexAny(line, "\n\r")+1:])
+	if len(line) > most {
+		return strings.ToValidUTF8(line[:most], "") + "…"
 	}
-	return ""
+	return line
 }
 
 // OwnName is this program's name: a command with that name can always be started.

@@ -67,13 +67,14 @@ func all(shows gain.Arm, format string, args ...any) []rank {
 
 // byOrder takes the word of the ranks that acknowledged an order.
 func byOrder(l Launch) []rank {
-	switch {
-	case l.Answered == 0 || l.Answered < l.Ranks:
+	if l.Answered == 0 || l.Answered < l.Ranks {
 		return all(unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
-	case l.Router == "perfect":
-		return rank{shows: balanced, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
 	}
-	return rank{shows: unbalanced, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
+	one := rank{shows: unbalanced, evidence: "the rank acknowledged router " + l.Router}
+	if l.Router == "perfect" {
+		one.shows = balanced
+	}
+	return one.forRanks(l.Answered)
 }
 
 // byReport judges a launch by its own report: whether it states a perfect
