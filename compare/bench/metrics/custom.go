@@ -90,8 +90,8 @@ func (r *rule) read(d *document) {
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
-// match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a prefix
-// of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
+// match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a
+// prefix of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
 func (r *rule) match(text, found, rest string, line int) {
 	x, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	unit := strings.TrimLeft(rest, " x")
