@@ -73,7 +73,8 @@ func TestFurthest(t *testing.T) {
 	u := router.Undefined()
 	rows := []Row{
 		row(0, router.LevelRank, Load, u, 1), row(1, router.LevelRank, Load, 1.6, 1.4),
-		row(2, router.LevelRank, Load, 1.5, 1.25), row(3, router.LevelRank, Load, 1.2, u), row(4, router.LevelRank, Load, 3, 2.5),
+		row(2, router.LevelRank, Load, 1.5, 1.25), row(3, router.LevelRank, Load, 1.2, u),
+		row(4, router.LevelRank, Load, 3, 2.5),
 		row(5, router.LevelExpert, Load, 9, 1), row(6, router.LevelRank, Time, 9, 1),
 	}
 	if r := Furthest(rows, router.LevelRank, Load); r != &rows[2] {
@@ -100,8 +101,7 @@ func TestStepsThatCount(t *testing.T) {
 	long := func(steps ...router.OptInt) func(Cell) []Cell {
 		return func(s Cell) []Cell {
 			if slices.Contains(steps, s.Step) {
-				s.CollectiveNS += 201 - s.TotalNS // waiting
-				s.TotalNS, s.BusyNS = 201, 201
+				s.CollectiveNS, s.TotalNS, s.BusyNS = s.CollectiveNS+201-s.TotalNS, 201, 201 // waiting
 			}
 			return []Cell{s}
 		}
@@ -113,41 +113,29 @@ func TestStepsThatCount(t *testing.T) {
 		return []Cell{s}
 	}
 	without := func(drop func(Cell) bool) func(Cell) []Cell {
-		return func(s Cell) []Cell {
-			if drop(s) {
-				return nil
-			}
-			return []Cell{s}
-		}
+		return func(s Cell) []Cell { return slices.DeleteFunc([]Cell{s}, drop) }
 	}
 	for name, c := range map[string]struct {
 		change             func(Cell) []Cell
 		incomplete, warmUp []int
 		warning            string
 	}{
-		"all": {change: long()},
-		"warm-up": {change: long(0, 1), warmUp: []int{0, 1},
-			warning: "start_upmap[factor:1.5 steps:[0 1]]"},
+		"all":                      {change: long()},
+		"warm-up":                  {change: long(0, 1), warmUp: []int{0, 1}, warning: "start_upmap[factor:1.5 steps:[0 1]]"},
 		"a late long one":          {change: long(3)},
 		"more tokens in the first": {change: tokens},
 		"cut off": {change: without(func(s Cell) bool { return s.Step == 5 && s.Rank == 1 }), incomplete: []int{5},
 			warning: "partial_stepsmap[steps:[5]]"},
-		"a layer lost on one rank": {change: without(func(s Cell) bool {
-			return s.Step == 2 && s.Rank == 1 &&
-				s.Layer == 1
-		}), incomplete: []int{2}},
+		"a layer lost on one rank": {incomplete: []int{2},
+			change: without(func(s Cell) bool { return s.Step == 2 && s.Rank == 1 && s.Layer == 1 })},
 		"a layer that no rank ran": {change: without(func(s Cell) bool { return s.Step == 2 && s.Layer == 1 })},
 		"stages of a pipeline":     {change: without(func(s Cell) bool { return int(s.Layer) != s.Rank })},
 		"time outside layers differs": {change: func(s Cell) []Cell {
-			return []Cell{s,
-				{Rank: 0, Step: 4, Layer: router.NoID, TotalNS: 1}}
+			return []Cell{s, {Rank: 0, Step: 4, Layer: router.NoID, TotalNS: 1}}
 		}},
-		"an incomplete, long first one": {change: func(s Cell) []Cell {
-			if s.Step == 0 && s.Rank == 1 {
-				return nil
-			}
-			return long(1)(s)
-		}, incomplete: []int{0}, warmUp: []int{1}},
+		"an incomplete, long first one": {incomplete: []int{0}, warmUp: []int{1}, change: func(s Cell) []Cell {
+			return slices.DeleteFunc(long(1)(s), func(c Cell) bool { return c.Step == 0 && c.Rank == 1 })
+		}},
 	} {
 		var cells []Cell
 		for _, s := range base() {
@@ -225,13 +213,12 @@ func TestKinds(t *testing.T) {
 		steps []StepWork
 		want  []int
 	}{
-		"tokens twofold apart": {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1},
-			{"a", 1024, 1}}, []int{0, 1, 0, 1}},
-		"a chain of sizes": {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1},
-			{"a", 8192, 1}, {"a", 5000, 1}}, []int{0, 1, 1, 2, 2}},
-		"kernels": {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
-		"times where one has no tokens": {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}},
-			[]int{0, 1, 0}},
+		"tokens twofold apart": {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}},
+			[]int{0, 1, 0, 1}},
+		"a chain of sizes": {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}},
+			[]int{0, 1, 1, 2, 2}},
+		"kernels":                              {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
+		"times where one has no tokens":        {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}}, []int{0, 1, 0}},
 		"experts take long, the rest does not": {[]StepWork{{"a", 0, 99}, {"a", 0, 101}}, []int{0, 0}},
 		"no step":                              {nil, []int{}},
 	} {
@@ -258,31 +245,25 @@ func TestEdgesOfARecording(t *testing.T) {
 		}
 		return cells
 	}
+	type lost = func(step, layer int, phase string) bool
+	only := func(step, layer int, phase string) lost {
+		return func(s, l int, p string) bool { return s == step && l == layer && p == phase }
+	}
 	for what, c := range map[string]struct {
 		n    int
-		lost func(step, layer int, phase string) bool
+		lost lost
 		want []int // incomplete
 	}{
-		"whole": {4, func(int, int, string) bool { return false }, nil},
-		"the last combine": {4, func(s, l int, p string) bool {
-			return s == 3 && l == 2 &&
-				p == "combine"
-		}, []int{3}},
-		"the first router of two": {2, func(s, l int, p string) bool {
-			return s == 0 && l == 0 &&
-				p == "router"
-		}, []int{0}},
-		"the last layer on all ranks": {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, []int{2}},
-		"both ends": {3, func(s, l int, p string) bool {
-			return s == 0 && l == 0 || s == 2 &&
-				l > 0
-		}, []int{0, 2}},
-		"a phase that only one step has": {3, func(s, l int, p string) bool { return s != 1 && p == "router" },
+		"whole":                   {4, only(9, 9, ""), nil},
+		"the last combine":        {4, only(3, 2, "combine"), []int{3}},
+		"the first router of two": {2, only(0, 0, "router"), []int{0}},
+		"the last layer":          {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, []int{2}},
+		"both ends": {3, func(s, l int, p string) bool { return s == 0 && l == 0 || s == 2 && l > 0 },
 			[]int{0, 2}},
-		"a phase that some steps have": {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
-		"one step":                     {1, func(int, int, string) bool { return false }, nil},
-		"one step without its end": {1, func(s, l int, p string) bool { return l == 2 && p == "combine" },
-			[]int{0}},
+		"a phase of one step":   {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, []int{0, 2}},
+		"a phase of some steps": {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
+		"one step":              {1, only(9, 9, ""), nil},
+		"one step without end":  {1, only(0, 2, "combine"), []int{0}},
 	} {
 		if have := New(each(steps(c.n, c.lost))).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)
