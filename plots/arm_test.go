@@ -40,7 +40,7 @@ func small() *trace.Trace {
 	for layer := router.OptInt(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, trace.ExpertStat{
-				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true,
+				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed,
 				Slots: router.OptInt(100 * (e + 1)),
 				Stats: trace.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})

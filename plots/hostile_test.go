@@ -21,7 +21,7 @@ func TestHostileValues(t *testing.T) {
 		broken.Cells = append(broken.Cells, trace.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
 			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
 		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
-			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
+			Basis: imbalance.Observed, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
 		broken.StepKinds = []trace.StepKind{{Steps: []int{0, 1, 2, 3, 4}}}
 		broken.Replays = []trace.Replay{{Stays: []trace.Stay{{Rank: 7 * i, WaitNS: router.Number(ns), TransferNS: 1}}}}
 	}

@@ -43,7 +43,7 @@ func TestTraceVerbJSON(t *testing.T) {
 	}
 	var allocated, experts int64
 	for _, e := range traced.Experts {
-		if e.Basis != imbalance.Allocated || !e.Known {
+		if e.Basis != imbalance.Allocated || !e.Slots.Defined() {
 			t.Fatalf("have %+v", e)
 		}
 		allocated += e.TotalNS

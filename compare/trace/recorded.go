@@ -149,7 +149,7 @@ func (r *reduction) loadExperts() error {
 			return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
 				e.Layer, e.Rank)
 		}
-		e.Slots, e.Known = router.OptInt(c.PerExpert[e.Expert]), true
+		e.Slots = router.OptInt(c.PerExpert[e.Expert])
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	for i := range r.trace.Cells {
@@ -197,7 +197,7 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 	}
 	for i, e := range held {
 		parts = append(parts, ExpertStat{Rank: rank, Layer: router.OptInt(layer), Expert: int(e),
-			Basis: imbalance.Allocated, Slots: router.OptInt(slots[i]), Known: true, Stats: kernel.StatsOf(times[i])})
+			Basis: imbalance.Allocated, Slots: router.OptInt(slots[i]), Stats: kernel.StatsOf(times[i])})
 	}
 	return parts
 }

@@ -64,11 +64,9 @@ func (r *reduction) replays() {
 		return
 	}
 	whole, found := 0.0, []Replay(nil)
+	worth := slices.Concat(r.times.StepsOf(imbalance.Counts), r.times.StepsOf(imbalance.OtherKind))
 	for _, k := range r.trace.StepKinds {
-		steps := slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool {
-			return !slices.Contains(r.times.StepsOf(imbalance.Counts), step) &&
-				!slices.Contains(r.times.StepsOf(imbalance.OtherKind), step)
-		})
+		steps := slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool { return !slices.Contains(worth, step) })
 		list, hosts := r.stepsToReplay(steps)
 		if run, err := replay.New(list); len(steps) > 0 && err == nil {
 			found = append(found, r.newReplay(k.Kind, steps, run, hosts))
@@ -113,12 +111,10 @@ func (w *WhatIf) WarnLate() (warning router.Warning, due bool) {
 
 // Replay gives the replay of the steps that count.
 func (t *Trace) Replay() *Replay {
-	counted := t.Times(nil).StepsOf(imbalance.Counts)
+	kind, _ := t.OtherKinds()
 	for i := range t.Replays {
-		p := &t.Replays[i]
-		if at := slices.IndexFunc(t.StepKinds, func(k StepKind) bool { return k.Kind == p.Kind }); at >= 0 &&
-			len(counted) > 0 && slices.Contains(t.StepKinds[at].Steps, counted[0]) {
-			return p
+		if kind != nil && t.Replays[i].Kind == kind.Kind {
+			return &t.Replays[i]
 		}
 	}
 	return nil

@@ -170,8 +170,7 @@ type ExpertStat struct {
 	Layer  router.OptInt   `json:"layer"`
 	Expert int             `json:"expert"`
 	Basis  imbalance.Basis `json:"basis"`
-	Slots  router.OptInt   `json:"slots"` // recorded load; undefined with Known false
-	Known  bool            `json:"slots_known"`
+	Slots  router.OptInt   `json:"slots"` // recorded load
 	Stats
 }
 
