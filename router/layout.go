@@ -116,43 +116,35 @@ func (l Layout) Replicated() bool {
 // experts, the case in which owner(e) = e/L.
 func (l Layout) PerRank() (int, bool) { return l.equal, l.equal > 0 }
 
-// RankLoad turns slots per expert into slots per rank. The slots of an expert
-// with several copies are divided evenly among them, the remainder going to the
-// first copies in rank order: that is what a dispatcher which deals slots out in
-// turn does. len(perExpert) must be Experts.
+// RankLoad turns slots per expert into slots per rank; see deal.
+// len(perExpert) must be Experts.
 func (l Layout) RankLoad(perExpert []int64) []int64 {
 	out := make([]int64, l.Ranks())
-	for e, n := range perExpert {
-		places := l.places[e]
-		for i, rank := range places {
-			out[rank] += copyShare(n, i, len(places))
-		}
-	}
+	l.deal(perExpert, func(rank int, slots int64) { out[rank] += slots })
 	return out
 }
 
 // CopyLoad turns slots per expert into slots per copy, expert after expert and
-// an expert's copies in rank order, by the same rule as RankLoad. Without
-// replicas it is perExpert.
+// an expert's copies in rank order. Without replicas it is perExpert.
 func (l Layout) CopyLoad(perExpert []int64) []int64 {
 	out := make([]int64, 0, len(perExpert))
-	for e, n := range perExpert {
-		copies := len(l.places[e])
-		for i := range copies {
-			out = append(out, copyShare(n, i, copies))
-		}
-	}
+	l.deal(perExpert, func(_ int, slots int64) { out = append(out, slots) })
 	return out
 }
 
-// copyShare is what copy i of so many gets of n slots.
-func copyShare(n int64, i, copies int) int64 {
-	if copies == 1 { // divisions are dear
-		return n
+// deal gives the slots of experts to their copies: evenly, the remainder going to the
+// first copies in rank order. That is what a dispatcher which deals slots out in
+// turn does.
+func (l Layout) deal(perExpert []int64, got func(rank int, slots int64)) {
+	for e, n := range perExpert {
+		left := int64(len(l.places[e]))
+		for _, rank := range l.places[e] {
+			share := n
+			if left > 1 { // divisions are dear
+				share = (n + left - 1) / left
+			}
+			got(rank, share)
+			n, left = n-share, left-1
+		}
 	}
-	even := n / int64(copies)
-	if int64(i) < n%int64(copies) {
-		even++
-	}
-	return even
 }

@@ -28,9 +28,8 @@ func ParseConfig(config []byte, method Method) (Model, error) {
 // model is the model of the fields, of which one may be wrong.
 func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
 	m.Name = c.ModelType
-	alien, beyond := c.alien()
-	if alien != "" && (beyond || method == "") {
-		return m, fmt.Errorf("routes by %s, which is not supported", alien)
+	if beyond, err := c.alien(); err != nil && (beyond || method == "") {
+		return m, err
 	}
 	if err := cmp.Or(wrong, c.sizes(&m)); err != nil {
 		return m, err

@@ -49,16 +49,15 @@ func (c modelConfig) setMethod(m *Model) error {
 	normalized := cmp.Or(told(c.Normalized), say(family != "", family != Default && family != Llama4),
 		say(bias == yes, true))
 	m.Bias = bias == yes
-	what := ""
 	switch {
 	case topK != "" && !slices.Contains([]string{"greedy", "group_limited_greedy", "noaux_tc"}, topK):
-		what = fmt.Sprintf("topk_method %q", topK)
+		return unsupported("topk_method %q", topK)
 	case topK == "group_limited_greedy" && m.Grouped():
-		what = fmt.Sprintf("topk_method %q (groups scored by their best softmax probability)", topK)
+		return unsupported("topk_method %q (groups scored by their best softmax probability)", topK)
 	case scores == softmaxScores && m.Bias:
-		what = "a bias on softmax scores"
+		return unsupported(softmaxBias)
 	case sigmoid && !m.Bias && c.Groups > 1:
-		what = "groups of sigmoid scores without a bias"
+		return unsupported("groups of sigmoid scores without a bias")
 	case scores == sqrtSoftplusScores:
 		m.Method = DeepSeekV4
 	case sigmoid && m.Bias && !m.Grouped() && (family == MiniMax2 || family != DeepSeekV3 && !deepSeek):
@@ -79,10 +78,13 @@ func (c modelConfig) setMethod(m *Model) error {
 		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name "+
 			"it with --method", c.scores(), topK)
 	}
-	if what != "" {
-		return fmt.Errorf("routes by %s, which is not supported", what)
-	}
 	return nil
+}
+
+const softmaxBias = "a bias on softmax scores"
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf("routes by "+format+", which is not supported", args...)
 }
 
 // families are the routing methods of model types, where their configs do not say
@@ -109,37 +111,32 @@ var families = func() map[string]Method {
 	return table
 }()
 
-// notOurs names the routers of families that are none of the methods, though logits choose
-// their experts; beyondLogits names those whose experts are chosen by more than one logit each.
-var (
-	notOurs = map[string]string{
-		"phimoe": "the sparse mixer", "ernie45moe": "a bias on softmax scores",
-		"ernie45vlmoe": "a bias on softmax scores", "kolibri1": "a bias on its logits",
-	}
-	beyondLogits = map[string]string{
-		"doge": "product keys, which score pairs of experts", "zaya": "a skip expert behind the routed ones",
-		"switchtransformers": "experts of limited capacity, which drop tokens",
-		"nllbmoe":            "experts of limited capacity, which drop tokens",
-	}
-)
+// aliens names the routers of families that are none of the methods.
+var aliens = map[string]string{
+	"phimoe": "the sparse mixer", "ernie45moe": softmaxBias, "ernie45vlmoe": softmaxBias, "kolibri1": "a bias on its logits",
+	"doge": "product keys, which score pairs of experts", "zaya": "a skip expert behind the routed ones",
+	"switchtransformers": capacity, "nllbmoe": capacity,
+}
 
-// alien is what a model routes by that is none of the methods, "" where nothing is; beyond
-// reports that no balanced logits can drive it, whatever method is named.
-func (c modelConfig) alien() (what string, beyond bool) {
+const capacity = "experts of limited capacity, which drop tokens"
+
+// alien is an error about a model that routes by none of the methods; beyond reports that no balanced logits
+// can drive it, whatever method is named: more than one logit chooses each of its experts.
+func (c modelConfig) alien() (beyond bool, err error) {
 	family := c.family()
 	switch {
 	case c.ZeroExperts > 0:
-		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", c.ZeroExperts), true
+		return true, unsupported("%d zero experts (zero_expert_num), which take tokens off the routed ones", c.ZeroExperts)
 	case c.SharedSink:
-		return "logits of shared experts beside those of the routed ones (shared_expert_sink)", true
+		return true, unsupported("logits of shared experts beside those of the routed ones (shared_expert_sink)")
 	case c.Cap > 0:
-		return fmt.Sprintf("logits capped at %g (moe_router_logit_softcapping)", c.Cap), false
+		return false, unsupported("logits capped at %g (moe_router_logit_softcapping)", c.Cap)
 	case c.Power != 0 && c.Power != 1:
-		return fmt.Sprintf("weights divided by their %g-norm (moe_normalize_expert_weights)", c.Power), false
-	case beyondLogits[family] != "":
-		return beyondLogits[family], true
+		return false, unsupported("weights divided by their %g-norm (moe_normalize_expert_weights)", c.Power)
+	case aliens[family] != "":
+		return slices.Contains([]string{"doge", "zaya", "switchtransformers", "nllbmoe"}, family), unsupported(aliens[family])
 	}
-	return notOurs[family], false
+	return false, nil
 }
 
 // family is the name in the tables above of the model's type, or of its architecture where
@@ -148,7 +145,7 @@ func (c modelConfig) family() string {
 	for _, name := range append([]string{c.ModelType}, c.Architectures...) {
 		name, _, _ = strings.Cut(strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name)), "forc")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "model"), "text")
-		if families[name] != "" || notOurs[name] != "" || beyondLogits[name] != "" {
+		if families[name] != "" || aliens[name] != "" {
 			return name
 		}
 	}

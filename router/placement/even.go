@@ -150,12 +150,7 @@ func (x *even) look(a, rank int) []float64 {
 // doubles reports whether a rank would hold an expert twice with it in that slot.
 func (x *even) doubles(slot int, e int32) bool {
 	first := slot - slot%x.perRank
-	for i, held := range x.slots[first : first+x.perRank] {
-		if held == e && first+i != slot {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(x.slots[first:slot], e) || slices.Contains(x.slots[slot+1:first+x.perRank], e)
 }
 
 func (x *even) allowed(a, b int) bool { return !x.doubles(b, x.slots[a]) && !x.doubles(a, x.slots[b]) }

@@ -102,10 +102,7 @@ func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
 		} else if share, err = shares(o.Counts[layer]); err != nil {
 			return plan, fmt.Errorf("layer %d: %w", layer, err)
 		}
-		load, err := d.drawLayer(share, random)
-		if err != nil {
-			return plan, err
-		}
+		load := d.drawLayer(share, random)
 		if got := load.Ranks(p.Layout).MaxOverMean.Float64(); target && math.Abs(got-aim) > 0.02 {
 			return plan, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim,
 				p.Layout.Ranks(), got)
@@ -122,17 +119,13 @@ func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
 // drawLayer draws the rows of one layer for all sources. A token has the k experts with the largest
 // log weight + Gumbel noise, within groups where there are some. An expert that is to be in a share p of the
 // tokens has the weight −ln(1 − p).
-func (d *drawn) drawLayer(share []float64, random *rand.Rand) (router.Load, error) {
+func (d *drawn) drawLayer(share []float64, random *rand.Rand) router.Load {
 	gate := router.Gate{Method: router.Renormalize, Shape: d.problem.Shape}
 	if gate.Shape.Grouped() {
 		gate.Method = router.DeepSeekV3
 	}
-	load := router.NewLoad(len(share))
-	chooser, err := router.NewRouter(gate)
-	if err != nil {
-		return load, err
-	}
-	topK := gate.Shape.TopK
+	chooser, _ := router.NewRouter(gate) // of a problem's shape, which is valid
+	load, topK := router.NewLoad(len(share)), gate.Shape.TopK
 	weight, score := make([]float64, len(share)), make([]float32, len(share))
 	for e, x := range share {
 		weight[e] = math.Log(-math.Log1p(-min(x*float64(topK), mostOften)))
@@ -149,7 +142,7 @@ func (d *drawn) drawLayer(share []float64, random *rand.Rand) (router.Load, erro
 	for s := range d.ids {
 		d.ids[s] = append(d.ids[s], ids[s*drawnRows*topK:][:drawnRows*topK]...)
 	}
-	return load, nil
+	return load
 }
 
 // An expert is drawn by at most mostOften of the tokens, and one that nobody chooses has leastScore.

@@ -29,16 +29,18 @@ type bounds struct {
 // boundsOf are the bounds on assignments whose busiest rank has at most so many
 // slots; at least the floor of ranks.
 func boundsOf(p Problem, busiest int64) bounds {
-	f, k, copies := bounds{reach: reach(p)}, p.Shape.TopK, 0
+	f, k := bounds{reach: reach(p)}, p.Shape.TopK
 	for r := range p.Layout.Ranks() {
 		f.held = append(f.held, int64(len(p.Layout.Held(r))))
-		copies += len(p.Layout.Held(r))
 	}
 	slots := int64(p.total() * k)
-	atLeast := max(ceil(slots, len(f.held)), ceil(int64(k), f.reach))
-	f.rank = least(min(slots, atLeast), func(x int64) bool { return f.room(x, int64(p.total())) >= slots })
+	least := func(enough func(x int64) bool) int64 {
+		return int64(sort.Search(int(slots), func(x int) bool { return enough(int64(x)) }))
+	}
+	f.rank = least(func(x int64) bool { return f.room(x, int64(p.total())) >= slots })
+	f.rank = max(f.rank, min(slots, ceil(int64(k), f.reach)))
 	busiest = max(busiest, f.rank)
-	f.copy = least(ceil(slots, copies), func(x int64) bool { return f.room(busiest, x) >= slots })
+	f.copy = least(func(x int64) bool { return f.room(busiest, x) >= slots })
 	if f.expert = f.copy; p.Layout.Replicated() {
 		f.expert = ceil(slots, p.Shape.Experts)
 	}
@@ -62,16 +64,6 @@ func (f bounds) room(perRank, perCopy int64) (sum int64) {
 	return sum
 }
 
-// least is the smallest x ≥ from that is enough; enough must be true of some x and
-// of all above.
-func least(from int64, enough func(int64) bool) int64 {
-	step := 1
-	for !enough(from + int64(step)) {
-		step *= 2
-	}
-	return from + int64(sort.Search(step, func(i int) bool { return enough(from + int64(i)) }))
-}
-
 // reach is the most ranks one token can meet: at most k, and with groups at most
 // as many as the TopKGroups groups with copies on the most ranks have in all.
 func reach(p Problem) int {
@@ -81,12 +73,11 @@ func reach(p Problem) int {
 	}
 	groups := make([]map[int]bool, s.Groups) // by group: ranks with copies
 	for e := range s.Experts {
+		if e%s.GroupSize() == 0 {
+			groups[e/s.GroupSize()] = map[int]bool{}
+		}
 		for _, rank := range p.Layout.Places(e) {
-			if g := e / s.GroupSize(); groups[g] == nil {
-				groups[g] = map[int]bool{rank: true}
-			} else {
-				groups[g][rank] = true
-			}
+			groups[e/s.GroupSize()][rank] = true
 		}
 	}
 	slices.SortFunc(groups, func(a, b map[int]bool) int { return cmp.Compare(len(b), len(a)) })
