@@ -109,12 +109,14 @@ func TestAnswersOfCache(t *testing.T) {
 	drawn := logits.BatchBalance{Plan: "target-1.5/1", Drawn: true, Entries: 4}
 	v := logits.Verification{Entries: make([]logits.Entry, 8), Balance: []logits.BatchBalance{balanced, drawn}}
 	check(t, "both", OfCache(&v, "c"), Complete,
-		"8 files are exact; 1 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
+		"8 files are exact; 1 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "",
+		"")
 	v.Balance[0].AtFloor = false
 	check(t, "above the floor", OfCache(&v, "c"), Complete,
 		"0 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
 	v.Balance[0] = drawn
-	check(t, "drawn", OfCache(&v, "c"), Complete, "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "", "")
+	check(t, "drawn", OfCache(&v, "c"), Complete, "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "",
+		"")
 }
 
 func TestSentencesKeepNames(t *testing.T) {

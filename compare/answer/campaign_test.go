@@ -45,7 +45,8 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		"Undecided: balanced routing is ": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1},
 			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all would decide", "--launches "},
 		"1 launch is far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
-			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Launch 4: the gain differs by +34.9 %", ""},
+			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
+			"Launch 4: the gain differs by +34.9 %", ""},
 		"No decision: each arm reports one value in all launches.": {launchesOf([]float64{0.2}, []float64{0.2},
 			[]float64{0.2}, []float64{0.2}, []float64{0.2}), gain.Inconclusive, "Equal values are copies",
 			"--table checks"},
@@ -91,23 +92,32 @@ func TestAnswersOfPairs(t *testing.T) {
 	}{
 		"unfinished": {judged(gain.Significant, 0.2, 0.3), gain.Run{Folder: "a b", Left: 4, Launches: 8},
 			"Unfinished, 4 of 12 launches left; the gain is +20.0 % to +30.0 %.", "", "moebalance bench --resume 'a b'"},
-		"unshown":      {judged(gain.NotSignificant, -0.01, 0.02), hook, "No gain shown: speed changes by −1.0 % to +2.0 %, below the 10 % threshold.", "", ""},
-		"slower":       {judged(gain.NotSignificant, -0.03, -0.01), hook, "Balanced routing is 2.0 % slower.", "", ""},
-		"few":          {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook, "No decision: 2 complete pairs (of at least 6).", "", "--pairs 6 --treatment hook"},
-		"none":         {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "No decision: ", "", ""},
-		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
-		"hopeless":     {needs(2000), hook, "", "About 2000 pairs in all would decide.", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
-		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},
-		"builds":       {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
-		"slow":         {far, hook, "2 launches are far off; the gain is between", "", ""},
-		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
+		"unshown": {judged(gain.NotSignificant, -0.01, 0.02), hook,
+			"No gain shown: speed changes by −1.0 % to +2.0 %, below the 10 % threshold.", "", ""},
+		"slower": {judged(gain.NotSignificant, -0.03, -0.01), hook, "Balanced routing is 2.0 % slower.", "", ""},
+		"few": {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook,
+			"No decision: 2 complete pairs (of at least 6).", "", "--pairs 6 --treatment hook"},
+		"none": {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "No decision: ",
+			"", ""},
+		"pairs": {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %",
+			"About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
+		"hopeless": {needs(2000), hook, "", "About 2000 pairs in all would decide.",
+			"moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
+		"server": {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},
+		"builds": {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "",
+			"--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
+		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
+		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
+			"moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
+		// no hook: it does not serve TensorRT-LLM
 		"known trt": {with(invalid, func(r *gain.Result) { r.Command = "trtllm-bench x" }),
 			gain.Run{Folder: "c", Treatment: "trtllm", Ranks: 4}, "", "", "mpirun -n 4 trtllm-llmapi-launch trtllm-bench x"},
 		"both balanced": {with(invalid, func(r *gain.Result) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing",
 				[]string{"normal arm: ran balanced, too: report: perfect router"})}
 		}), gain.Run{Treatment: "trtllm"}, "normal arm: ran balanced, too", "", "moebalance bench -- YOUR_BENCHMARK"},
-		"trusted":      {invalid, gain.Run{}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun"}, // and trust is no step
+		"trusted": {invalid, gain.Run{}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun"},
+		// and trust is no step
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)
@@ -127,7 +137,8 @@ func TestCostOfLoad(t *testing.T) {
 		"Each 10 % of load imbalance costs 1.0 % of time (0.5 % to 1.5 %).":  {Slope: 0.1, Low: 0.05, High: 0.15},
 		"Each 10 % of load imbalance costs 1.0 % of time.":                   {Slope: 0.1, Low: none, High: none},
 		"Each 10 % of load imbalance costs 1.0 % of time (−0.5 % to 1.5 %).": {Slope: 0.1, Low: -0.05, High: 0.15},
-		"Load imbalance of max/mean 2.00 costs 18.0 % of time.":              {Slope: 0.1, Low: -0.05, High: 0.15, Bent: true, Arms: arms},
+		"Load imbalance of max/mean 2.00 costs 18.0 % of time.": {Slope: 0.1, Low: -0.05, High: 0.15,
+			Bent: true, Arms: arms},
 		"": {Slope: 0.1, Bent: true},
 	} {
 		r := judged(gain.Significant, 0.2, 0.26)
@@ -144,8 +155,9 @@ func TestPlacementAloneBesideTheCampaign(t *testing.T) {
 	measured := judged(gain.Significant, 0.2, 0.26).Gain
 	for high, reason := range map[router.Number]string{0.19: "Do not expect the 23.0 % from placement: even ranks alone " +
 		"would gain about 8.0 %.", 0.2: ""} {
-		a := OfComparison(&diff.Comparison{Comparable: true, Split: diff.Split{Basis: diff.FromCampaign, Parts: make([]diff.Part, 1),
-			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6, Placement: diff.Placement{GainBound: 0.08, Low: 0.07, High: high}},
+		a := OfComparison(&diff.Comparison{Comparable: true, Split: diff.Split{Basis: diff.FromCampaign,
+			Parts: make([]diff.Part, 1),
+			Gain:  0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6, Placement: diff.Placement{GainBound: 0.08, Low: 0.07, High: high}},
 			Prediction: diff.Prediction{Measured: &measured, Verdict: gain.Significant}})
 		check(t, "measured", a, Verdict(gain.Significant), "Balanced routing is 23.0 % faster.", reason, "moebalance place")
 		if last := a.Numbers[len(a.Numbers)-1]; last.Label != "gain of even ranks alone" || last.Value != 0.08 {

@@ -13,7 +13,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// known is what is known of a result, by the names that the rows of the catalog have for it.
+// known holds the values of a result, by the names that the rows of the catalog have for them.
 type known struct {
 	verdict Verdict // where the row has none of its own
 	basis   string

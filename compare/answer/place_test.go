@@ -10,9 +10,11 @@ import (
 // What is said of a placement leads on: to counts to judge it on, to a file for an engine, to what the engine
 // needs to load it, and to a measurement; without a placeholder for what the result knows.
 func TestPlacementsLeadOn(t *testing.T) {
-	trial := place.Placement{Plan: place.Plan{Ranks: 4, Redundant: 2}, Verdict: place.Trial, Baseline: 2, Judged: 1.5, Change: -0.25}
+	trial := place.Placement{Plan: place.Plan{Ranks: 4, Redundant: 2}, Verdict: place.Trial, Baseline: 2, Judged: 1.5,
+		Change: -0.25}
 	later := trial
-	later.Verdict, later.Change, later.Reason = place.NotNow, 0.01, router.Warn("placement", "", "why", "worse", "windows", 1)
+	later.Verdict, later.Change, later.Reason = place.NotNow, 0.01, router.Warn("placement", "", "why", "worse",
+		"windows", 1)
 	open := place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.NoVerdict, Judged: router.Undefined(),
 		Reason: router.Warn("placement", "", "why", "no_windows")}
 	windows := func(p place.Placement) *place.Result {
@@ -22,14 +24,17 @@ func TestPlacementsLeadOn(t *testing.T) {
 	const line = "With 2 copies the busiest rank's load falls by 25.0 % on unseen traffic."
 	check(t, "trial", OfPlacement(windows(trial), ""), Verdict(place.Trial), line, "",
 		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json COUNTS")
-	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "", "--write-sglang NEW.json x.json")
+	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "",
+		"--write-sglang NEW.json x.json")
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
 		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running --arm placed")
 	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"sglang", "n.json"}),
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
 		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
-	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow), "With 2 copies the busiest rank's load does "+
-		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
-	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no other counts to judge",
+	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
+		"With 2 copies the busiest rank's load does "+
+			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
+	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict),
+		"Not enough evidence: no other counts to judge",
 		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")
 }

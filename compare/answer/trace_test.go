@@ -63,7 +63,8 @@ func TestWaitingReasons(t *testing.T) {
 	}
 	for want, w := range map[string]trace.Waiting{
 		"Late launches on rank 2 stall the others 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
-			Cause: cause(trace.LateHosts, 8e6, ""), Ranks: []trace.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(trace.LateHosts, 6e6, "")}}},
+			Cause: cause(trace.LateHosts, 8e6, ""), Ranks: []trace.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(trace.LateHosts,
+				6e6, "")}}},
 		"Late launches stall the ranks in turn 8.00 ms per step": {WaitNS: 1e7, Cause: cause(trace.LateHosts, 8e6, ""),
 			Ranks: []trace.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(trace.LateHosts, 4e6, "")}}},
 	} {
@@ -89,22 +90,26 @@ func TestEvenBesideLateLaunches(t *testing.T) {
 func TestTracesLeadOn(t *testing.T) {
 	uneven := func() *trace.Trace { return traced(1.5, 1.01, true) }
 	warned := func(w router.Warning) *trace.Trace { t := uneven(); t.Warnings = []router.Warning{w}; return t }
-	check(t, "uneven", OfTrace(uneven(), "a.sqlite b.sqlite"), Uneven, "Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
+	check(t, "uneven", OfTrace(uneven(), "a.sqlite b.sqlite"), Uneven,
+		"Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
 		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
 		"moebalance place --ep 2 --judge OTHER_COUNTS --model m c; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
-	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "Give the other ranks' files", "moebalance trace FILES_OF_ALL_RANKS")
+	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "Give the other ranks' files",
+		"moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)
 	}
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
-	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "", "moebalance compare NORMAL x")
+	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "",
+		"moebalance compare NORMAL x")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
-	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
+	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "",
+		"profile")
 }
 
 // A rank that is the slowest in a quarter of the steps is not behind an imbalance: no rank is.

@@ -20,8 +20,9 @@ func withinLaunches(logs ...float64) source.Campaign {
 	}
 	for i, log := range logs {
 		for place, side := range []int{0, 1, 1, 0, 1, 0, 0, 1} {
-			c.Measurements = append(c.Measurements, gain.Measurement{Unit: i, Block: place / 4, Arm: gain.Arms[side], Position: place,
-				Status: gain.StatusOK, Value: 1000 * math.Exp(float64(side)*log+1e-5*float64(place))})
+			c.Measurements = append(c.Measurements, gain.Measurement{Unit: i, Block: place / 4, Arm: gain.Arms[side],
+				Position: place,
+				Status:   gain.StatusOK, Value: 1000 * math.Exp(float64(side)*log+1e-5*float64(place))})
 		}
 	}
 	c.Measurements[5].Status = "failed"
@@ -40,7 +41,8 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		return text.String()
 	}
 	text := show(output.View{Format: output.Text})
-	for _, want := range []string{"Undecided: balanced routing is 7.1 % to 15.5 % faster.", "launch", "0    1000     1073   7.3 %  normal failed", "Next: moebalance bench --launches "} {
+	for _, want := range []string{"Undecided: balanced routing is 7.1 % to 15.5 % faster.", "launch",
+		"0    1000     1073   7.3 %  normal failed", "Next: moebalance bench --launches "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}

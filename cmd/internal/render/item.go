@@ -27,7 +27,8 @@ func Of(in source.Item) output.Document {
 	return VerifiedCache(in.Name, *in.Cache)
 }
 
-// NotComparable is the first campaign, or else comparison, whose sides are not comparable, and why. The name is empty where there is none.
+// NotComparable is the first campaign, or else comparison, whose sides are not comparable, and why. The name is
+// empty where there is none.
 func NotComparable(items []source.Item) (name, why string) {
 	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
 	for _, in := range items {

@@ -24,7 +24,7 @@ func Place(result *place.Result, given string, files ...answer.Written) output.D
 		table.Of("layers", "Per layer, mean over steps", result.Layers,
 			"ranks, redundant, layer, learned_max_over_mean, "+loads).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
 	if c := result.Cost; c != nil {
-		d.Notes = append(d.Notes, fmt.Sprintf("time is predicted by replaying %s with the ranks' loads of each judged window: "+
+		d.Notes = append(d.Notes, fmt.Sprintf("time is predicted by replaying %s with the loads of each judged window: "+
 			"%s of the experts' time follows the load there, within %s (95 %%); load explains %s of what ranks differ in; "+
 			"copies, dispatch and combine are taken to cost nothing more", filepath.Base(c.Source),
 			quantity.Percent(c.Follows), quantity.Percent(c.Error), quantity.Percent(c.Explained)))

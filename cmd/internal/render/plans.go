@@ -48,8 +48,9 @@ func (p Plans) Document() output.Document {
 			}
 		}
 	}
-	spans := table.Of("plans", "", p.Spans, "ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
-		"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
+	spans := table.Of("plans", "", p.Spans,
+		"ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
+			"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
 		table.Computed("at_floors_for", floorsText),
 		table.Computed("busiest_rank", func(s plan.Span) any { return worst(s.Rank) }),
 		table.Computed("busiest_expert", func(s plan.Span) any { return worst(s.Expert) }),

@@ -49,8 +49,9 @@ func unevenLayers(t *trace.Trace) *table.Table {
 	for i, l := range layers {
 		layers[i].Load = load[l.Layer]
 	}
-	out := table.Of("imbalance", "", layers, "layer, worst_rank<worst=slowest rank, time<max_over_mean:ratio=time (max/mean), "+
-		"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
+	out := table.Of("imbalance", "", layers,
+		"layer, worst_rank<worst=slowest rank, time<max_over_mean:ratio=time (max/mean), "+
+			"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
 	return &out
 }
 
@@ -74,9 +75,10 @@ func traceTables(t *trace.Trace) []table.Table {
 		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			"layer, level, quantity, of, basis, steps, parts, max_over_mean, imbalance:percent, floor, null_p95, flagged, "+
 				"worst").LeadBy("level", "quantity", "max_over_mean"),
-		table.Of("kinds", "Kinds of steps, each by itself", t.StepKinds, "name=kind, steps, mean<time.max_over_mean:ratio=mean "+
-			"max/mean, worst<time.worst_max_over_mean:ratio=worst max/mean, worst_layer<time.worst_layer, "+
-			"flagged_layers<time.flagged_layers"),
+		table.Of("kinds", "Kinds of steps, each by itself", t.StepKinds,
+			"name=kind, steps, mean<time.max_over_mean:ratio=mean "+
+				"max/mean, worst<time.worst_max_over_mean:ratio=worst max/mean, worst_layer<time.worst_layer, "+
+				"flagged_layers<time.flagged_layers"),
 		table.Of("arrivals", "Who arrives last at the collectives: how long ranks wait for it per step, and mostly why",
 			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
 		table.Of("late", "Steps in which ranks wait far longer than in most, for whom, and mostly why", t.Waiting.Late,

@@ -1,6 +1,6 @@
 package caveat
 
-// severities are how much warnings weigh, by key or code; those of others are notes. What checks of campaigns find
+// severities are how much warnings weigh, by code; other warnings are notes. What checks of campaigns find
 // weighs by their status.
 var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,

@@ -84,15 +84,19 @@ func TestText(t *testing.T) {
 		"steps 0 to 2, 7 excluded":     router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
 		"20.0 % of the GPU time is of unknown phase: a, b, c and 1 more;": router.Warn(
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
-		"load changes by −9.0 % (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
-		"each step is a sum over":                 router.Warn("counts_window", ""), // beside a trace
-		"as it was":                               {Code: "no_steps", Text: "as it was"},
+		"load changes by −9.0 % (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold",
+			0.1),
+		"each step is a sum over": router.Warn("counts_window", ""), // beside a trace
+		"as it was":               {Code: "no_steps", Text: "as it was"},
 		"no time: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
-		"no experts: time (share 0.5)":                              router.Warn("no_experts", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
+		"no experts: time (share 0.5)": router.Warn("no_experts", "", "why", "time",
+			"expert_ns", router.Undefined(), "share", 0.5),
 		"ranks 1 and 2 recorded different layers or steps: kernels": router.Warn("ranks_differ", "", "rank", 1, "other", 2),
-		"never heard of: before (change −0.004099, events 3)":       router.Warn("never_heard_of", "", "why", "before", "events", 3, "change", -0.0040987249063741465),
-		"never heard of: before (events 3, files a, b)":             router.Warn("never_heard_of", "", "why", "before", "events", 3, "files", []string{"a", "b"}),
+		"never heard of: before (change −0.004099, events 3)": router.Warn("never_heard_of", "", "why", "before",
+			"events", 3, "change", -0.0040987249063741465),
+		"never heard of: before (events 3, files a, b)": router.Warn("never_heard_of", "", "why", "before",
+			"events", 3, "files", []string{"a", "b"}),
 	} {
 		if have := Text(w); !strings.Contains(have, want) {
 			t.Errorf("have %q, want %q", have, want)
@@ -118,7 +122,8 @@ func TestFill(t *testing.T) {
 
 // Each arm excludes steps of its own; ranks that lack kernels are one caveat.
 func TestGroup(t *testing.T) {
-	if Group(router.Warn("start_up", "normal", "steps", []int{0})) == Group(router.Warn("start_up", "perfect", "steps", []int{0, 1})) {
+	if Group(router.Warn("start_up", "normal", "steps", []int{0})) == Group(router.Warn("start_up", "perfect", "steps",
+		[]int{0, 1})) {
 		t.Error("steps of two arms are one caveat")
 	}
 	lacks := func(rank, kernels int) router.Warning {
