@@ -14,33 +14,17 @@ const fixtures = "../../testdata/"
 
 // countsAnswer is what programs rely on in the JSON of counts.
 type countsAnswer struct {
-	SchemaVersion int    `json:"schema_version"`
-	Kind          string `json:"kind"`
-	Records       []struct {
-		Source  string `json:"source"`
-		Format  string `json:"format"`
-		Experts int    `json:"experts"`
-		TopK    int    `json:"top_k"`
-		Ranks   int    `json:"ranks"`
-		Slots   int64  `json:"slots"`
-	} `json:"records"`
+	Records   []struct{ Source string }
 	Imbalance []struct {
-		Source      string   `json:"source"`
-		Layer       int      `json:"layer"`
-		Level       string   `json:"level"`
+		Layer       int
+		Level       string
 		MaxOverMean float64  `json:"max_over_mean"`
-		Imbalance   float64  `json:"imbalance"`
-		Floor       float64  `json:"floor"`
 		NullP95     *float64 `json:"null_p95"`
-		Flagged     bool     `json:"flagged"`
-		Worst       int      `json:"worst"`
-	} `json:"imbalance"`
+		Worst       int
+	}
 	Summary []struct {
-		Level       string  `json:"level"`
-		Flagged     int     `json:"flagged"`
 		MaxOverMean float64 `json:"max_over_mean"`
-	} `json:"summary"`
-	Warnings []struct{ Code string } `json:"warnings"`
+	}
 }
 
 // The gate asks about ranks, and from the floor.
@@ -57,21 +41,6 @@ func TestCountsGate(t *testing.T) {
 		t.Error(stderr)
 	}
 	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
-}
-
-// What a format does not say is null in JSON, never a number.
-func TestCountsOfTheUnknown(t *testing.T) {
-	for path, want := range map[string][]string{
-		"sglang.csv": {`"experts": 4`, `"top_k": null`, `"ranks": null`, `"null_p95": null`, `"worst": 2`},
-		"engine.log": {`"experts": null`, `"top_k": null`, `"ranks": null`, `"step": null`, `"step": 2250`},
-	} {
-		out, _, _ := invoke(t.Context(), "counts", "--format", "json", fixtures+"counts/"+path)
-		for _, pair := range want {
-			if !strings.Contains(out, pair) {
-				t.Errorf("%s: want %s in\n%s", path, pair, out)
-			}
-		}
-	}
 }
 
 func TestCountsUnderOtherAssumptions(t *testing.T) {

@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,47 +20,37 @@ func arrayOf(t *testing.T, content []byte, text string) (*Record, error) {
 }
 
 // Two steps of two layers of four experts: what the numbers are is asked for, never guessed. Other containers hold the
-// same arrays: loads_c.npy, sglang-strided.pt.
-func TestAxesOfThreeDimensions(t *testing.T) {
-	values := []int64{8, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 8, 4, 3, 2, 1}
-	content := []byte("[[[8, 0, 0, 0], [1, 2, 3, 4]], [[0, 0, 0, 8], [4, 3, 2, 1]]]")
-	for axes, want := range map[string]string{"": "--axes steps,layers,experts", "layers,experts": "want 2 dimensions"} {
-		if r, err := arrayOf(t, content, axes); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %+v, %v", axes, r, err)
-		}
-	}
-	for axes, want := range map[string][]step{
-		"steps,layers,experts": {{0, 0, values[:4], nil}, {0, 1, values[4:8], nil}, {1, 0, values[8:12], nil},
-			{1, 1, values[12:], nil}},
-		"layers,steps,experts": {{0, 0, values[:4], nil}, {0, 1, values[8:12], nil}, {1, 0, values[4:8], nil},
-			{1, 1, values[12:], nil}},
-		"layers,ranks,experts": {{0, 0, values[:8], nil}, {0, 1, values[8:], nil}},
+// same arrays: loads_c.npy, sglang-strided.pt. What tokens chose is no count of theirs.
+func TestAxes(t *testing.T) {
+	const content, ids = "[[[8, 0, 0, 0], [1, 2, 3, 4]], [[0, 0, 0, 8], [4, 3, 2, 1]]]", "[[0, 1], [1, 2]]"
+	v := []int64{8, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 8, 4, 3, 2, 1}
+	for _, c := range []struct {
+		content, axes, refused string
+		topK, ranks            int
+		steps                  []step
+	}{
+		{content, "", "--axes steps,layers,experts", 0, 0, nil}, {content, "layers,experts", "want 2 dimensions", 0, 0, nil},
+		{strings.Replace("["+strings.Repeat("[3, 4], ", 257)+"]", ", ]", "]", 1), "", "--axes steps", 0, 0, nil},
+		{"layer,expert,count\n0,0,1\n", "layers,experts", "leave it out", 0, 0, nil},
+		{content, "steps,layers,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[4:8], nil}, {1, 0, v[8:12], nil},
+			{1, 1, v[12:], nil}}},
+		{content, "layers,steps,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[8:12], nil}, {1, 0, v[4:8], nil},
+			{1, 1, v[12:], nil}}},
+		{content, "layers,ranks,experts", "", 0, 2, []step{{0, 0, v[:8], nil}, {0, 1, v[8:], nil}}},
+		{ids, "tokens,topk", "", 2, 0, []step{{0, 0, []int64{1, 2, 1}, nil}}},
+		{ids, "tokens,layers", "", 1, 0, []step{{0, 0, []int64{1, 1, 0}, nil}, {0, 1, []int64{0, 1, 1}, nil}}},
 	} {
-		r, err := arrayOf(t, content, axes)
-		if err != nil {
-			t.Errorf("%s: %v", axes, err)
+		r, err := arrayOf(t, []byte(c.content), c.axes)
+		if c.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%q: %+v, %v", c.axes, r, err)
+			}
 			continue
 		}
-		checkSteps(t, r, want)
-		if r.Window == strings.Contains(axes, "steps") || (r.Ranks == 2) != strings.Contains(axes, "ranks") {
-			t.Errorf("%s: %+v", axes, r)
+		if err != nil || r.TopK != c.topK || r.Ranks != c.ranks || r.Window == strings.Contains(c.axes, "steps") {
+			t.Fatalf("%s: %+v, %v", c.axes, r, err)
 		}
-	}
-}
-
-// What tokens chose is no count of theirs: 8 tokens of top-2 of 8 experts, t and t+1 mod 8, in a layer.
-func TestIDsAreNoCounts(t *testing.T) {
-	want := []step{{0, 0, []int64{2, 2, 2, 2, 2, 2, 2, 2}, nil}}
-	for axes, brackets := range map[string]string{"tokens,topk": "[%d, %d]", "tokens,layers,topk": "[[%d, %d]]"} {
-		var rows []string
-		for token := range 8 {
-			rows = append(rows, fmt.Sprintf(brackets, token, (token+1)%8))
-		}
-		r, err := arrayOf(t, []byte("["+strings.Join(rows, ", ")+"]"), axes)
-		if err != nil || r.TopK != 2 || r.Experts != 8 {
-			t.Fatalf("%s: %+v, %v", axes, r, err)
-		}
-		checkSteps(t, r, want)
+		checkSteps(t, r, c.steps)
 	}
 }
 
@@ -75,10 +64,6 @@ func TestAxesRefused(t *testing.T) {
 	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil ||
 		!slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
 		t.Errorf("%v, %v", axes, err)
-	}
-	if r, err := arrayOf(t, []byte("layer,expert,count\n0,0,1\n"), "layers,experts"); err == nil ||
-		!strings.Contains(err.Error(), "leave it out") {
-		t.Errorf("axes of a CSV: %+v, %v", r, err)
 	}
 }
 

@@ -104,12 +104,18 @@ func FuzzParse(f *testing.F) {
 	for _, name := range []string{
 		"bench-result.json", "engine.log", "eplb.yaml", "expert-map.json", "logical-count.json",
 		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-mapping.json",
-		"sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt",
+		"sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt", "spreadsheet.csv", "phases.csv",
+		"routed-requests.jsonl", "routed-tokens.jsonl", "sglang.prom", "sglang.log", "vllm-stalled.log", "expert-location.json",
+		"users/wide.csv", "users/lists.csv", "users/load-stats.jsonl", "users/selected-experts.json", "users/iter.log",
 	} {
 		f.Add(content(f, name))
 	}
 	// Counters of ranks and experts that contradict each other.
 	f.Add([]byte("vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"3\" dst_ep_rank=\"0\"} 1\nvllm:eplb_tokens_routed_to_expert{layer_idx=\"3\" logical_expert_id=\"0\"} 0"))
+	for _, text := range []string{`[[1, 2], [3, 4]]`, `{"logical_count": [[[0, 0]], [[1, 2.0]]]}`, `{"layers": {"3": {"1": 7}}}`,
+		`{"layer_3": [5, 7]}`, `{"prefill": {"expert_counts": [[5, 7]]}, "usage": {"prompt_tokens": 3}}`} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(checkParsed)
 }
 

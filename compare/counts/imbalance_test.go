@@ -48,23 +48,6 @@ func judged(t *testing.T, r *Record, o Options) (rank, expert imbalance.Row) {
 
 func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) < 1e-12 }
 
-// Two ranks at 30 and 10, then 10 and 30: 0.5 in each step and 0.5 on average,
-// although the sums are 40 and 40.
-func TestAlternatingRanksDoNotCancel(t *testing.T) {
-	r := record(2, 2, []int64{15, 15, 5, 5}, []int64{5, 5, 15, 15})
-	rank, expert := judged(t, r, Options{Threshold: 0.1})
-	if !near(rank.MaxOverMean, 1.5) || !near(rank.Imbalance, 0.5) || rank.Steps != 2 || rank.Worst != 0 ||
-		rank.WorstSteps != 1 {
-		t.Errorf("rank level: %+v", rank)
-	}
-	if !near(expert.MaxOverMean, 1.5) || expert.Parts != 4 {
-		t.Errorf("expert level: %+v", expert)
-	}
-	if sums := r.ByLayer()[3].Experts(); sums.MaxOverMean != 1 {
-		t.Errorf("the sums are even, yet max/mean is %v", sums.MaxOverMean)
-	}
-}
-
 func TestEmptyStepsAreDropped(t *testing.T) {
 	rank, _ := judged(t, record(1, 2, []int64{0, 0}, []int64{3, 1}), Options{})
 	if rank.Steps != 1 || !near(rank.MaxOverMean, 1.5) {

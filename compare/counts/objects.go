@@ -141,7 +141,7 @@ func (c *collector) walk(v value, around *context) error {
 		}
 		about = about && !part.isObject() && !part.isList()
 	}
-	if of.numbers[isCount] >= 0 && (of.numbers[isExpert] >= 0 || of.numbers[isRank] >= 0 && of.numbers[isLayer] >= 0) {
+	if of.numbers[isCount] != -1 && (of.numbers[isExpert] != -1 || of.numbers[isRank] >= 0 && of.numbers[isLayer] >= 0) {
 		return c.cell(of)
 	}
 	for _, part := range parts {
@@ -237,11 +237,17 @@ func (of *context) number(at int, v value) error {
 	if v.cell != "" && (!ok || n < 0) {
 		return fmt.Errorf("want a whole number from 0 on, have %q", v.cell)
 	}
+	if ok && n < 0 && (at == isCount || at == isExpert) {
+		n = wrong
+	}
 	if ok {
 		of.numbers[at] = n
 	}
 	return nil
 }
+
+// wrong is a number below 0 that counts, or names what is counted: it is refused where the other stands beside it.
+const wrong = -2
 
 // plain is plain of a key, which recurs.
 func (c *collector) plain(key string) string {
@@ -260,11 +266,11 @@ func (c *collector) cell(of context) error {
 	c.atLeast, c.stepped = true, c.stepped || of.numbers[isStep] >= 0
 	key, err := of.key()
 	level, at, most := router.LevelExpert, of.numbers[isExpert], int64(maxExperts)
-	if at < 0 {
+	if at == -1 {
 		level, at, most = router.LevelRank, of.numbers[isRank], maxRanks
 	}
-	if err == nil && at >= most {
-		err = fmt.Errorf("want a number of the %s below %d, have %d", level, most, at)
+	if err == nil && (at < 0 || at >= most) {
+		err = fmt.Errorf("want a number of the %s from 0 to %d, have %d", level, most-1, at)
 	}
 	if err != nil {
 		return err

@@ -45,23 +45,12 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// Two copies of expert 0 on rank 0 and one on rank 1: of its 90 slots 60 go to rank
-// 0, and the 10 of expert 1 to rank 1.
-func TestCopiesOnOneRank(t *testing.T) {
-	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 0, 0, 1]\n"),
-		0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rank, _ := judged(t, record(1, 0, []int64{90, 10}), Options{Placement: p})
-	if !near(rank.MaxOverMean, 1.2) || rank.Worst != 0 {
-		t.Errorf("60 and 40 slots: %+v", rank)
-	}
-}
-
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
-		"":        "the file is empty",
+		// a number in a file is no size of memory
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "each of 1000000000 devices",
+		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`:              "16384 ranks",
+		"[[[2000000000]]]": "names expert", "": "the file is empty",
 		"{}":      "unknown placement",
 		"{\"a\":": "ends early",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
@@ -82,18 +71,6 @@ func TestPlacementRefusals(t *testing.T) {
 	if _, err := ReadPlacement(fixture("counts", "expert-map.json"), 3); err == nil ||
 		!strings.Contains(err.Error(), "the file is of 2") {
 		t.Errorf("3 ranks for a map of 2: %v", err)
-	}
-}
-
-// A number in a file is no size of memory.
-func TestClaimedSizesOfPlacements(t *testing.T) {
-	for _, text := range []string{
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`,
-		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`, "[[[2000000000]]]",
-	} {
-		if p, err := parsePlacement("x", []byte(text), 0); err == nil {
-			t.Errorf("%s: %+v", text, p)
-		}
 	}
 }
 

@@ -142,22 +142,3 @@ func refused(t *testing.T, texts map[string]string) {
 		}
 	}
 }
-
-// fuzzRecord fuzzes the reader of the seeds' format: whatever is accepted can be
-// judged, and its numbers are in range.
-func fuzzRecord(f *testing.F, seeds ...string) {
-	for _, name := range seeds {
-		f.Add(content(f, name))
-	}
-	f.Fuzz(checkParsed)
-}
-
-func FuzzCSV(f *testing.F)     { fuzzRecord(f, "spreadsheet.csv", "phases.csv", "sglang.csv") }
-func FuzzRoutes(f *testing.F)  { fuzzRecord(f, "routed-requests.jsonl", "routed-tokens.jsonl") }
-func FuzzMetrics(f *testing.F) { fuzzRecord(f, "sglang.prom", "scrape-1.prom") }
-func FuzzLog(f *testing.F)     { fuzzRecord(f, "sglang.log", "vllm-stalled.log", "engine.log") }
-func FuzzMatrix(f *testing.F) {
-	f.Add([]byte(`[[1, 2], [3, 4]]`))
-	f.Add([]byte(`{"logical_count": [[[0, 0]], [[1, 2.0]]]}`))
-	fuzzRecord(f, "expert-location.json")
-}

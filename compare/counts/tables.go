@@ -142,7 +142,9 @@ func (columns columns) add(c *collector, cells []string) (err error) {
 	of := nothing()
 	of.numbers[isLayer] = 0 // where no column says
 	for i, is := range columns.is {
-		if is >= 0 {
+		if is >= 0 && cells[i] == "" {
+			err = errors.New("want a whole number, have none")
+		} else if is >= 0 {
 			err = of.number(is, value{cell: cells[i]})
 		} else if is == isLabel {
 			err = c.describe(&of, columns.names[i], value{cell: cells[i]})

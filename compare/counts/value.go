@@ -161,7 +161,7 @@ func (v value) word() (text string) {
 
 // whole is an integer, which may stand in quotes; not ok for anything else.
 func (v value) whole() (n int64, ok bool) {
-	if n, ok = v.item.(int64); ok {
+	if n, ok = v.item.(int64); ok || v.holds("[{") {
 		return n, ok
 	}
 	text := v.cell
