@@ -97,6 +97,8 @@ func (k *known) judged(t *trace.Trace, given string) string {
 		return "trace.uneven"
 	case k.loadWithoutTime(t):
 		return "trace.load_without_time"
+	case k.unevenKind(t):
+		return "trace.uneven_kind"
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, true):
 		k.know("stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
 		return "trace.even_late"
@@ -255,6 +257,24 @@ func (k *known) loadWithoutTime(t *trace.Trace) bool {
 			k.number("time", "time imbalance over ranks", time.Imbalance, Fraction, basisOf(t))
 			return true
 		}
+	}
+	return false
+}
+
+// unevenKind reports steps of another kind, with a tenth of the expert time at least, that are uneven: "even"
+// speaks of all of them.
+func (k *known) unevenKind(t *trace.Trace) bool {
+	own := t.Replay()
+	for i := range t.Replays {
+		p := &t.Replays[i]
+		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
+		if own == nil || p.Kind == own.Kind || len(p.WhatIf) == 0 || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
+			continue
+		}
+		other, even := &t.StepKinds[at], &p.WhatIf[0]
+		k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance, "kind_gain", even.Gain)
+		k.number("kind_gain", "gain of even ranks", even.Gain, Fraction, Inferred)
+		return true
 	}
 	return false
 }

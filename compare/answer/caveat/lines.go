@@ -54,6 +54,8 @@ var Lines = map[string]Line{
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
 		"{experts:%}; {costs}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
 	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert wait late", unevenNext},
+	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
+		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
 		"gain loss load time worst", "load_without_time", "both backend"},
 	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
