@@ -132,6 +132,8 @@ func TestFind(t *testing.T) {
 		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8,
 			20), 4, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
+		{"one that begins otherwise", marksAt(steps(4, 6, []int{embedding, positions}, plain),
+			[]int{tables, gather, gather + 4}, 5, 11, 17, 23), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6,
 			7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},

@@ -99,9 +99,10 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 }
 
 // period is the one that the beginnings of steps show, or why none is known: segments that are peaks of marks of
-// enough weight, at one distance from the beginning to the end.
-func (r *recording) period(marks []*mark) (p period, unknown string) {
-	n, weight, first := len(r.layers), map[int]int{}, 0
+// enough weight, at one distance from the beginning to the end; where other segments are too, as the layer that
+// predicts a further token begins like a step, the peaks of the same marks, if they outweigh all others.
+func (r *recording) period(marks []*mark) (best period, unknown string) {
+	n, weight, first, votes := len(r.layers), map[int]int{}, 0, map[period]int{}
 	for _, m := range marks {
 		for _, at := range m.peaks {
 			weight[at] += m.weight
@@ -109,46 +110,67 @@ func (r *recording) period(marks []*mark) (p period, unknown string) {
 		if len(m.peaks) == 1 && m.in(0) > m.in(1) {
 			first += m.weight
 		}
+		if p, ok := regular(m.peaks, n); ok {
+			if votes[p] += m.weight; votes[p] > votes[best] || votes[p] == votes[best] && p.first > best.first {
+				best = p
+			}
+		}
 	}
 	maps.DeleteFunc(weight, func(_, w int) bool { return w <= enough })
 	places := slices.Sorted(maps.Keys(weight))
+	all, ok := regular(places, n)
 	switch {
-	case len(places) == 0:
-		return p, nothingOnce
-	case len(places) == 1: // of two steps
-		p = period{places[0], 0}
-		if first <= enough || p.layers < 2 || 2*p.layers < n {
-			return p, nothingOnce
+	case ok:
+		return all, ""
+	case len(places) == 1 && first > enough && places[0] > 1 && 2*places[0] >= n: // of two steps
+		return period{places[0], 0}, ""
+	case len(places) < 2:
+		return best, nothingOnce
+	case votes[best] <= enough:
+		return best, severalPeriods
+	}
+	within := 0
+	for _, m := range marks {
+		if slices.ContainsFunc(m.peaks, func(at int) bool { return best.at(at) > 0 }) {
+			within += m.weight
 		}
-		return p, ""
 	}
-	distances, offsets := map[int]int{}, map[int]int{}
-	for i := range places[1:] {
-		distances[places[i+1]-places[i]]++
+	if within >= votes[best] {
+		return best, severalPeriods
 	}
-	d, _ := most(distances)
-	for _, at := range places {
-		offsets[at%d]++
-	}
-	from, hits := most(offsets)
-	all := (n - 2 - from) / d // without the beginning
-	if from > 0 {
-		all++
-	}
-	share := 1.0
-	if len(places) > longRecording {
-		share -= mostIrregular
-	}
-	if d < 2 || float64(hits) < share*float64(max(len(places), all)) {
-		return p, severalPeriods
-	}
-	return period{d, from}, ""
+	return best, ""
 }
 
 const (
 	longRecording = 20   // beginnings of steps among which there may be exceptions
 	mostIrregular = 0.05 // their share
 )
+
+// regular is the period in which segments between n layers lie, from the beginning to the end: 3, 5 and 7 of 9
+// layers are every second one.
+func regular(places []int, n int) (p period, ok bool) {
+	if len(places) < 2 {
+		return p, false
+	}
+	distances, offsets := map[int]int{}, map[int]int{}
+	for i := range places[1:] {
+		distances[places[i+1]-places[i]]++
+	}
+	p.layers, _ = most(distances)
+	for _, at := range places {
+		offsets[at%p.layers]++
+	}
+	from, hits := most(offsets)
+	all := (n - 2 - from) / p.layers // without the beginning
+	if p.first = from; from > 0 {
+		all++
+	}
+	share := 1.0
+	if len(places) > longRecording {
+		share -= mostIrregular
+	}
+	return p, p.layers > 1 && float64(hits) >= share*float64(max(len(places), all))
+}
 
 // most is the key of the largest value, the smallest of equal ones.
 func most(counts map[int]int) (key, n int) {
