@@ -16,25 +16,19 @@ import (
 // Trace. It reads no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
 	if IsSummary(path) {
-		return summaryArm(path)
+		exports, err := readSummary(path, true)
+		if err != nil {
+			return "", err
+		}
+		r := &reduction{exports: exports, trace: newTrace()}
+		r.arm()
+		return r.trace.Arm, nil
 	}
 	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})
 	if err != nil {
 		return "", err
 	}
 	arm, _ = p.Arm()
-	return arm, nil
-}
-
-func summaryArm(path string) (arm string, err error) {
-	exports, err := readSummary(path, true)
-	if err != nil {
-		return "", err
-	}
-	arm = exports[0].Arm
-	if slices.ContainsFunc(exports, func(d *exportSummary) bool { return d.Arm != arm }) {
-		arm = "" // some do not say
-	}
 	return arm, nil
 }
 
