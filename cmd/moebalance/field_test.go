@@ -106,20 +106,6 @@ func TestFieldLayers(t *testing.T) {
 	}
 }
 
-// Times of vLLM's own trace follow the load that the hook counted in the same pass.
-func TestFieldTraceFollowsCounts(t *testing.T) {
-	var trace, counts fieldImbalance
-	fieldJSON(t, &trace, append([]string{"trace"}, fieldFiles(t, "vllm-qwen3-normal.rank?.json.gz")...)...)
-	fieldJSON(t, &counts, "counts", "--ep", "2", fieldResults+"vllm-qwen3-normal.counts.json")
-	var time, load []float64
-	for layer, x := range trace.rankLayers() {
-		time, load = append(time, x), append(load, counts.rankLayers()[layer])
-	}
-	if r := stat.Correlation(time, load, nil); r < 0.9 || slices.Max(load)-slices.Min(load) < 0.1 {
-		t.Errorf("correlation %.3f of time with load %v", r, load)
-	}
-}
-
 // fieldLines are the lines of a file of results.
 func fieldLines[T any](t *testing.T, name string) (all []T) {
 	t.Helper()

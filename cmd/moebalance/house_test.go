@@ -1,10 +1,13 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "github.com/moebalance/moebalance/"
@@ -111,5 +114,25 @@ func TestArrowsAreThoseDrawn(t *testing.T) {
 		if !drawn || !slices.Equal(have, want) {
 			t.Errorf("%s imports %v: the drawing has %v (in it: %v)", pkg, have, want, drawn)
 		}
+	}
+}
+
+// A line of code has 120 columns at most, of which a tab is one.
+func TestLinesFit(t *testing.T) {
+	err := filepath.WalkDir("../..", func(path string, e os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			if n++; utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 120 {
+				t.Errorf("%s:%d: wider than 120 columns", path, n)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -5,11 +5,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -291,35 +289,22 @@ func TestBenchLeavesFoldersOfOthers(t *testing.T) {
 	checkRefused(t, "bench", "--campaign", "theirs", "--", "true")
 }
 
-// Verbs write through outputs that are under guard. What else they write is their
-// own: folders, and the mark of a tour in the folder that it made.
+// Verbs write through outputs that are under guard. What else they write is their own: folders, and the hook in
+// a campaign.
 func TestVerbsWriteThroughTargets(t *testing.T) {
-	allowed := map[string][]string{"hook.go": {"target.WriteOwn"}}
-	writing := []string{"os.Create", "os.WriteFile", "os.OpenFile", "os.Rename", "os.Remove", "os.RemoveAll",
-		"os.Truncate", "os.Link", "os.Symlink", "target.WriteOwn"}
+	writing := regexp.MustCompile(`\b(os\.(Create|WriteFile|OpenFile|Rename|Remove|Truncate|Link|Symlink)|target\.WriteOwn)`)
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range sources {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				if pkg, ok := s.X.(*ast.Ident); ok {
-					if name := pkg.Name + "." + s.Sel.Name; slices.Contains(writing, name) &&
-						!slices.Contains(allowed[path], name) {
-						t.Errorf("%s: %s writes past the guard of outputs", path, name)
-					}
-				}
-			}
-			return true
-		})
+		if found := writing.Find(text); found != nil && path != "hook.go" && !strings.HasSuffix(path, "_test.go") {
+			t.Errorf("%s: %s writes past the guard of outputs", path, found)
+		}
 	}
 }
 
