@@ -117,7 +117,8 @@ func (c *Cache) measure(_ context.Context, w *writer, p planned, e *Entry) error
 
 func scan(ctx context.Context, dir string, each func(done, total int),
 	check func(*Cache, context.Context, *writer, planned, *Entry) error) (Verification, error) {
-	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{}, Entries: []Entry{}}
+	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{},
+		Entries: []Entry{}}
 	spec, text, err := readManifest(dir)
 	if err != nil {
 		return v, err

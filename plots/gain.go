@@ -91,7 +91,8 @@ func (f *Figure) threshold(p *plot.Plot, threshold float64, values ...[]float64)
 	p.Add(across(0, line(softInk, 0.8)), across(100*threshold, thresholdLine))
 	p.Y.Min, p.Y.Max = padded(append(slices.Concat(values...), 100*threshold)...)
 	p.Y.Tick.Marker = valueTicks{" %"}
-	f.panels, f.legend = []*plot.Plot{p}, append(f.legend, lineKey("threshold "+quantity.Confidence(threshold), thresholdLine))
+	f.panels, f.legend = []*plot.Plot{p}, append(f.legend, lineKey("threshold "+quantity.Confidence(threshold),
+		thresholdLine))
 }
 
 var thresholdLine, intervalFill = line(ink, 1.4, 6, 3), tint(blue, 0.22)

@@ -30,7 +30,8 @@ const heatLevels = 41
 // HeatMap draws every cell relative to the mean of its row, on a diverging scale whose
 // neutral middle is the mean. The scale reaches as far as the data, but at least 10 %
 // from the mean, so that balance is a plain field and its noise not stretched. Beyond
-// 2 × mean it is logarithmic, so that 12 × differs from 3 ×. Unknown cells are hatched. Grids must be rectangular; without a known cell in
+// 2 × mean it is logarithmic, so that 12 × differs from 3 ×. Unknown cells are hatched. Grids must be rectangular;
+// without a known cell in
 // any of them the error wraps ErrNothing.
 //
 // The scale is blue below and brown above a neutral mean, and darker the larger the value, so

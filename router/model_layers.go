@@ -17,7 +17,8 @@ var expertLayers = []string{"sparse", "moe", hashLayer, "E"}
 func (c modelConfig) otherLayers(m Model) (dense, hash []int, err error) {
 	for layer, kind := range c.MLPTypes {
 		if kind != "dense" && !slices.Contains(expertLayers, kind) {
-			return nil, nil, fmt.Errorf("mlp_layer_types: want dense, sparse, moe or hash_moe for layer %d, have %q", layer, kind)
+			return nil, nil, fmt.Errorf("mlp_layer_types: want dense, sparse, moe or hash_moe for layer %d, have %q", layer,
+				kind)
 		}
 	}
 	types := c.MLPTypes

@@ -35,7 +35,8 @@ type axesFlags struct {
 func newAxes() axesFlags { return axesFlags{flags.Read(counts.ParseAxes, "")} }
 
 func countsCmd() *cobra.Command {
-	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), axesFlags: newAxes(), resultFlags: newResult()}
+	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), axesFlags: newAxes(),
+		resultFlags: newResult()}
 	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
 	return tabled(c, render.CountsTables...)

@@ -66,7 +66,8 @@ func (f *resultFlags) format() (output.Format, error) {
 	case slices.Contains([]string{".json", ".csv", ".md"}, ext):
 		return output.Format(ext[1:]), nil
 	case slices.Contains([]string{".html", ".htm", ".pdf", ".xlsx", ".png", ".svg"}, ext):
-		return "", usagef("--output: no result is written as %s: want .txt, .json, .csv or .md; 'moebalance report -o r.html' "+
+		return "", usagef("--output: no result is written as %s: want .txt, .json, .csv or .md; 'moebalance "+
+			"report -o r.html' "+
 			"makes a page, which a browser prints to PDF", ext)
 	}
 	return f.Format.Is, nil

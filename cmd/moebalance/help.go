@@ -19,7 +19,8 @@ const helpWidth = 100
 // verb is a command with its text of help, a file: the line of its use, a line that says what it is for, the
 // description, after "Examples:" commands that run as they stand, and after "Flags:" what each is for. Its
 // flags are the fields of the options, a pointer to a struct or nil.
-func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.Command, []string) error) *cobra.Command {
+func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.Command,
+	[]string) error) *cobra.Command {
 	use, rest, _ := strings.Cut(helpText(file), "\n")
 	short, rest, _ := strings.Cut(rest, "\n\n")
 	rest, _, _ = strings.Cut(rest, "\nFlags:\n")

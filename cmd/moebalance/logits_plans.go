@@ -30,8 +30,9 @@ func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func logitsPlansCmd() *cobra.Command {
 	split := func(text string) ([]string, error) { return strings.Split(text, ","), nil }
-	o := plansOptions{gateFlags: newGate(), Ranks: flags.Numbers("8"), Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
-		Plans: flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal"), planning: newPlanning(),
+	o := plansOptions{gateFlags: newGate(), Ranks: flags.Numbers("8"),
+		Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
+		Plans:  flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal"), planning: newPlanning(),
 		resultFlags: newResult()}
 	c := verb("logits-plans", argCount(0, 0, "flags only"), &o, o.run)
 	c.Flags().Lookup("plans").Usage += " " + strings.Join(allPlans(), ", ")

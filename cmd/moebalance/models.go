@@ -10,7 +10,8 @@ import (
 
 func modelsCmd() *cobra.Command {
 	o := newResult()
-	return tabled(verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command, names []string) error {
+	return tabled(verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command,
+		names []string) error {
 		models := router.Models()
 		if len(names) > 0 {
 			models = nil

@@ -39,7 +39,8 @@ type placeOptions struct {
 }
 
 func placeCmd() *cobra.Command {
-	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: newPlan(), axesFlags: newAxes(), Nodes: 1,
+	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: newPlan(), axesFlags: newAxes(),
+		Nodes:     1,
 		Threshold: flags.Share(defaultThreshold), MaxMoves: flags.Share(""), resultFlags: newResult()}
 	return tabled(verb("place", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run),
 		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()...)

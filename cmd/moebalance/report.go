@@ -29,7 +29,8 @@ type reportOptions struct {
 
 func reportCmd() *cobra.Command {
 	var o reportOptions
-	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o, o.run)
+	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
+		o.run)
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {

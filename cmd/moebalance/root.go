@@ -135,7 +135,8 @@ func rootCmd() *cobra.Command {
 	root := verb("moebalance", cobra.ArbitraryArgs, nil, noVerb)
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d",
+		helpWidth)))
 	for _, group := range []struct {
 		title string
 		verbs []*cobra.Command

@@ -17,7 +17,8 @@ var marks = regexp.MustCompile(
 		`<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
 		regexp.QuoteMeta(plots.Mark) +
 		`|.PNG\r\n.{0,60}Software\x00moebalance|` +
-		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance|\{"task_id":0,"input_ids":\[\d)`)
+		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance|` +
+		`\{"task_id":0,"input_ids":\[\d)`)
 
 // wrote reports whether this program wrote a file.
 func wrote(path string) bool {

@@ -49,13 +49,15 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 	}{
 		{"META_DATA_EXPORT", []string{"name", "value"}, "", p.exportFact},
 		{"EXPORT_META_DATA", []string{"name", "value"}, "", p.exportFact},
-		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1", func(row []string) { p.SessionUTC = whole(row[0]) }},
+		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1",
+			func(row []string) { p.SessionUTC = whole(row[0]) }},
 		{"MPI_RANKS", []string{"globalTid", "rank"}, "", func(row []string) {
 			if rank := whole(row[1]); rank >= 0 && rank < MaxRanks {
 				p.MPIRanks[whole(row[0])&processMask] = int(rank)
 			}
 		}},
-		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", func(row []string) { p.GPU = valid(row[0]) }},
+		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1",
+			func(row []string) { p.GPU = valid(row[0]) }},
 		{"TARGET_INFO_CUDA_DEVICE", []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
 			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
 				p.GPUs[PIDDevice{whole(row[0]), whole(row[1])}] = gpu

@@ -111,8 +111,8 @@ func readTensorRT(d *document, c *collector) error {
 		err = fmt.Errorf("want num_experts between 1 and %d and num_experts_per_token, have %d and %d", maxExperts,
 			info.Experts, info.TopK)
 	case len(files) == 0:
-		err = errors.New("want rank0.safetensors, rank1.safetensors, … beside it, have none; statistics are saved only when " +
-			"the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE")
+		err = errors.New("want rank0.safetensors, rank1.safetensors, … beside it, have none; statistics are saved only " +
+			"when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE")
 	case info.Ranks != 0 && info.Ranks != len(files):
 		err = fmt.Errorf("ep_size %d, but the folder holds %s", info.Ranks, quantity.Count(len(files), "rank file"))
 	}

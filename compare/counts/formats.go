@@ -42,7 +42,8 @@ var formats = []Format{
 	{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
 		"CompletionOutput.routed_experts, saved as JSON", nil, nil},
 	{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil, nil},
-	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`, nil, nil},
+	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`,
+		nil, nil},
 	{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
 		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray},
 	{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",
@@ -190,10 +191,10 @@ var others = []struct {
 	say   string
 }{
 	{func(d *document) bool { return d.text == nil }, "no expert counts in this folder: want meta_info.json with " +
-		"rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one " +
-		"by one (DIR/*.json); 'moebalance trace' reads traces"},
-	{func(d *document) bool { return d.has("records") }, "this is one rank's dump of passes, and the load is the sum over " +
-		"the ranks: give the folder that holds all of them"},
+		"rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats " +
+		"one by one (DIR/*.json); 'moebalance trace' reads traces"},
+	{func(d *document) bool { return d.has("records") }, "this is one rank's dump of passes, and the load is the sum " +
+		"over the ranks: give the folder that holds all of them"},
 	{func(d *document) bool { return d.has("traceEvents") || d.begins("SQLite format 3\x00") },
 		"this is a trace, not counts: 'moebalance trace' reads it"},
 	{func(d *document) bool { return d.has("schema_version", "kind") },

@@ -116,7 +116,8 @@ func (l *engineLog) add(m map[string]string) error {
 	if err != nil || !(v >= 0) {
 		return fmt.Errorf("want a balancedness, have %q", text)
 	}
-	line := Reported{Step: router.OptInt(step), Passes: 1, Balancedness: router.Number(v), MaxOverMean: router.Number(1 / v)}
+	line := Reported{Step: router.OptInt(step), Passes: 1, Balancedness: router.Number(v),
+		MaxOverMean: router.Number(1 / v)}
 	if _, vllm := m["vllm"]; vllm {
 		last, begun := l.last[m["model"]] // steps begin anew when experts move
 		l.moved[m["model"]] = l.moved[m["model"]] || begun && step < last
@@ -138,7 +139,8 @@ func (l *engineLog) add(m map[string]string) error {
 	return nil
 }
 
-// label names what tells lines of unlike passes apart, where it is not of all: for want of a phase, the size of the pass.
+// label names what tells lines of unlike passes apart, where it is not of all: for want of a phase, the size of the
+// pass.
 func (l *engineLog) label() {
 	distinct := [3]map[string]bool{{"": true}, {"": true}, {"": true}}
 	var slots []int64
@@ -188,7 +190,8 @@ func sizes(slots []int64) map[int64]string {
 	return names
 }
 
-// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram. Clients append to a counter's name in some versions.
+// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram. Clients append to a counter's name
+// in some versions.
 var (
 	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_|phy_expert_heat)\w*\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_tokens_routed_to_expert|(eplb_tokens_routed_to_ep_rank|` +

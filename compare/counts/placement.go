@@ -87,7 +87,8 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	})
 	switch {
 	case recordMoE && slices.Max(layers) >= len(moe), p.moeOnly && slices.Max(placed) >= len(moe):
-		return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s, and the model has %s", p.Source,
+		return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s, and the model has %s",
+			p.Source,
 			quantity.Ranges(placed), quantity.Ranges(layers), quantity.Count(len(moe), "MoE layer"))
 	case p.moeOnly == recordMoE:
 		return p, nil

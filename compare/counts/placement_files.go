@@ -32,7 +32,8 @@ var ErrRanks = errors.New("give the EP size, by --ep")
 // allLayers is the number of a layer that stands for every one.
 const allLayers = -1
 
-// assignments are the logical expert of every physical slot, layer by layer: of the layers of the model in TensorRT-LLM's
+// assignments are the logical expert of every physical slot, layer by layer: of the layers of the model in
+// TensorRT-LLM's
 // EPLB configuration, which is YAML, or of MoE layers in vLLM's initial mapping (pull request 41141), which is JSON.
 type assignments struct {
 	Type      string          `json:"record_type,omitempty" yaml:"-"`
@@ -232,7 +233,8 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 // every one, which fall to the ranks in equal consecutive runs.
 type Slots map[int][]int32
 
-// Write writes the slots as an engine takes them: TensorRT-LLM as moe_config.load_balancer of a static placement, by the
+// Write writes the slots as an engine takes them: TensorRT-LLM as moe_config.load_balancer of a static placement, by
+// the
 // numbers of the model's layers; SGLang as --init-expert-location, a row for every layer of the model from 0 on;
 // vLLM and vllm-ascend by MoE layer, which moe names. Layers without slots, which are dense, get the row that SGLang
 // itself starts with: expert i mod experts in slot i.

@@ -32,7 +32,8 @@
 // launch is named if its gain is far from the others' (stats.Outlying, likewise), and stays.
 //
 // Simulated by TestCoverageWithinLaunches (2,000 campaigns a cell with -tags exhaustive; launches differ by 5 %, and
-// their gains by 0.55 % where nothing else is said): coverage of the 95 % interval and its mean half-width, both in %, by the noise of
+// their gains by 0.55 % where nothing else is said): coverage of the 95 % interval and its mean half-width, both in %,
+// by the noise of
 // a segment, with 10 % of the segments 25 % slower in the last two columns.
 //
 //	launches  blocks       0.3 %        1.5 %          5 %  1.5 %, gains    slow segments    of one arm

@@ -69,7 +69,8 @@ func again(s bench.Spec) string {
 	if !s.Builds.Named() {
 		words = nil
 	}
-	for _, flag := range [][2]string{{"--server", launch.Quote(shown.Mask(s.Command.Server))}, {"--ready", s.Command.Ready},
+	for _, flag := range [][2]string{{"--server", launch.Quote(shown.Mask(s.Command.Server))}, {"--ready",
+		s.Command.Ready},
 		{"--result", s.Output}, {"--metric", s.Metric}, {"--counts", s.Counts}} {
 		if flag[1] != "" {
 			words = append(words, flag[:]...)

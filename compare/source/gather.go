@@ -154,7 +154,8 @@ func (g *gatherer) run(ctx context.Context, paths []string, o trace.Options) err
 			return err
 		}
 		g.keep(t, paths)
-		more = o.Arm == "" && slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
+		more = o.Arm == "" && slices.ContainsFunc(t.Warnings,
+			func(w router.Warning) bool { return w.Code == trace.OtherArms })
 	}
 	return nil
 }

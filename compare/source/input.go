@@ -121,7 +121,8 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 		return []Input{{Campaigns, "", []string{path}}}, nil
 	case logits.IsCache(path):
 		folder := launch.Quote([]string{path})
-		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE %[1]s' "+
+		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE "+
+			"%[1]s' "+
 			"writes", folder)
 	}
 	files, err := folderFiles(path, skipped)
@@ -281,7 +282,8 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 		paths = append(paths, in.Paths...)
 	}
 	if arms[gain.Normal] && arms[gain.Perfect] {
-		return nil, marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them with: "+
+		return nil, marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them "+
+			"with: "+
 			"moebalance compare %s; for one arm, give its captures alone", launch.Quote(args)), ErrNotComparable}
 	}
 	return paths, once(paths)

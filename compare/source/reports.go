@@ -68,7 +68,7 @@ type reportReader struct {
 	compared *metrics.Metric // of the first report, which all others must match
 	count    map[gain.Arm]int
 	said     map[gain.Arm][]gain.Proof // of each launch
-	printed  bool                      // every report of the perfect side holds lines in which ranks say that the switch took effect
+	printed  bool                      // ranks say in every report of the perfect side that the switch took effect
 }
 
 // read adds the launches of one file.

@@ -73,8 +73,8 @@ func ParseResult(name string, text []byte) (Item, error) {
 	for _, r := range results {
 		kinds = append(kinds, r.kind)
 	}
-	unknown := &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or the JSON " +
-		"result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
+	unknown := &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
+		"the JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
 		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
 		unknown.Found = notJSON(err)

@@ -42,7 +42,8 @@ var secrets = []*regexp.Regexp{
 	// keys that are known by how they begin and are random: sk-learn and hf_hub_download are none
 	rule(`(\b)(?:sk-|hf_|gsk_|xai-|nvapi-|r8_|glpat-|npm_|dop_v1_|wandb_v1_|gh[opsur]_|github_pat_|xox[a-z]-|pypi-|` +
 		`pplx-|tgp_v1_)(?:(?:[a-z_-]*[A-Z0-9]){3}|(?:[a-z]+[_-])*[a-z]{16})[A-Za-z0-9_-]*`),
-	rule(`(\b)(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{30,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`),
+	rule(`(\b)(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{30,}|` +
+		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`),
 	rule(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
 }
 
@@ -67,5 +68,6 @@ func Masked(text string) string {
 
 // Mask is Masked for the words of a command, where a value is a word whatever is in it.
 func Mask(words []string) []string {
-	return strings.Split(Masked(secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}"+hidden)), "\x00")[:len(words)]
+	joined := secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}"+hidden)
+	return strings.Split(Masked(joined), "\x00")[:len(words)]
 }

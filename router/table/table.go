@@ -192,7 +192,8 @@ func wayTo(t reflect.Type, path string) (way func(reflect.Value) reflect.Value, 
 }
 
 // unless is a step and the way behind it, which ends before the step where none leads on.
-func unless(ends func(reflect.Value) bool, step, way func(reflect.Value) reflect.Value) func(reflect.Value) reflect.Value {
+func unless(ends func(reflect.Value) bool, step,
+	way func(reflect.Value) reflect.Value) func(reflect.Value) reflect.Value {
 	if way == nil {
 		return nil
 	}

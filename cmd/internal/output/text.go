@@ -37,7 +37,8 @@ func (w *writer) document(d Document) {
 }
 
 // colors of the tones of verdicts.
-var colors = map[answer.Tone]text.Color{answer.Undecided: text.FgYellow, answer.Fine: text.FgGreen, answer.Costs: text.FgRed}
+var colors = map[answer.Tone]text.Color{answer.Undecided: text.FgYellow, answer.Fine: text.FgGreen,
+	answer.Costs: text.FgRed}
 
 // answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
 func (w *writer) answer(d Document) {

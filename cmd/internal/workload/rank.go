@@ -33,7 +33,8 @@ func (c Config) rng(kind, a, b int) *rand.Rand {
 // that skews it.
 func (c Config) newLayer(l int) layer {
 	rng, experts := c.rng('g', l, 0), c.Gate.Shape.Experts
-	x := layer{gate: normal(rng, experts*hidden, hidden), bias: make([]float32, experts), experts: make([]weights, experts)}
+	x := layer{gate: normal(rng, experts*hidden, hidden), bias: make([]float32, experts), experts: make([]weights,
+		experts)}
 	for i, e := range rng.Perm(experts) {
 		x.bias[e] = float32(-c.Skew * math.Log(float64(1+i)))
 	}

@@ -38,8 +38,8 @@ func OpenTorch(text []byte) (any, error) {
 		}
 	}
 	if pickle == "" {
-		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have " +
-			"another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
+		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, " +
+			"have another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
 	}
 	b, err := f.read(pickle)
 	if err != nil {
