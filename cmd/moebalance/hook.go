@@ -58,9 +58,8 @@ func hookEnviron(campaign string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return launch.Environ(os.Environ(),
-		[]launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known,
-			string(filepath.ListSeparator))}}), nil
+	return launch.Environ(os.Environ(), map[string]string{"PYTHONPATH": strings.TrimSuffix(
+		folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}), nil
 }
 
 // checkHookCache is an error unless the environment names a cache for the hook.

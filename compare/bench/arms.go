@@ -145,12 +145,12 @@ func (s Spec) checkArms() error {
 }
 
 // variables are what an arm sets, and the treatment's variables with the value off in any other arm.
-func (s Spec) variables(a gain.Arm, off string) []launch.Variable {
+func (s Spec) variables(a gain.Arm, off string) map[string]string {
 	values := make(map[string]string)
 	for name := range s.Treatment.Perfect {
 		values[name] = off
 	}
-	return launch.Variables(merged(values, s.arm(a).Env))
+	return merged(values, s.arm(a).Env)
 }
 
 // declaredByName reports whether naming an arm declares what --arm gives it: a build or a

@@ -72,14 +72,19 @@ func TestProveByReport(t *testing.T) {
 		"perfect, uneven experts only": {gain.Perfect, said(true, 1, nan, 1.6), 1, ""},
 		"normal, even experts only":    {gain.Normal, said(false, 1, nan, 1), 1, gain.Perfect},
 	} {
-		proofs := Spec{}.prove(c.arm, c.a, c.a.report.Proof.Ranks, false)
-		if len(proofs) != c.ranks {
-			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
-		}
-		for _, p := range proofs {
-			if p.shows != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.shows, p.Evidence, c.want)
-			}
+		checkShown(t, name, Spec{}.prove(c.arm, c.a, c.a.report.Proof.Ranks, false), c.ranks, c.want)
+	}
+}
+
+// checkShown wants proofs of so many ranks that show the routing of an arm.
+func checkShown(t *testing.T, name string, proofs []proved, ranks int, want gain.Arm) {
+	t.Helper()
+	if len(proofs) != ranks {
+		t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
+	}
+	for _, p := range proofs {
+		if p.shows != want || strings.Contains(p.Evidence, "NaN") {
+			t.Errorf("%s: %s (%s), want %s", name, p.shows, p.Evidence, want)
 		}
 	}
 }
@@ -215,17 +220,9 @@ func TestProveByCounts(t *testing.T) {
 		"normal, nothing recorded":        {gain.Normal, nan, nan, nan, nan, ""},
 		"nothing recorded":                {gain.Perfect, nan, nan, nan, nan, ""},
 	} {
-		proofs := Spec{}.prove(c.arm,
+		checkShown(t, name, Spec{}.prove(c.arm,
 			view{order: Ordered{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
-				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}}, 3, false)
-		if len(proofs) != 3 {
-			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
-		}
-		for _, p := range proofs {
-			if p.shows != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.shows, p.Evidence, c.want)
-			}
-		}
+				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}}, 3, false), 3, c.want)
 	}
 }
 

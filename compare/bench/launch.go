@@ -127,9 +127,9 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	env := launch.Environ(r.host.Environ, r.Spec.variables(l.Arm, ""))
 	a.Environment = launch.RecordEnvironment(env, own)
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
-	each := r.Spec.followed(folder)
+	each := merged(r.Spec.followed(folder))
 	for name, value := range r.Spec.Treatment.Each {
-		each = append(each, launch.Variable{Name: name, Value: p.Replace(value)})
+		each[name] = p.Replace(value)
 	}
 	job = launch.Job{
 		Dir: r.Spec.Folder, Env: append(launch.Environ(env, each), r.marker().Environ(l.Position)...), Marker: r.marker(),
@@ -141,7 +141,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		},
 	}
 	words, warning := launch.PassOn(p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags)),
-		slices.Concat(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
+		merged(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
 	if warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}

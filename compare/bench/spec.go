@@ -219,8 +219,8 @@ func (t Treatment) said() string {
 		return ""
 	}
 	words := slices.Clone(t.Flags)
-	for _, v := range launch.Variables(t.Perfect) {
-		words = append(words, v.Name+"="+v.Value)
+	for _, name := range t.Names() {
+		words = append(words, name+"="+t.Perfect[name])
 	}
 	return strings.Join(words, " ")
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -75,11 +74,11 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 }
 
 // followed are the variables of an engine that follows a folder; none where a launch is of one arm.
-func (s Spec) followed(folder string) []launch.Variable {
+func (s Spec) followed(folder string) map[string]string {
 	if !s.Design.Within() {
 		return nil
 	}
-	return []launch.Variable{{Name: controlVariable, Value: filepath.Join(folder, controlFolder)}, {Name: routerVariable}}
+	return map[string]string{controlVariable: filepath.Join(folder, controlFolder), routerVariable: ""}
 }
 
 // follows looks at the counts of the untimed segments: an engine that says that it has

@@ -28,7 +28,7 @@ const slope = 0.2
 
 // playEngine is a server of two ranks that follows the folder of its environment, gains a
 // tenth under balanced logits, and goes wrong in the request that the mode names, or from it on:
-// "die 5", "hang 5", "deaf 0", "silent 0", "fail 5", "sham 0", "even 0", "wrong 0".
+// "die 5", "hang 5", "fail 5", "sham 0", "even 0", "wrong 0".
 func playEngine(addr, mode string) int {
 	fault, at, _ := strings.Cut(mode, " ")
 	when, _ := strconv.Atoi(at)
@@ -69,9 +69,7 @@ func playEngine(addr, mode string) int {
 		}
 		for a.Rank = range ranks {
 			write(fmt.Sprintf("seen.rank%d.json", a.Rank), o)
-			if fault != "deaf" || a.Rank == 0 {
-				write(fmt.Sprintf("ack.rank%d.json", a.Rank), a)
-			}
+			write(fmt.Sprintf("ack.rank%d.json", a.Rank), a)
 		}
 	}
 	var lock sync.Mutex
@@ -93,7 +91,7 @@ func playEngine(addr, mode string) int {
 			}
 		}
 		for range 3 {
-			if fault != "silent" && folder != "" {
+			if folder != "" {
 				follow(steps)
 			}
 			steps++
@@ -224,13 +222,11 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		want    string
 		refused bool
 	}{
-		"die 6":    {"the server ended before the benchmark did", false},
-		"fail 6":   {"block 1, segment 2 (normal): the command ended with exit code 9", false},
-		"silent 0": {"no rank has read the order within 2 runs", true},
-		"deaf 0":   {"of 2 ranks only 0 acknowledged", true},
-		"wrong 0":  {"rank 0 says: no table for perfect", true},
-		"even 0":   {"all ranks acknowledged learned routing, but recorded expert counts", true},
-		"sham 0":   {"all ranks acknowledged balanced routing, but recorded expert counts", true},
+		"die 6":   {"the server ended before the benchmark did", false},
+		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit code 9", false},
+		"wrong 0": {"rank 0 says: no table for perfect", true},
+		"even 0":  {"all ranks acknowledged learned routing, but recorded expert counts", true},
+		"sham 0":  {"all ranks acknowledged balanced routing, but recorded expert counts", true},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -241,10 +237,6 @@ func TestWithinEndsInAClearState(t *testing.T) {
 			}
 			defer c1.Close()
 			h := withinHost()
-			if mode == "deaf 0" { // a minute passes at once
-				begun := time.Now()
-				h.Now = func() time.Time { return begun.Add(100 * time.Since(begun)) }
-			}
 			began := time.Now()
 			err = c1.Run(t.Context(), h)
 			var refused *control.NotFollowed

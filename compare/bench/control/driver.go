@@ -46,6 +46,7 @@ type Driver struct {
 
 	lock    sync.Mutex
 	order   Order
+	now     Arm // that all ranks have acknowledged; zero where that is not known
 	timed   bool
 	number  int
 	longest time.Duration
@@ -128,12 +129,10 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 			err = errors.Join(err, d.to(own))
 		}
 	}()
-	var now Arm
 	for _, arm := range p.first() {
 		if err := d.change(ctx, arm, -1, p.pointsOf(0)[0]); err != nil {
 			return err
 		}
-		now = arm
 		for _, point := range p.pointsOf(0)[1:] {
 			if err := d.run(ctx, d.next(arm, -1, 0, point, false)); err != nil {
 				return err
@@ -148,9 +147,9 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 			}
 			for _, points := range groups {
 				if p.Separate {
-					now = Arm{} // so that a new order is written
+					d.now = Arm{} // so that a new order is written
 				}
-				if now, err = d.segment(ctx, now, arm, b, place, points); err != nil {
+				if err := d.segment(ctx, arm, b, place, points); err != nil {
 					return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
 				}
 			}
@@ -163,26 +162,24 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 }
 
 // segment measures an arm at all points, again where the router was lost meanwhile.
-func (d *Driver) segment(ctx context.Context, now, arm Arm, block, place int, points []string) (Arm, error) {
+func (d *Driver) segment(ctx context.Context, arm Arm, block, place int, points []string) error {
 	for try := 1; ; try++ {
-		if now != arm {
+		if d.now != arm {
 			if err := d.change(ctx, arm, block, points[0]); err != nil {
-				return now, err
+				return err
 			}
-			now = arm
 		}
 		if !d.timed && d.Ready != nil {
 			if err := d.Ready(); err != nil {
-				return now, err
+				return err
 			}
 		}
 		d.timed = true
 		var runs []Run
-		for _, point := range points {
-			r := d.next(arm, block, place, point, true)
-			runs = append(runs, r)
-			if err := d.run(ctx, r); err != nil {
-				return now, err
+		for i, point := range points {
+			runs = append(runs, d.next(arm, block, place, point, true))
+			if err := d.run(ctx, runs[i]); err != nil {
+				return err
 			}
 		}
 		done, _, err := d.answered()
@@ -190,13 +187,10 @@ func (d *Driver) segment(ctx context.Context, now, arm Arm, block, place int, po
 			err = fmt.Errorf("%w: a rank's answer is gone", errLost)
 		}
 		d.Settled(runs, err == nil)
-		if err == nil {
-			return now, nil
+		if err == nil || try == mostTries || !errors.Is(err, errLost) {
+			return err
 		}
-		if try == mostTries || !errors.Is(err, errLost) {
-			return now, err
-		}
-		now = Arm{}
+		d.now = Arm{}
 	}
 }
 
@@ -225,8 +219,11 @@ func (d *Driver) tryChange(ctx context.Context, arm Arm, block int, point string
 		}
 		done, seen, err := d.wait(ctx)
 		switch {
-		case err != nil || done:
+		case err != nil:
 			return err
+		case done:
+			d.now = arm
+			return nil
 		case try < 2, seen > 0 && (try < mostTries || d.Now().Sub(began) < Term):
 			continue
 		}

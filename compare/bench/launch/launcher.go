@@ -8,32 +8,21 @@ import (
 	"strings"
 )
 
-// Variable is an environment variable of a launch. An empty value leaves it unset.
-type Variable struct{ Name, Value string }
-
-// Variables are the entries of a map, sorted by name.
-func Variables(values map[string]string) []Variable {
-	var variables []Variable
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		variables = append(variables, Variable{name, values[name]})
-	}
-	return variables
-}
-
-// Environ is base with the variables set, or removed where they have no value.
-func Environ(base []string, variables []Variable) []string {
+// Environ is base with the variables set, or removed where their value is empty.
+func Environ(base []string, variables map[string]string) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name })
+		_, own := variables[name]
+		return own
 	})
 	return append(env, assigned(variables)...)
 }
 
-// assigned are the variables that have a value, as NAME=VALUE.
-func assigned(variables []Variable) (words []string) {
-	for _, v := range variables {
-		if v.Value != "" {
-			words = append(words, v.Name+"="+v.Value)
+// assigned are the variables that have a value, as NAME=VALUE, by name.
+func assigned(variables map[string]string) (words []string) {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if variables[name] != "" {
+			words = append(words, name+"="+variables[name])
 		}
 	}
 	return words
@@ -48,16 +37,12 @@ const ProfilerHere = "{nsys}"
 // it is. The warning says where a variable may still be lost.
 //
 //	mpirun -n 8 prog, A=1 → mpirun -n 8 env A=1 prog
-func PassOn(words []string, variables []Variable) (passed []string, warning string) {
+func PassOn(words []string, variables map[string]string) (passed []string, warning string) {
 	return inRanks(words, variables, nil)
 }
 
 // inRanks is PassOn with a wrapper behind the variables, which every command gets.
-func inRanks(words []string, variables []Variable, wrapper []string) (passed []string, warning string) {
-	var names []string
-	for _, v := range variables {
-		names = append(names, v.Name)
-	}
+func inRanks(words []string, variables map[string]string, wrapper []string) (passed []string, warning string) {
 	at, name := programAt(words), launcherName(words)
 	here := slices.Index(words, ProfilerHere)
 	if here >= 0 {
@@ -67,10 +52,10 @@ func inRanks(words []string, variables []Variable, wrapper []string) (passed []s
 		wrapper = slices.Concat([]string{"env"}, set, wrapper)
 	}
 	switch tensorRT := name == "trtllm-bench" || name == "trtllm-serve"; {
-	case len(names) == 0 || here >= 0:
+	case len(variables) == 0 || here >= 0:
 	case slices.Contains(remoteLaunchers, name):
 		warning = fmt.Sprintf("%s may not pass %s on to what it starts: put %s before that program", name,
-			strings.Join(names, ", "), ProfilerHere)
+			strings.Join(slices.Sorted(maps.Keys(variables)), ", "), ProfilerHere)
 	case tensorRT:
 		warning = "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
 			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name

@@ -7,9 +7,9 @@ import (
 )
 
 func TestPassOn(t *testing.T) {
-	on, off, unset := []Variable{{"A", "1"}}, []Variable{{"A", "0"}, {"B", "x y"}}, []Variable{{"A", ""}}
+	on, off, unset := map[string]string{"A": "1"}, map[string]string{"A": "0", "B": "x y"}, map[string]string{"A": ""}
 	for line, c := range map[string]struct {
-		pass  []Variable
+		pass  map[string]string
 		want  string
 		warns bool
 	}{

@@ -62,8 +62,8 @@ func (p Profile) Check() error {
 	return nil
 }
 
-// Variables are what the environment of the profiled command needs, sorted by name.
-func (p Profile) Variables() []Variable {
+// Variables are what the environment of the profiled command needs.
+func (p Profile) Variables() map[string]string {
 	v := map[string]string{
 		"TLLM_NVTX_DEBUG":         "1", // ranges inside the executor
 		"TLLM_PROFILE_RECORD_GC":  "1",
@@ -75,7 +75,7 @@ func (p Profile) Variables() []Variable {
 		v[cmp.Or(startStops[p.Program], "TLLM_PROFILE_START_STOP")] = p.Windows
 	}
 	maps.Copy(v, p.Set)
-	return Variables(v)
+	return v
 }
 
 // Wrap is the command under the profiler, its reports in folder as
@@ -131,8 +131,9 @@ func (p Profile) nsys() []string {
 func (p Profile) Script(words []string, folder string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
-	for _, v := range p.Variables() {
-		fmt.Fprintf(&b, "export %s=%s\n", v.Name, Quote([]string{v.Value}))
+	variables := p.Variables()
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{variables[name]}))
 	}
 	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder)))
 	return b.String()

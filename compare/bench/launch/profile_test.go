@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -44,31 +43,31 @@ func TestProfileSwitches(t *testing.T) {
 		p         Profile
 		words     string // of the command
 		nsys      string
-		variables []Variable
+		variables map[string]string
 	}{
-		{Profile{Rank: -1}, "prog", always, []Variable{{"TLLM_NVTX_DEBUG", "1"}, {"TLLM_PROFILE_RECORD_GC", "1"},
-			{"TLLM_LLMAPI_ENABLE_NVTX", "1"}}},
+		{Profile{Rank: -1}, "prog", always, map[string]string{"TLLM_NVTX_DEBUG": "1", "TLLM_PROFILE_RECORD_GC": "1",
+			"TLLM_LLMAPI_ENABLE_NVTX": "1"}},
 		{Profile{Rank: -1, Windows: "100-150"}, "trtllm-bench throughput",
-			always + " -c cudaProfilerApi --capture-range-end=stop", []Variable{{"TLLM_PROFILE_START_STOP", "100-150"}}},
+			always + " -c cudaProfilerApi --capture-range-end=stop", map[string]string{"TLLM_PROFILE_START_STOP": "100-150"}},
 		{Profile{Rank: -1, Windows: "0,5-9"}, "prog",
 			always + " -c cudaProfilerApi --capture-range-end=repeat:2",
-			[]Variable{{"TLLM_PROFILE_START_STOP", "0,5-9"}}},
+			map[string]string{"TLLM_PROFILE_START_STOP": "0,5-9"}},
 		{Profile{Rank: -1, Windows: "0,63,127"}, "mpirun -n 2 /opt/gptManagerBenchmark --engine_dir e",
 			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
-			[]Variable{{"TLLM_GPTM_PROFILE_START_STOP", "0,63,127"}}},
+			map[string]string{"TLLM_GPTM_PROFILE_START_STOP": "0,63,127"}},
 		{Profile{Rank: -1, Windows: "0,63,127"}, "gptSessionBenchmark",
 			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
-			[]Variable{{"TLLM_GPTS_PROFILE_START_STOP", "0,63,127"}}},
+			map[string]string{"TLLM_GPTS_PROFILE_START_STOP": "0,63,127"}},
 		{Profile{Rank: 0, Arguments: []string{"--stats=true"}}, "prog", always + " --stats=true",
-			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
+			map[string]string{"NSYS_MPI_STORE_TEAMS_PER_RANK": "1"}},
 	} {
 		c.p.Program = ProgramOf(strings.Fields(c.words))
 		if got := Quote(c.p.nsys()); got != c.nsys || c.p.Check() != nil {
 			t.Errorf("%+v: %v\n%s\nwant\n%s", c.p, c.p.Check(), got, c.nsys)
 		}
-		for _, want := range c.variables {
-			if got := c.p.Variables(); !slices.Contains(got, want) {
-				t.Errorf("%+v: %v, want %v", c.p, got, want)
+		for name, want := range c.variables {
+			if got := c.p.Variables(); got[name] != want {
+				t.Errorf("%+v: %v, want %s=%s", c.p, got, name, want)
 			}
 		}
 	}
