@@ -38,7 +38,7 @@ const (
 	tokensMargin  = 0.01
 	computeMargin = 0.02
 	backendMargin = 0.1
-	// mostNoise is the standard error of compute outside the MoE blocks up to which the margin is that of
+	// mostNoise is the standard error of compute outside the MoE blocks up to which the margin is meant for
 	// the true difference: steps whose sizes differ have more.
 	mostNoise = 0.002
 	// leastOutside is the share of compute outside the MoE blocks below which it says nothing.
@@ -153,8 +153,8 @@ func (c *Comparison) judgeExtent(a arms) {
 
 // judgeWork asks whether both arms did the same work. Two builds may compute otherwise, of the same model and
 // as many tokens. Experts and attention of both arms must run in the same kernels, but for their tiles, and all
-// of them launched alike: those of another library, or a loop instead of a grouped kernel, are another difference
-// than balance. Attention of steps that one arm alone recorded runs in kernels of that arm alone; two libraries
+// of them launched alike: another library, or a loop instead of a grouped kernel, is another difference than
+// balance. Attention of steps that one arm alone recorded runs in kernels of that arm alone; two libraries
 // leave both arms with some.
 func (c *Comparison) judgeWork(a arms) {
 	if n, p := a[0].trace.GateExperts(), a[1].trace.GateExperts(); len(n) == 1 && len(p) == 1 {
@@ -310,7 +310,7 @@ func (c *Comparison) judgeArms() bool {
 }
 
 // judgeBalance asks the recorded load of the perfect arm, and the traces' own times, whether its ranks were
-// balanced, and more so than those of the normal arm.
+// balanced, and more so than the ranks of the normal arm.
 func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 	load := func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load }
 	uneven := func(r imbalance.Row) bool { return load(r) && r.Flagged }

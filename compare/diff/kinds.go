@@ -195,7 +195,7 @@ func (p kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
 
 // CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is
 // asked about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance,
-// bounded, predicted or split. Each kind of steps is compared with its like; the comparison is that of the
+// bounded, predicted or split. Each kind of steps is compared with its like; all other numbers are of the
 // kind with most expert time in the normal arm.
 func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comparison) {
 	sides, pairs := [2]*trace.Trace{normal, perfect}, match(stepKinds(normal), stepKinds(perfect))

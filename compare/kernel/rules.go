@@ -162,7 +162,7 @@ var kernelRules = []kernelRule{
 		`_fwd_kernel_ep_scatter_[12]\b|_count_expert_num_tokens\b|_preprocess_after_permute_kernel\b|` +
 			`(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b|` +
 			`(?:deepep_|deepgemm_)?(?:compute_src2dst|compute_seg_indptr|permute|pre_reorder)_triton_kernel`, ""},
-	// ggml-cuda/mmid.cu; the GEMMs behind it, mul_mat_q and the like, are those of dense layers too
+	// ggml-cuda/mmid.cu; the GEMMs behind it, mul_mat_q and the like, dense layers run too
 	{dispatch, "llama.cpp", `mm_ids_helper\b`, ""},
 	// ck_tile ops/fused_moe; published traces of MI300X and MI355X
 	{dispatch, "Composable Kernel, aiter", `(?:kentry|opus_moe_sorting_entry)\b`, "MoeSorting"},

@@ -191,7 +191,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// In two groups whose busy ranks change, ranks come as far apart as those of one group do; those of a group
+// In two groups whose busy ranks change, ranks come as far apart as the ranks of one group do; the ranks of a group
 // leave together.
 func TestGroupsOfVaryingLoads(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -320,7 +320,7 @@ func (r *Run) transfer() (ns float64) {
 }
 
 // Load that one rank has more of, others have less of: in 14 real pairs what the other ranks' experts
-// take otherwise, layer by layer, is 0.3 of what those of the busiest take longer, and more.
+// take otherwise, layer by layer, is 0.3 of what the experts of the busiest take longer, and more.
 const (
 	standStill  = 0.1
 	leastSlower = 0.02

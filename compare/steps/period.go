@@ -161,10 +161,8 @@ func regular(places []int, n int) (p period, ok bool) {
 		offsets[at%p.layers]++
 	}
 	from, hits := most(offsets)
-	all := (n - 2 - from) / p.layers // without the beginning
-	if p.first = from; from > 0 {
-		all++
-	}
+	p.first = from
+	all := (n - 2 + (p.layers-from)%p.layers) / p.layers // without the beginning
 	share := 1.0
 	if len(places) > longRecording {
 		share -= mostIrregular

@@ -2,7 +2,7 @@ package steps
 
 import "slices"
 
-// Together finds the steps of ranks whose own marks do not show them, such as those of a rank without
+// Together finds the steps of ranks whose own marks do not show them, such as a rank without
 // requests, that samples nothing: where all recorded as many layers, by the ranks that know theirs, else
 // by the marks of all. A mark was launched where any rank launched it.
 func Together(ranks []*Structure) {

@@ -109,7 +109,7 @@ var builtIn = []rule{
 	// shared experts and dense MLPs: they serve every token, so no routing loads them
 	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther,
 		module},
-	// modules: mlp.experts.17; local_experts count those of a rank
+	// modules: mlp.experts.17; local_experts count the experts of a rank
 	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, framework},
 	// in words: Expert 17, expert_id=17; experts=17 is how many there are
 	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`,
