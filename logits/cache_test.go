@@ -263,7 +263,8 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 		}
 	}
 	for _, o := range fill(t, dir, s, "diagonal", 2, 5) {
-		if now, _ := os.ReadFile(o.Path); o.New || !strings.HasPrefix(o.Damage, "damaged: ") || !bytes.Equal(now, whole[o.Path]) {
+		if now, _ := os.ReadFile(o.Path); o.New || !strings.HasPrefix(o.Damage, "damaged: ") ||
+			!bytes.Equal(now, whole[o.Path]) {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -347,7 +348,8 @@ func TestManifest(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", read, err, s)
 	}
 	for key, change := range map[string]func(*Spec){
-		"model": func(s *Spec) { s.Model = "other" }, "mode": func(s *Spec) { s.Mode = router.TEP }, "dtype": func(s *Spec) { s.DType = Float16 },
+		"model": func(s *Spec) { s.Model = "other" }, "mode": func(s *Spec) { s.Mode = router.TEP },
+		"dtype": func(s *Spec) { s.DType = Float16 },
 		"seed":  func(s *Spec) { s.Seed = 7 },
 		"ranks": func(s *Spec) { s.Layout, _ = router.Contiguous(256, 4) },
 	} {
@@ -393,7 +395,10 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		"unknown mode":                           func(s *Spec) { s.Mode = "pp" },
 		"a layout of 16 experts for a gate of 8": func(s *Spec) { s.Gate.Shape.Experts = 8 },
 		"want at most 4096 experts":              func(s *Spec) { s.Gate.Shape.Experts = 1 << 13 },
-		"want no correction bias":                func(s *Spec) { s.Gate = small(router.MiniMax2); s.Gate.Bias = make([]float32, 16) },
+		"want no correction bias": func(s *Spec) {
+			s.Gate = small(router.MiniMax2)
+			s.Gate.Bias = make([]float32, 16)
+		},
 	} {
 		s := good
 		change(&s)

@@ -195,8 +195,7 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 		out.write(w.buf)
 	}
 	high, low := w.spec.DType.encoded()
-	topK, none := w.spec.Gate.Shape.TopK, bytes.Repeat(low,
-		w.spec.Gate.Shape.Experts) // a row in which no expert is chosen
+	topK, none := w.spec.Gate.Shape.TopK, bytes.Repeat(low, w.spec.Gate.Shape.Experts) // a row without any
 	for ids := range slices.Chunk(w.ids, topK*max(1, chunkBytes/len(none))) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -113,9 +113,9 @@ var families = func() map[string]Method {
 
 // aliens names the routers of families that are none of the methods.
 var aliens = map[string]string{
-	"phimoe": "the sparse mixer", "ernie45moe": softmaxBias, "ernie45vlmoe": softmaxBias, "kolibri1": "a bias on its " +
-		"logits",
-	"doge": "product keys, which score pairs of experts", "zaya": "a skip expert behind the routed ones",
+	"phimoe": "the sparse mixer", "ernie45moe": softmaxBias, "ernie45vlmoe": softmaxBias,
+	"kolibri1": "a bias on its logits",
+	"doge":     "product keys, which score pairs of experts", "zaya": "a skip expert behind the routed ones",
 	"switchtransformers": capacity, "nllbmoe": capacity,
 }
 

@@ -121,12 +121,10 @@ func TestConfigLayers(t *testing.T) {
 		`,"first_k_dense_replace":2`:      {0, 1},
 		`,"moe_layer_freq":2`:             {1, 3, 5},
 		`,"moe_layer_freq":[0,1,1,1,1,0]`: {0, 5},
-		`,"first_k_dense_replace":1,"moe_layer_freq":2`:   {0, 1, 3, 5},
-		`,"decoder_sparse_step":2`:                        {0, 2, 4},
-		`,"decoder_sparse_step":1,"mlp_only_layers":[3]`:  {3},
-		`,"interleave_moe_layer_step":3`:                  {0, 1, 3, 4},
-		`,"interleave_moe_layer_step":2,"moe_layers":[5]`: {0, 1, 2, 3, 4},
-		`,"num_dense_layers":2`:                           {0, 1},
+		`,"first_k_dense_replace":1,"moe_layer_freq":2`:                                                   {0, 1, 3, 5},
+		`,"decoder_sparse_step":1,"mlp_only_layers":[3]`:                                                  {3},
+		`,"interleave_moe_layer_step":3`:                                                                  {0, 1, 3, 4},
+		`,"interleave_moe_layer_step":2,"moe_layers":[5]`:                                                 {0, 1, 2, 3, 4},
 		`,"first_k_dense_replace":3,"mlp_layer_types":["dense","sparse","moe","sparse","sparse","dense"]`: {0, 5},
 	} {
 		m, err := ParseConfig([]byte(base+extra+`}`), "")
@@ -152,15 +150,11 @@ func TestConfigMethods(t *testing.T) {
 		// one group limits nothing
 		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:                    Default,
 		`"model_type":"deepseek_v3","scoring_func":"softmax"`:                                            RenormalizeNaive,
-		`"model_type":"deepseek_v3","scoring_func":"softmax","norm_topk_prob":false`:                     Default,
 		`"model_type":"qwen3_moe","scoring_func":"sigmoid","norm_topk_prob":true`:                        SigmoidRenorm,
-		`"model_type":"mixtral","scoring_func":"softmax"`:                                                Renormalize,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true`:                            MiniMax2,
-		`"model_type":"new","scoring_func":"sigmoid","use_expert_bias":true`:                             MiniMax2,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
-		`"model_type":"mistral4"`: RenormalizeNaive,
 	} {
 		m, err := ParseConfig([]byte(`{`+extra+`,`+base+`}`), "")
 		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() {
@@ -197,11 +191,6 @@ func TestConfigInfinity(t *testing.T) {
 	if err != nil || m.Name != "qwen3_moe" || m.Layers != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := ParseConfig(
-		[]byte(`{"model_type":"qwen3_moe","num_experts":8,"num_experts_per_tok":2,"num_hidden_layers":Infinity}`),
-		""); err == nil || !strings.Contains(err.Error(), "num_hidden_layers") {
-		t.Errorf("an infinite number of layers: %v", err)
-	}
 }
 
 func TestConfigRefusals(t *testing.T) {
@@ -209,29 +198,21 @@ func TestConfigRefusals(t *testing.T) {
 	for config, want := range map[string]string{
 		``:                                       "unexpected end",
 		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
-		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
 		`{"model_type":"new",` + base + `}`:    "routing method is not known",
 		`{"model_type":"phimoe",` + base + `}`: "sparse mixer",
-		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base + `}`:                "256 zero experts",
 		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base + `}`:               "a bias on softmax scores",
 		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base + `}`:                                           "\"tanh\"",
 		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base + `}`:               "groups of sigmoid scores without a bias",
-		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base + `}`:                                        "lists 1 layers",
 		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base + `}`:                                  "for layer 1, have \"odd\"",
-		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base + `}`:                       "none of its 2 layers",
 		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base + `}`: "group_limited_greedy",
 		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base + `}`:                                          "which has none",
-		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base + `}`:                                      "do not divide",
 		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base + `}`:                                             "want the same in every layer, have 2 and 3",
-		`{"model_type":"mixtral","first_k_dense_replace":2,` + base + `}`:                                           "none of its 2 layers",
 		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base + `}`:                                              "want 1 or 0 for layer 1, have 2",
 		`{"model_type":"mixtral","routed_scaling_factor":0,` + base + `}`:                                           "positive routed_scaling_factor",
 		`{"model_type":"new","scoring_func":"sigmoid",` + base + `}`:                                                "routing method is not known",
 		`{"model_type":"zaya",` + base + `}`:                                                                        "skip expert",
-		`{"model_type":"new","shared_expert_sink":true,` + base + `}`:                                               "shared_expert_sink",
 		`{"model_type":"laguna","moe_router_logit_softcapping":30.0,` + base + `}`:                                  "capped at 30",
-		`{"model_type":"new","moe_gate_act":"softmax","moe_use_aux_free":true,` + base + `}`:                        "a bias on softmax scores",
 		`{"model_type":"mixtral","n_routed_experts":16,` + base + `}`:                                               "n_routed_experts 16 and num_experts 8 contradict each other",
 		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1):                                       "at most 65536 routed experts",
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              `n_routed_experts: want a whole number, have "8"`,
@@ -239,7 +220,6 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"llama4","text_config":{"num_experts":16},` + base + `}`:                                     "8 experts, and 16 in text_config, contradict",
 		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                                     "4 groups, and no groups per token",
 		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                                     `want a number, have "NaN"`,
-		`{"model_type":"deepseek_v3","norm_topk_prob":"false",` + base + `}`:                                        `want true or false, have "false"`,
 		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                              `want a list of whole numbers, have ["a"]`,
 	} {
 		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {

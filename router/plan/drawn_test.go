@@ -50,7 +50,8 @@ func TestTargets(t *testing.T) {
 
 // Each expert comes as often as it was counted, layer by layer; steps add up, and a dense layer is none.
 func TestRecorded(t *testing.T) {
-	name, counts, err := Recorded([]byte(`{"logical_count": [[[0,0,0,0],[1,2,3,4],[4,0,2,4]], [[0,0,0,0],[1,2,3,4],[4,0,2,4]]]}`))
+	name, counts, err := Recorded([]byte(`{"logical_count": [[[0,0,0,0],[1,2,3,4],[4,0,2,4]],
+		[[0,0,0,0],[1,2,3,4],[4,0,2,4]]]}`))
 	if err != nil || !Drawn(name) || !slices.Equal(counts[0], []float64{2, 4, 6, 8}) ||
 		!slices.Equal(counts[1], []float64{8, 0, 4, 8}) {
 		t.Fatalf("%s %v %v", name, counts, err)

@@ -64,8 +64,7 @@ func stride(p Problem, s int) int { return s * (p.Shape.Experts / p.Shape.TopK) 
 // and of 0.5.23 (gen3, _simulate_balanced_routing); tensorrt_llm/tools/layer_wise_benchmarks;
 // ROCm/ATOM #1755; torchtitan #1614; routing_simulator_router.py of vLLM 0.33.0.
 var peers = []planner{
-	{name: "trtllm-layerwise", make: dealt(func(p Problem, rank, t,
-		s int) int { // numbers the tokens of all ranks, rank by rank
+	{name: "trtllm-layerwise", make: dealt(func(p Problem, rank, t, s int) int { // numbers all tokens, rank by rank
 		return (p.source(rank)*p.Tokens[0]+t)*p.Shape.TopK + s
 	})},
 	{name: "sglang-gen1", make: strided(func(p Problem, _, t, s int) int { return t + stride(p, s) })},

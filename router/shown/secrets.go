@@ -68,6 +68,6 @@ func Masked(text string) string {
 
 // Mask is Masked for the words of a command, where a value is a word whatever is in it.
 func Mask(words []string) []string {
-	joined := secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}"+hidden)
-	return strings.Split(Masked(joined), "\x00")[:len(words)]
+	line := secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}"+hidden)
+	return strings.Split(Masked(line), "\x00")[:len(words)]
 }
