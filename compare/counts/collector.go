@@ -50,8 +50,7 @@ func mostCells(text int) int {
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a
-// step,
-// or what a token chose there. The context says the step and the layer of an array without such an axis.
+// step, or what a token chose there. The context says the step and the layer of an array without such an axis.
 func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 	a, err := axes.formed(a)
 	if err != nil {

@@ -42,8 +42,8 @@ var formats = []Format{
 	{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
 		"CompletionOutput.routed_experts, saved as JSON", nil, nil},
 	{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil, nil},
-	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`,
-		nil, nil},
+	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`, nil,
+		nil},
 	{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
 		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray},
 	{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",

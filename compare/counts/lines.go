@@ -139,7 +139,7 @@ func (l *engineLog) add(m map[string]string) error {
 	return nil
 }
 
-// label names what tells lines of unlike passes apart, where it is not of all: for want of a phase, the size of the
+// label names what tells lines of unlike passes apart, where not all share it: for want of a phase, the size of the
 // pass.
 func (l *engineLog) label() {
 	distinct := [3]map[string]bool{{"": true}, {"": true}, {"": true}}
@@ -190,8 +190,8 @@ func sizes(slots []int64) map[int64]string {
 	return names
 }
 
-// Samples of counters: vLLM's EPLB branches and vllm-ascend, and SGLang's histogram. Clients append to a counter's name
-// in some versions.
+// Samples of counters: of vLLM's EPLB branches, of vllm-ascend, and of SGLang's histogram. Clients append _total to
+// a counter's name in some versions.
 var (
 	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_|phy_expert_heat)\w*\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_tokens_routed_to_expert|(eplb_tokens_routed_to_ep_rank|` +

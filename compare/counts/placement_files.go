@@ -32,8 +32,7 @@ var ErrRanks = errors.New("give the EP size, by --ep")
 // allLayers is the number of a layer that stands for every one.
 const allLayers = -1
 
-// assignments are the logical expert of every physical slot, layer by layer: of the layers of the model in
-// TensorRT-LLM's
+// assignments are the logical expert of every physical slot, layer by layer: of the model's layers in TensorRT-LLM's
 // EPLB configuration, which is YAML, or of MoE layers in vLLM's initial mapping (pull request 41141), which is JSON.
 type assignments struct {
 	Type      string          `json:"record_type,omitempty" yaml:"-"`
@@ -211,7 +210,7 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 		return nil, errors.New("it names no layer (initial_global_assignments, physical_to_logical_map or layer_list)")
 	case h.ranks != 0 && ranks != 0 && h.ranks != ranks:
 		return nil, fmt.Errorf("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), h.ranks)
-	case h.ranks == 0 && ranks == 0:
+	case max(h.ranks, ranks) < 1:
 		return nil, fmt.Errorf("slots over an unknown number of ranks: %w", ErrRanks)
 	}
 	p := &Placement{Source: path, Ranks: max(h.ranks, ranks), moeOnly: h.moeOnly, layers: map[int]router.Layout{}}
@@ -234,8 +233,7 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 type Slots map[int][]int32
 
 // Write writes the slots as an engine takes them: TensorRT-LLM as moe_config.load_balancer of a static placement, by
-// the
-// numbers of the model's layers; SGLang as --init-expert-location, a row for every layer of the model from 0 on;
+// the numbers of the model's layers; SGLang as --init-expert-location, a row for every layer of the model from 0 on;
 // vLLM and vllm-ascend by MoE layer, which moe names. Layers without slots, which are dense, get the row that SGLang
 // itself starts with: expert i mod experts in slot i.
 func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) error {
