@@ -3,7 +3,7 @@
 // exactly the experts of the plan, all with the same weight.
 //
 //	c, err := logits.Open(dir, logits.Spec{Model: "deepseek-v3", Gate: gate, Layout: layout, Mode: router.DEP})
-//	list, err := c.Fill(ctx, "diagonal", []int{0, 1, 2, 3}, []int{logits.AnyTokens}, nil)
+//	list, err := c.Fill(ctx, "diagonal", []int{logits.AnyTokens}, nil)
 //	v, err := logits.Verify(ctx, dir, nil)
 //
 // A batch size is the number of tokens on every rank. The ranks are balanced
