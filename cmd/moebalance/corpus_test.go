@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -196,15 +195,12 @@ func holdColumns(b *strings.Builder, path string, keys []string, rows []any) {
 	}
 }
 
-// scratchPath is a path of a temporary folder in a text.
-var scratchPath = regexp.MustCompile(`/tmp/\S+`)
-
 func short(v any) string {
 	switch v := v.(type) {
 	case float64:
 		return fmt.Sprintf("%.6g", v)
 	case string:
-		return fmt.Sprintf("%q", scratchPath.ReplaceAllString(v, "PATH"))
+		return fmt.Sprintf("%q", v)
 	case []any:
 		if len(v) > 8 {
 			return fmt.Sprintf("[%d]", len(v))

@@ -285,18 +285,19 @@ func TestWhatIsAsked(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("PATH", dir) // no nsys to convert reports with
 	progress := regexp.MustCompile(`(?m)^\[.*\n`)
-	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "GENERATE", "logits generate --cache "+dir+"/cache",
-		"PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
+	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
 		"testdata/gptoss-ep4-ranks/counts-normal", "RANK0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "FIELD",
 		fieldFolder+"vllm-qwen3-", "BENCH", "testdata/outputs/trtllm-bench-")
 	for line := range strings.SplitSeq(strings.TrimSpace(asked), "\n") {
 		command, says, _ := strings.Cut(line[1:], " ::")
-		args, err := launch.Words(words.Replace(strings.Replace(command, " D ", " "+dir+" ", 1)))
-		if len(command) > 0 && err != nil {
+		args, err := launch.Words(strings.Replace(command, "GENERATE", "logits generate --cache D/cache", 1))
+		if err != nil {
 			t.Fatal(line, err)
 		}
-		if strings.HasSuffix(command, " D") {
-			args[len(args)-1] = dir
+		for i, arg := range args {
+			if args[i] = words.Replace(arg); arg == "D" {
+				args[i] = dir
+			}
 		}
 		stdout, stderr, code := invoke(t.Context(), args...)
 		stderr = progress.ReplaceAllString(stderr, "")

@@ -35,7 +35,7 @@ for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 4
 	} {
 		folder := t.TempDir()
 		script := filepath.Join(folder, "engine.sh")
-		text := "#!/bin/sh\ncase $PYTHONPATH in */c/hook:/elsewhere) ;; *) exit 9;; esac\ntest -s ${PYTHONPATH%%:*}/moebalance_hook/__init__.py || exit 8\n" + record + "\n" + report
+		text := "#!/bin/sh\ncase $PYTHONPATH in */c/hook:/elsewhere) ;; *) exit 9;; esac\ntest -s \"${PYTHONPATH%%:*}/moebalance_hook/__init__.py\" || exit 8\n" + record + "\n" + report
 		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
