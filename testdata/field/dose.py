@@ -3,7 +3,7 @@ anew for every repetition. A router is another content of the hook's tables, so 
 
     MOEBALANCE_CACHE=CACHE MOEBALANCE_COUNTS=any MOEBALANCE_ROUTER=target:1.2 python3 dose.py MODEL RANKS RESULT.jsonl ROUTER…
 
-ROUTER is perfect, target:1.5, recorded:FILE or file:TABLE. One JSON line per measurement: the point, tokens per step, the
+ROUTER is perfect, target:1.5 or recorded:FILE. One JSON line per measurement: the point, tokens per step, the
 router, seconds per step, and the rank max/mean that was counted. A prefill step is one request, since several may be
 scheduled in several steps. --trace profiles the first two routers at the end, as trace.py does.
 """

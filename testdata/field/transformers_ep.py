@@ -2,7 +2,7 @@
 cache's entry, then three steps are profiled without a range of anybody's.
 
     python3 transformers_ep.py make qwen3 MODEL
-    MOEBALANCE_CACHE=CACHE ENABLE_PERFECT_ROUTER=1 torchrun --nproc-per-node 2 transformers_ep.py run MODEL OUT
+    MOEBALANCE_CACHE=CACHE ENABLE_PERFECT_ROUTER=1 torchrun --nproc-per-node 2 transformers_ep.py run MODEL OUT [BATCH LENGTH]
 """
 import inspect
 import json

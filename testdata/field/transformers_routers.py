@@ -1,5 +1,5 @@
-"""Every router of transformers that the hook takes, without the models around them: its default configuration is read by
-'moebalance models', a cache is made of it, and every row that the router chooses is compared with the cache's.
+"""Every router of transformers that the hook takes, without the models around them: 'moebalance logits generate'
+makes a cache of its default configuration, and every row that the router chooses is compared with the cache's.
 
     PYTHONPATH=HOOK python3 transformers_routers.py MOEBALANCE FOLDER     # a line of JSON for each model type
 """
