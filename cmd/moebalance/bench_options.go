@@ -70,6 +70,9 @@ func newTreatment() flags.Value[bench.Treatment] {
 // recorded the rest.
 var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, outputFlags...)
 
+// ofDesign are the flags that a next step may choose anew.
+var ofDesign = []string{"treatment", "launches", "pairs", "seed", "campaign"}
+
 // check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	if _, err := o.format(); err != nil {
@@ -117,7 +120,10 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		Treatment: o.Treatment.Is,
 		Command:   bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready},
 		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
-		Timeout: o.Timeout,
+		Timeout: o.Timeout, Typed: flags.Typed(c, slices.Concat(ofDesign, whileResuming)...),
+	}
+	if len(words) > 0 {
+		o.spec.Typed = slices.Concat(o.spec.Typed, []string{"--"}, words)
 	}
 	if err := cmp.Or(o.readArms(c), o.chooseDesign(c), o.readMetrics()); err != nil {
 		return err

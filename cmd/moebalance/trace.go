@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,7 +106,7 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 	}
 }
 
-// traceGate fails on the layer that is furthest above its floor, in steps of any kind.
+// traceGate fails on the layer with the largest imbalance, in steps of any kind with a tenth of the expert time.
 func traceGate(t *trace.Trace, limit float64) error {
 	unknown := func(why string) error { return withCode(exitInconclusive, errors.New("--fail-above: "+why)) }
 	above := func(layer router.OptInt, by router.Number, where string) error {
@@ -122,8 +123,12 @@ func traceGate(t *trace.Trace, limit float64) error {
 	case !worst.Layer.Defined():
 		return unknown("layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges")
 	}
-	for _, k := range t.StepKinds { // of other steps than the answer; of few steps the noise is not known
-		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
+	for _, p := range t.Replays { // of kinds with a tenth of the expert time
+		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
+		if at < 0 {
+			continue
+		}
+		if k := t.StepKinds[at]; router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return above(k.Time.WorstLayer, k.Time.WorstMaxOverMean-1,
 				fmt.Sprintf(" in %s (%s)", quantity.Numbered("step", k.Steps), k.Name))
 		}

@@ -115,9 +115,10 @@ func TestTraceGate(t *testing.T) {
 		}
 	}
 	// the answer leaves the decode steps out
-	decode := trace.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
-		WorstMaxOverMean: 1.5, WorstFloor: 1.01}}
-	trace := &trace.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []trace.StepKind{decode}}
+	decode := trace.StepKind{Kind: 2, Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
+		WorstMaxOverMean: 1.5, WorstFloor: router.Undefined()}}
+	trace := &trace.Trace{Imbalance: []imbalance.Row{row(0, 1.02, router.Undefined())},
+		StepKinds: []trace.StepKind{decode}, Replays: []trace.Replay{{Kind: 2}}}
 	if err := traceGate(trace, 0.1); err == nil ||
 		!strings.Contains(err.Error(), "of layer 2 is 50.0 % in steps 1 to 3 (decode, 8 tokens)") {
 		t.Error(err)

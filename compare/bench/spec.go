@@ -54,6 +54,10 @@ type Spec struct {
 	Threshold float64 `json:"threshold"`
 
 	Timeout time.Duration `json:"timeout_ns"` // per launch; 0 is none
+
+	// Typed are the words by which bench was told all this, but for the treatment and the design: next steps
+	// repeat them.
+	Typed []string `json:"typed,omitempty"`
 }
 
 // Check reports what is wrong with s, before anything is started.

@@ -54,32 +54,11 @@ func Judge(c *bench.Campaign) Campaign {
 		Result: gain.Judge(recorded),
 		Run: gain.Run{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
-			Server: len(c.Spec.Command.Server) > 0, Again: again(c.Spec), Pairs: c.Spec.Design.Pairs,
+			Server: len(c.Spec.Command.Server) > 0, Again: launch.Quote(shown.Mask(c.Spec.Typed)), Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Ranks: recorded.Ranks,
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
-}
-
-// again are the words by which bench was told what to measure and what to read, without secrets:
-// --result r.json -- COMMAND.
-func again(s bench.Spec) string {
-	measured := shown.Mask(s.Command.Normal)
-	words := []string{"--arm", string(s.Builds[0]), "--arm", string(s.Builds[1])}
-	if !s.Builds.Named() {
-		words = nil
-	}
-	for _, flag := range [][2]string{{"--server", launch.Quote(shown.Mask(s.Command.Server))}, {"--ready",
-		s.Command.Ready},
-		{"--result", s.Output}, {"--metric", s.Metric}, {"--counts", s.Counts}} {
-		if flag[1] != "" {
-			words = append(words, flag[:]...)
-		}
-	}
-	if len(s.Command.Server) > 0 {
-		return launch.Quote(append(words, "--client", launch.Quote(measured)))
-	}
-	return launch.Quote(slices.Concat(words, []string{"--"}, measured))
 }
 
 // gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some.
