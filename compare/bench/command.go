@@ -23,7 +23,7 @@ type Command struct {
 }
 
 // engine is the command that starts the experts: the server, where there
-// is one. It carries the treatment and is the one to profile.
+// is one. It carries the treatment.
 func (c Command) engine() []string {
 	if len(c.Server) > 0 {
 		return c.Server

@@ -73,7 +73,7 @@ func (h Host) Resolve(s Spec) error {
 	return nil
 }
 
-// Run continues the campaign until every launch is done, a launch fails for good (*LaunchError), or ctx
+// Run continues the campaign until every launch is done, a launch fails for good, or ctx
 // ends: then the running command is ended with everything it started, and the error is the cause of ctx.
 // Finished launches are kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {

@@ -1,8 +1,8 @@
 // Package source turns what a user names (files, folders, patterns, campaigns) into
 // what can be judged: traces with the expert statistics of the same run, launches
-// from benchmark reports, and campaigns with the traces of their profiled pair.
+// from benchmark reports, and campaigns.
 //
-// It decides which file is what. It parses no format itself and renders nothing.
+// It decides which file is what, and renders nothing.
 package source
 
 import (

@@ -43,7 +43,6 @@ var Lines = map[string]Line{
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
 	"trace.missing_ranks":     {"no answer", noAnswer, "", "remedy", "all"},
 	"trace.no_experts":        {"no answer", noAnswer, "", "remedy", "names"},
-	"trace.unknown_kernels":   {"no answer", noAnswer, "", "remedy", "names"},
 	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
 	"trace.no_experts.time":   {"no answer", noAnswer, "", "remedy", "more_steps"},
 	"trace.no_experts.rank":   {"no answer", noAnswer, "", "remedy", "more_steps"},

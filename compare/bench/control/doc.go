@@ -5,7 +5,7 @@
 // A change needs steps of the engine: after each order the client runs untimed until every
 // rank has acknowledged, and only what starts then is timed. An order expires unless the
 // driver renews it, so that a driver that dies leaves no server with a balanced router.
-// The engine's side is the hook's control.py, or the built-in workload.
+// The engine's side is the hook's control.py.
 //
 // The package starts no process, reads no report and judges nothing: how a client runs,
 // and what the time is, is handed in.

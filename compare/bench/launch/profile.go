@@ -14,17 +14,17 @@ import (
 // Profile says how a command is put under Nsight Systems: the switches that the
 // TensorRT-LLM and vLLM performance pages use, one report per rank.
 type Profile struct {
-	Nsys string `json:"nsys"` // the program; "nsys" where empty
+	Nsys string // the program; "nsys" where empty
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
-	Windows   string   `json:"windows,omitempty"`
-	Arguments []string `json:"nsys_arguments,omitempty"` // further options of nsys, which override ours
+	Windows   string
+	Arguments []string // further options of nsys, which override ours
 	// Set are further variables of the command, such as the switch of an arm.
-	Set map[string]string `json:"set,omitempty"`
+	Set map[string]string
 	// Rank is the only rank to profile; negative profiles every rank.
-	Rank int `json:"rank"`
+	Rank int
 	// Program is the benchmark that the command runs, where it takes windows by a variable of its own.
-	Program string `json:"program,omitempty"`
+	Program string
 }
 
 // startStops are the variables by which TensorRT-LLM's older C++ benchmarks take iterations, as lists

@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -51,17 +49,6 @@ const (
 	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
 	ranks, accepted           = "ranks", "accepted"
 )
-
-// Names are the metrics of the vocabulary; a family stands by its mean, such as ttft_mean.
-func Names() []string {
-	names := slices.Sorted(maps.Keys(vocabulary))
-	for i, name := range names {
-		if strings.HasSuffix(name, "_") {
-			names[i] += "mean"
-		}
-	}
-	return names
-}
 
 // metric makes a metric of the vocabulary; another number gets no unit. The tool's rule for percentiles, minimum and
 // maximum is part of their definition: they compare only with the same tool's. A number that shares the word and not
