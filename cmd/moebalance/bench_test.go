@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -62,7 +63,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "campaign")
 	command := replayed(t)
 	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--seed", "1", "--campaign", folder,
-		"--format", "json", "--require-verdict", "--", command, "{pair}")
+		"--ranks", "4", "--format", "json", "--require-verdict", "--", command, "{pair}")
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -81,10 +82,14 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 			Rank  int
 			Grade gain.Grade
 		} `json:"proof"`
-		Checks []struct{ Name, Status string } `json:"checks"`
+		Checks   []struct{ Name, Status string } `json:"checks"`
+		Campaign struct{ Again string }          `json:"campaign"`
 	}
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
+	}
+	if want := "--ranks 4 -- " + launch.Quote([]string{command, "{pair}"}); r.Campaign.Again != want {
+		t.Errorf("next steps repeat %q, want %q", r.Campaign.Again, want)
 	}
 	near := func(got, want float64) bool { return got > want-0.0005 && got < want+0.0005 }
 	// the geometric mean of the pairs; the interval is of the order that the seed draws
