@@ -35,7 +35,8 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 		if after < l.Baseline {
 			lower++
 		}
-		if now.XYs[worst].Y < l.Baseline.Float64() {
+		if was := now.XYs[worst].Y; was < l.Baseline.Float64() || was == l.Baseline.Float64() &&
+			placed.XYs[worst].Y < after.Float64() {
 			worst = len(layers) - 1
 		}
 	}

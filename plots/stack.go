@@ -62,7 +62,7 @@ func (a Stack) parts(phases []string, bar int) (ns []float64, keys []key) {
 		add(a.Work[bar][i], fillKey(phase, phaseColor(phase)))
 	}
 	if drawable(a.Wait[bar]) {
-		add(a.Transfer[bar], fillKey("transfer", tint(waitInk, 0.75)))
+		add(a.Transfer[bar], fillKey("transfer", waitInk))
 		add(a.Wait[bar], key{"waiting in collectives", swatchWidth, func(c draw.Canvas, r vg.Rectangle) {
 			hatchBox(c, tint(waitInk, 0.15), softInk, r)
 		}})

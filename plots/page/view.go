@@ -14,10 +14,26 @@ import (
 const mostRows = 50
 
 // viewOf is a table without the columns that no row has a value of, cut to the rows that matter.
+// A kernel's name comes first: it stays in sight where the table is wider than the page.
 func viewOf(t table.Table, of string) table.Table {
 	t = t.Filled().Cut(mostRows)
 	t.Title = of + t.Title
+	at := slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Kind == table.Short })
+	if at < 0 {
+		return t
+	}
+	t.Columns = toFront(t.Columns, at)
+	rows := make([][]any, len(t.Rows))
+	for i, row := range t.Rows {
+		rows[i] = toFront(row, at)
+	}
+	t.Rows = rows
 	return t
+}
+
+// toFront moves an element to the front: a b c, 2 → c a b.
+func toFront[E any](list []E, at int) []E {
+	return slices.Concat(list[at:at+1], list[:at], list[at+1:])
 }
 
 // marks color the words of checks and of proof, which say it too.

@@ -90,6 +90,7 @@ func campaignTables(r gain.Result) []table.Table {
 			blocks = append(blocks, block{u.Pair, u.Point, rows[i].Arm, b.Block, b.Values})
 		}
 	}
+	unit := map[string]string{"launches": "launch", "pairs": "pair"}[units(r)]
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
 	sides := fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
 		r.Called(gain.Normal), perfect)
@@ -98,8 +99,8 @@ func campaignTables(r gain.Result) []table.Table {
 			quantity.Confidence(gain.DefaultConfidence)), compared, "value:real="+point+", arm, "+gained+", verdict, "+
 			"share_of_ceiling<share_of_ceiling.estimate:percent=share, share_low<share_of_ceiling.low:percent, "+
 			"share_high<share_of_ceiling.high:percent"),
-		table.Of(units(r), fmt.Sprintf("%s by %s; A is %s", metric, strings.TrimSuffix(units(r), "s"),
-			r.Called(gain.Normal)), rows, "pair="+units(r)[:len(units(r))-1]+sides),
+		table.Of(units(r), fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
+			"pair="+unit+sides),
 		table.Of("blocks", fmt.Sprintf("%s by block; A is %s", metric, r.Called(gain.Normal)), blocks, "launch, block"+sides),
 		table.Of("dose", "Time by load imbalance, over balanced routing's", doses, "point:real="+point+
 			", arm, rank_max_over_mean=rank load (max/mean), measured, time:ratio, low:ratio, high:ratio, fitted=on the line"),
