@@ -89,6 +89,19 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	return out
 }
 
+// Of layers that are equally bad now the title names the one that stays worst.
+func TestWorstLayer(t *testing.T) {
+	var r place.Result
+	r.Placements = []place.Placement{{Plan: place.Plan{Ranks: 4}}}
+	for layer, after := range []router.Number{1.1, 1.3, 1.2} {
+		r.Layers = append(r.Layers, place.Layer{Plan: place.Plan{Ranks: 4}, Layer: layer, Baseline: 1.5, Judged: after})
+	}
+	f, err := PlacementLayers(&r)
+	if want := "the worst, layer 1, goes from 1.50 to 1.30 "; err != nil || !strings.Contains(f.Title, want) {
+		t.Errorf("%q, %v: want %q", f.Title, err, want)
+	}
+}
+
 var sizes = []struct{ ranks, layers, experts, steps int }{{1, 1, 1, 1}, {4, 3, 32, 6}, {64, 61, 256, 100}}
 
 // The same figure is the same bytes, and SVG is well-formed with nothing

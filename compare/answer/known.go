@@ -148,11 +148,16 @@ func caveats(warnings []router.Warning, weights map[string]caveat.Severity) []Ca
 			out[i].Subjects = append(out[i].Subjects, w.Subject)
 		}
 	}
+	return DoubtsFirst(out)
+}
+
+// DoubtsFirst sorts caveats by severity, and keeps the order of equal ones.
+func DoubtsFirst(caveats []Caveat) []Caveat {
 	order := []caveat.Severity{caveat.Doubt, caveat.Warn, caveat.Unknown, caveat.Note}
-	slices.SortStableFunc(out, func(a, b Caveat) int {
+	slices.SortStableFunc(caveats, func(a, b Caveat) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
 	})
-	return out
+	return caveats
 }
 
 // byFile names the files that warnings are about by the last part of their paths.

@@ -114,7 +114,8 @@ func (p *Page) answer(lead Input) answer.Answer {
 	a := lead.answer
 	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 &&
 		compared[0].answer.Verdict == answer.Verdict(gain.Significant) {
-		a = compared[0].answer // which has this gain
+		a = compared[0].answer // which has this gain, and not what to keep in mind about the campaign
+		a.Caveats = answer.DoubtsFirst(slices.Concat(lead.answer.Caveats, a.Caveats))
 	}
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")

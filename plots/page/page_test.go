@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -175,6 +176,7 @@ func names(p Page) (out []string) {
 func TestWholePage(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	compared := diff.Compare(normal, perfect)
+	compared.WithCampaign(campaign(0.2).Result, 0)
 	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared},
 		{Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
 	p, doc := page(t, inputs...)
@@ -183,6 +185,11 @@ func TestWholePage(t *testing.T) {
 	}
 	if want := []string{"gain", "phase-time", "rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
 		t.Errorf("figures %v, want %v", names(p), want)
+	}
+	for i, c := range p.of(func(in source.Item) bool { return in.Campaign != nil })[0].answer.Caveats {
+		if !slices.ContainsFunc(p.Answer.Caveats, func(a answer.Caveat) bool { return a.String() == c.String() }) {
+			t.Errorf("the page, which leads with the campaign's gain, lacks its caveat %d: %s", i, c)
+		}
 	}
 	at := -1
 	for _, want := range []string{ // in this order
@@ -240,12 +247,15 @@ func TestTables(t *testing.T) {
 	p := inputsOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
 	rows := slices.Repeat([][]any{{"pass", 12}, {"warn", 13}}, mostRows)
 	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
+	kernels := table.New("kernels", "T3", "n:count, phase, name:short")
+	kernels.Rows = [][]any{{12, "experts", "gemm"}}
 	p[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows},
-		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "proof", Title: "T4", Columns: columns}}
+		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "proof", Title: "T4", Columns: columns}, kernels}
 	_, doc := write(t, p...)
 	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (50 rows, 50 more left out)</summary>": true,
 		"<summary>T2 (1 row)</summary>": true, "T4": false,
-		`<td class="good">pass</td><td class="n">12</td>`: true} {
+		`<td class="good">pass</td><td class="n">12</td>`:    true,
+		`<td>gemm</td><td class="n">12</td><td>experts</td>`: true} {
 		if strings.Contains(doc, want) != is {
 			t.Errorf("%q: want %t", want, is)
 		}
