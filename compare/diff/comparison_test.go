@@ -78,7 +78,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		{"another layer", cell(0, 0, 4, trace.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
 		{"half of the ranks", cell(2, 0, 3, trace.PhaseOther, 1, 0), 2, ""},
 		{"fewer than half", cell(2, 0, 3, trace.PhaseOther, 1, 0), 3,
-			"2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
+			"2 of 5 ranks in common (normal 0 to 4, perfect 0, 1)"},
 	} {
 		normal, perfect := alternating()
 		for i := range k.copies {
@@ -203,7 +203,7 @@ func TestEmptyTraces(t *testing.T) {
 		perfect.Cells[i].Rank += 2
 	}
 	c = Compare(normal, perfect)
-	if c.Comparable || reasons(c)[0] != "the sides have 0 of 2 ranks in common: normal has 0, 1; perfect has 2, 3" {
+	if c.Comparable || reasons(c)[0] != "the sides have 0 of 2 ranks in common (normal 0, 1, perfect 2, 3)" {
 		t.Errorf("other ranks: %v", reasons(c))
 	}
 }

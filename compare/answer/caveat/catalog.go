@@ -114,7 +114,7 @@ var catalog = map[string]string{
 	"refused.no_moe":         "the {arm} side has no MoE kernel, so no routing is compared",
 	"refused.profilers":      "one side is of Nsight Systems, the other of PyTorch's profiler: record both alike",
 	"refused.same_recording": "{rank:#rank} is the same recording on both sides",
-	"refused.ranks":          "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}",
+	"refused.ranks":          "the sides have {common} of {all} ranks in common ({arm} {ranks}, {other} {others})",
 	"refused.layers":         "the sides have different layers: {arm} has {layers}; {other} has {others}",
 	"refused.swapped":        "the sides are swapped: the first was balanced ({evidence}), the second not ({others})",
 	"refused.arm":            "the {arm} side records the arm \"{recorded}\" ({evidence})",
