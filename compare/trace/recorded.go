@@ -181,10 +181,15 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 	held := slices.Compact(slices.Sorted(slices.Values(c.Layout.Held(rank))))
 	slots := make([]int64, len(held))
 	var total int64
-	for _, e := range c.Layout.Held(rank) {
-		n := c.PerExpert[e] / int64(len(c.Layout.Places(int(e))))
-		slots[slices.Index(held, e)] += n
-		total += n
+	copies := c.Layout.CopyLoad(c.PerExpert)
+	for e := range c.PerExpert {
+		for _, on := range c.Layout.Places(e) {
+			if on == rank {
+				slots[slices.Index(held, int32(e))] += copies[0]
+				total += copies[0]
+			}
+			copies = copies[1:]
+		}
 	}
 	if total == 0 {
 		return nil
