@@ -2,7 +2,7 @@
 //
 // There are five figures: a heat map of time or load, bars of the parts of a rank's time,
 // the intervals of a gain, a curve over load, and a placement before and after. Each
-// function takes plain values and returns a Figure, which has a title, a caption and a
+// function takes a result or plain values and returns a Figure, which has a title, a caption and a
 // description in words, and can be written as SVG or PNG; the same values give the same
 // bytes. The package measures nothing and opens no file; package page puts figures and
 // numbers together into one report.

@@ -1,6 +1,5 @@
-// Package bench runs a paired campaign: the same benchmark command launched
-// with the learned router and with a perfect one, alternately, to an order that
-// was written down before the first launch.
+// Package bench runs a campaign: the same benchmark with the learned router and with a perfect one, in pairs of
+// launches or in launches that hold all arms, to an order that was written down before the first launch.
 //
 // A Spec says what to run and how the arms differ; Create writes the order into a
 // campaign folder (a SQLite file and the raw output of every launch); Run executes it

@@ -16,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Options says how a file is read. The zero value reads what an analysis needs.
+// Options says how a file is read. The zero value converts no report and tells nobody of progress.
 type Options struct {
 	Converter Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read; all calls together sum

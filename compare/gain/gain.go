@@ -12,8 +12,8 @@ import (
 // same, and are turned back by exp(x) − 1. A pair counts once; requests and
 // steps within a launch do not add to N.
 //
-// Bounds are undefined (null) when the pairs are too few for the confidence:
-// 6 are the least for 95 %.
+// Bounds are undefined (null) below MinPairs pairs. Launches that hold all arms have bounds from two on, and a
+// single one by its blocks and LaunchSD.
 type Gain struct {
 	// Method is how Estimate, Low and High were found; they decide. It follows from the
 	// orders that were recorded, never from the values.
@@ -36,8 +36,8 @@ const (
 // DefaultConfidence is the confidence of a gain's interval, and of all intervals of several points together.
 const DefaultConfidence = 0.95
 
-// MinPairs is the least number of pairs that can decide: six that all gain reach 95 % by an exact sign test, as
-// 2/2⁶ is 3 %.
+// MinPairs is the least number of pairs that can decide: that six agree in sign by chance has a probability of
+// 2/2⁶, 3 %.
 const MinPairs = 6
 
 // LaunchSD is the standard deviation, over launches, of the log gain that a launch of no

@@ -1,8 +1,8 @@
 // Package kernel says what a kernel's name means: its phase in a MoE layer, the
 // library it comes from, and whether it is a collective or a GEMM of experts. Rules
 // stand in one table (rules.go), each with its source; the first that matches decides.
-// The package sees names only: ranges, operators and the order of launches, which are
-// other evidence, are the business of package trace.
+// Ranges, operators and the order of launches, which are other evidence, are the business of package trace. Here
+// are also the statistics of durations and the union of intervals in which a GPU was busy.
 package kernel
 
 import (

@@ -157,8 +157,7 @@ type KernelStat struct {
 	Name    string `json:"name"`
 	Phase   Phase  `json:"phase"`   // by the kernel's own name
 	Library string `json:"library"` // likewise; empty where the name tells none
-	// UnknownNS is the part of TotalNS that neither a range nor the name places
-	// in a phase.
+	// UnknownNS is the part of TotalNS that nothing places in a phase: no range, name, operator or position.
 	UnknownNS int64 `json:"unknown_ns"`
 	Placed    Phase `json:"placed"` // the phase that most of TotalNS is placed in
 	Stats

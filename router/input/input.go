@@ -1,5 +1,6 @@
-// Package input is what every reader says of an input that it cannot use: which
-// file, where in it, what was expected and what was found.
+// Package input opens what a user names, without waiting for a pipe that nobody writes, and says of an input that
+// cannot be used which file it is, where in it, what was expected and what was found. Numbers and Regexp read what
+// flags have.
 package input
 
 import "strings"

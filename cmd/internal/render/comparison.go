@@ -59,7 +59,7 @@ func comparisonTables(r diff.Comparison) []table.Table {
 	return slices.DeleteFunc(tables, func(t table.Table) bool { return t.Name == "kinds" && len(t.Rows) == 0 })
 }
 
-// splitTable is the parts of the gain, in milliseconds that add up.
+// splitTable is the parts of the gain, which add up.
 func splitTable(s diff.Split) table.Table {
 	t := table.New("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+
 		"balanced routing takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),

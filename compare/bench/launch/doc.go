@@ -3,6 +3,5 @@
 // MPI, Slurm and container launchers, and under Nsight Systems. It also watches the
 // GPUs and processors of this machine beside a command.
 //
-// The package knows nothing of arms, pairs or results, and keeps no record: that is
-// for package bench.
+// The package knows nothing of arms, pairs or results: these are for package bench.
 package launch
