@@ -10,15 +10,14 @@ import (
 	"github.com/moebalance/moebalance/plots"
 )
 
-// marks are how what we write begins: results, pages, figures, the hook and data sets. Placements have an
+// marks are how what we write begins: results, pages, figures and the hook. Placements and data sets have an
 // engine's own layout, which tells nobody who wrote them, so they are replaced only with --force.
 var marks = regexp.MustCompile(
 	`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|` +
 		`<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
 		regexp.QuoteMeta(plots.Mark) +
 		`|.PNG\r\n.{0,60}Software\x00moebalance|` +
-		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance|` +
-		`\{"task_id":0,"input_ids":\[\d)`)
+		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance)`)
 
 // wrote reports whether this program wrote a file.
 func wrote(path string) bool {
