@@ -212,12 +212,16 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 			if i == 0 {
 				first = c
 			}
-			k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
-			if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
-				k.Gain, k.Step.Ratio = u, u
-			}
 			for _, w := range c.Refusals {
 				k.Refused = append(k.Refused, w.Key())
+			}
+			if i > 0 && slices.Contains(k.Refused, "refused.tokens") { // 7 tokens are not like 12
+				k.LeftOut += len(p.steps[0]) + len(p.steps[1])
+			} else {
+				k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
+			}
+			if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
+				k.Gain, k.Step.Ratio = u, u
 			}
 		}
 		k.Steps = p.name(pairs, k.Step.NormalNS)
