@@ -11,7 +11,7 @@ const version = "0.1.0"
 
 // stamp is the commit and its date as .ci/release says them, for builds of which Go records none.
 // In an archive of the source git writes it (.gitattributes).
-var stamp = "$Format:%h of %cs$"
+var stamp = "$Format:commit %h of %cs$"
 
 // build is the version with the commit that the stamp says, or else with what Go recorded of the source: a
 // version of the module that names the commit.
