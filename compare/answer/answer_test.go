@@ -34,7 +34,7 @@ func check(t *testing.T, name string, a Answer, verdict Verdict, line, reasons, 
 	if have := commands(a); !strings.Contains(have, next) {
 		t.Errorf("%s: next %q, want %q", name, have, next)
 	}
-	if len(a.Numbers) > 5 || len(a.Reasons) > 3 || len(a.Next) > 2 {
+	if len(a.Numbers) > 5 || len(a.Reasons) > 3 || len(a.Next) > 3 {
 		t.Errorf("%s: %d numbers, %d reasons, %d steps", name, len(a.Numbers), len(a.Reasons), len(a.Next))
 	}
 }

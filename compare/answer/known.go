@@ -68,7 +68,7 @@ func word(name string) string {
 }
 
 // tell is the answer by a line of the catalog: at most five numbers, three reasons and two steps, for no more
-// are read.
+// are read. Before a step that needs the hook's cache comes the one that writes it.
 func (k *known) tell(key string) Answer {
 	row := caveat.Lines[key]
 	line, _ := caveat.Fill(row.Text, k.values)
@@ -89,9 +89,13 @@ func (k *known) tell(key string) Answer {
 			}
 		}
 	}
+	hooked := -1 // the step that measures with the hook, which needs a cache
 	for group := range strings.FieldsSeq(row.Next) {
 		for name := range strings.SplitSeq(group, "|") {
 			if text, command, whole := caveat.Step(name, k.values); whole {
+				if strings.HasSuffix(name, ".hook") && k.values["treatment"] != "hook" {
+					hooked = len(a.Next)
+				}
 				a.Next = append(a.Next, Step{text, command})
 				break
 			}
@@ -99,6 +103,10 @@ func (k *known) tell(key string) Answer {
 	}
 	a.Numbers = a.Numbers[:min(5, len(a.Numbers))]
 	a.Reasons, a.Next = a.Reasons[:min(3, len(a.Reasons))], a.Next[:min(2, len(a.Next))]
+	if hooked >= 0 && hooked < len(a.Next) {
+		text, command, _ := caveat.Step("cache", k.values)
+		a.Next = slices.Insert(a.Next, hooked, Step{text, command})
+	}
 	return a
 }
 

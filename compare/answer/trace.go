@@ -27,6 +27,9 @@ func OfTrace(t *trace.Trace, given string) Answer {
 		k.know("launches", t.Hidden.Launches, "hidden", t.Hidden.NS)
 		line = "trace.hidden"
 	case len(t.Ranks) < 2:
+		if t.World > 1 {
+			k.know("world", t.World)
+		}
 		line = "trace.one_rank"
 	case doubt.Code != "":
 		line = k.doubted(t, doubt, given)
@@ -310,7 +313,8 @@ const loadToFill = "{concurrency}"
 // hooked is how the hook measures, where it is the switch that reaches the engine.
 func (k *known) hooked(treatment string) {
 	if treatment == "hook" {
-		k.know("hooked", "--server SERVER --ready URL --client CLIENT")
+		const server = "--server SERVER --ready URL --client "
+		k.know("hooked", server+"CLIENT", "hooked_at_loads", server+"'CLIENT "+loadToFill+"'")
 	}
 }
 

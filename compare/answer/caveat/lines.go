@@ -13,7 +13,7 @@ const (
 	under       = "[under {arm}, ]" // the arm that a trace names
 	judgedTrace = "gain loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
-	evenNext    = "both|balanced|loads"
+	evenNext    = "both|balanced|loads.hook|loads"
 	campaignWhy = "dose checks points share chance"
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
@@ -37,7 +37,7 @@ const (
 var Lines = map[string]Line{
 	// A trace.
 	"trace.hidden":            {"no answer", hidden, "", "", "graphs"},
-	"trace.one_rank":          {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "", "ranks"},
+	"trace.one_rank":          {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "", "all.world|ranks"},
 	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
 	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
@@ -56,7 +56,7 @@ var Lines = map[string]Line{
 	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
 		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
-		"gain loss load time worst", "load_without_time", "both backend"},
+		"gain loss load time worst", "load_without_time", "both backend.hook|backend"},
 	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
 	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
 		judgedTrace, "late host", evenNext},
@@ -81,7 +81,7 @@ var Lines = map[string]Line{
 
 	// A campaign.
 	"bench.refused":      {"", refused, "", "rest", "checks|measure.hook|measure"},
-	"bench.unproved":     {"", refused, "", "rest", "prove"},
+	"bench.unproved":     {"", refused, "", "rest", "prove.hook"},
 	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
 	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]" +
 		"[{place}].", "gain", campaignWhy, "resume"},
@@ -184,20 +184,25 @@ var steps = map[string][2]string{
 	"ranks":        {"Give the files of all ranks, or record all ranks.", "profile -- YOUR_COMMAND"},
 	"more_steps":   {"Record more whole steps.", "profile -- YOUR_COMMAND"},
 	"all":          {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
+	"all.world":    {"Give the files of all {world} ranks.", "trace FILES_OF_ALL_RANKS"},
 	"fused":        {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
 	"own_counts":   {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
 	"names":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
 	"tokens":       {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 	"gpu":          {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
 	"backend":      {"Try another expert backend, and measure both.", "bench -- YOUR_BENCHMARK"},
+	"backend.hook": {"Try another expert backend, and measure both.", hookBench + "{hooked}"},
 	"again":        {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
 	"late":         {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
 	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
 	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
 	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill}"},
+	"loads.hook": {"Measure at the loads that you serve.",
+		hookBench + threeLoads + " {hooked_at_loads}"},
 	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
-	"measure.hook": {"Measure what balance gains.", "bench --treatment hook {hooked}"},
+	"measure.hook": {"Measure what balance gains.", hookBench + "{hooked}"},
+	"cache":        {"Write logits for the hook.", "logits generate --model MODEL --ep {ranks|RANKS} --cache cache"},
 	"swapped":      {"Give the learned side first.", "compare {swapped}"},
 	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
 	"whole":        {"Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
@@ -208,7 +213,7 @@ var steps = map[string][2]string{
 	"longer":       {"Repeat it with longer runs, which vary less.", "bench {flag} {n}" + asBefore},
 	"one_server":   {"Hold both arms in each launch, which may differ then.", "bench --treatment hook {one_server}"},
 	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
-	"prove": {"Let the hook balance: its counts prove it.",
+	"prove.hook": {"Let the hook balance: its counts prove it.",
 		"bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
 		"bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
@@ -243,6 +248,7 @@ var steps = map[string][2]string{
 // Parts of commands.
 const (
 	anyServer  = "--server SERVER --ready URL --client CLIENT"
+	hookBench  = "MOEBALANCE_CACHE=cache moebalance bench --treatment hook "
 	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
 	threeLoads = "--points concurrency=8,64,256"
 	planned    = "place --ep {ranks} --redundant {copies} "
