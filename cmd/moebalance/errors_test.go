@@ -143,6 +143,7 @@ const asked = `
 2 place --step-tokens 4096 COUNTS :: add --campaign
 2 place --judge COUNTS/. COUNTS :: twice: a plan is not tested by the counts it was learned from
 2 place COUNTS testdata/deepseek-ep4-ranks/counts-normal :: want 32 experts
+2 place --ep 2 --judge D/two.json D/one.json :: want load in layers 0, as in
 2 place testdata/counts/expert-location.json :: want the number of ranks
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
 1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
@@ -340,6 +341,7 @@ func askedFiles(t *testing.T) string {
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
 		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "", "placed.json": "[[0,1,0],[2]]",
+		"one.json": "[[5,1]]", "two.json": "[[5,1],[3,3]]",
 		"engine": "#!/bin/sh\n" + engine(100, 120), "fails": "#!/bin/sh\necho no memory >&2; exit 3", "silent": "#!/bin/sh\n", "env": "#!/bin/sh\n",
 		"hello": "#!/bin/sh\necho hello\n", "uneven": "#!/bin/sh\n" + uneven,
 		"half": "#!/bin/sh\n" + strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1),

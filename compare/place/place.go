@@ -63,6 +63,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := commonLayers(all); err != nil {
+		return nil, err
+	}
 	kinds := clusters(learn)
 	res := o.result(experts, learn)
 	res.split(learn, judge, kinds)
@@ -294,4 +297,41 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 		experts = n
 	}
 	return experts, nil
+}
+
+// commonLayers refuses counts of different sources that have load in different layers, which are of different models: a
+// layer with load in one must be recorded in each, where it may have no load.
+func commonLayers(windows []Window) error {
+	var sources []string
+	recorded, loaded := map[string]map[int]bool{}, map[string]map[int]bool{}
+	for _, w := range windows {
+		source := w.record.Source
+		if recorded[source] == nil {
+			sources = append(sources, source)
+			recorded[source], loaded[source] = map[int]bool{}, map[int]bool{}
+		}
+		for layer, slots := range w.record.LayerSlots() {
+			recorded[source][layer] = true
+			loaded[source][layer] = loaded[source][layer] || slots > 0
+		}
+	}
+	layers := func(source string) string {
+		maps.DeleteFunc(loaded[source], func(_ int, has bool) bool { return !has })
+		return "layers " + quantity.Ranges(slices.Sorted(maps.Keys(loaded[source])))
+	}
+	lacks := func(one, other string) bool {
+		for layer, has := range loaded[one] {
+			if has && !recorded[other][layer] {
+				return true
+			}
+		}
+		return false
+	}
+	for _, source := range sources[1:] {
+		if first := sources[0]; lacks(first, source) || lacks(source, first) {
+			return &input.Error{File: source, Expected: fmt.Sprintf("load in %s, as in %s", layers(first), first),
+				Found: layers(source), Try: "give counts of one model", Err: counts.ErrOptions}
+		}
+	}
+	return nil
 }
