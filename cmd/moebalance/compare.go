@@ -109,7 +109,10 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
 			return fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
-		if o.Trust {
+		switch {
+		case arms[i].Arm == "" && sides[0].Named == gain.Perfect && sides[1].Named == gain.Normal && !o.builds.Named():
+			arms[i] = diff.NamedArm(arms[i], s.Named)
+		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}

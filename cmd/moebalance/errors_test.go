@@ -211,6 +211,7 @@ const asked = `
 2 compare http://localhost/a http://localhost/b :: URLs are not read: download it
 2 compare NORMAL :: give the normal side and the perfect side
 4 compare PERFECT NORMAL :: swapped
+4 compare 'testdata/hf-qwen3-ep4/perfect.*' 'testdata/hf-qwen3-ep4/normal.*' :: swapped
 4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: moebalance trace 
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
 1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of

@@ -292,6 +292,13 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 	return &trusted
 }
 
+// NamedArm is the trace taken as the arm that its files are named after.
+func NamedArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
+	named := *t
+	named.Arm, named.ArmEvidence = string(arm), "named "+string(arm)
+	return &named
+}
+
 // judgeArms holds the sides against the arms that they record; false where each is the other's.
 func (c *Comparison) judgeArms() bool {
 	sides := [2]*Side{&c.Normal, &c.Perfect}
@@ -330,6 +337,9 @@ func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 			return
 		}
 		c.warn("balance_not_measured", "", "of", c.Ceiling.Of.ExpertTime())
+	case inPerfect > 1+balancedWithin && inNormal <= 1+balancedWithin && c.Normal.Arm+c.Perfect.Arm == "":
+		c.refuse("swapped", "evidence", fmt.Sprintf("max/mean %.3f of %s over ranks", inNormal, c.Ceiling.Of.ExpertTime()),
+			"others", fmt.Sprintf("%.3f", inPerfect))
 	case inPerfect > 1+balancedWithin && inPerfect > inNormal:
 		c.refuse("unbalanced", args...)
 	case inPerfect > 1+balancedWithin:

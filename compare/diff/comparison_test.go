@@ -246,8 +246,8 @@ func TestSidesRefused(t *testing.T) {
 	}
 	normal, perfect := alternating()
 	normal.Arm, perfect.Arm = "", ""
-	if c := Compare(perfect, normal); c.Comparable {
-		t.Error("the balanced side given as normal: want balance not proved")
+	if c := Compare(perfect, normal); c.Comparable || !strings.Contains(reasons(c)[0], "the sides are swapped") {
+		t.Errorf("the balanced side given as normal: %v, want swapped sides", reasons(c))
 	}
 	if c := Compare(normal, normal); c.Comparable {
 		t.Error("the same recording twice: want it refused")

@@ -25,6 +25,7 @@ type Side struct {
 	// were not sorted into two sides.
 	Arm      gain.Arm
 	Unsorted error
+	Named    gain.Arm // of one argument: the arm that all its files are named after
 }
 
 // ReadArms sorts the arguments of a comparison. Two of them are a side each; more, or what a single
@@ -37,8 +38,12 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 		if err != nil {
 			return arms, err
 		}
+		side := &arms.Sides[min(i, 1)]
 		for _, in := range inputs {
-			arms.Sides[min(i, 1)].Paths = append(arms.Sides[min(i, 1)].Paths, in.Paths...)
+			side.Paths = append(side.Paths, in.Paths...)
+		}
+		if other := func(in Input) bool { return in.Arm != inputs[0].Arm }; !slices.ContainsFunc(inputs, other) {
+			side.Named = inputs[0].Arm
 		}
 		all = append(all, inputs...)
 	}
@@ -93,7 +98,7 @@ func sorted(all []Input) (sides [2]Side, err error) {
 		paths = append(paths, in.Paths...)
 	}
 	for i, arm := range gain.Arms {
-		sides[i] = Side{paths, arm, err}
+		sides[i] = Side{Paths: paths, Arm: arm, Unsorted: err}
 	}
 	return sides, nil
 }
