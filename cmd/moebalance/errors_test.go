@@ -226,6 +226,10 @@ const asked = `
 1 compare NORMAL nowhere*.sqlite :: no file matches
 1 compare NORMAL D/empty :: contains no file: want
 1 compare NORMAL D/folders :: only folders: give
+1 counts D/folders :: contains no file, only folders: give D/folders/in
+1 counts D/nan.json :: nan.json: line 2: NaN is no JSON number
+1 counts D/comma.json :: comma.json: line 1 is no JSON: it goes wrong at "2]]"
+1 counts D/nothing.json :: the file is empty: write it again
 1 compare D/prose.sqlite PERFECT :: prose.sqlite
 2 compare NORMAL,NORMAL PERFECT :: named twice
 2 compare NORMAL D/perfect.jsonl :: of different kinds
@@ -342,7 +346,7 @@ func askedFiles(t *testing.T) string {
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
 		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "", "placed.json": "[[0,1,0],[2]]",
-		"one.json": "[[5,1]]", "two.json": "[[5,1],[3,3]]",
+		"nan.json": "[[1,\nNaN]]", "comma.json": "[[1 2]]", "one.json": "[[5,1]]", "two.json": "[[5,1],[3,3]]",
 		"engine": "#!/bin/sh\n" + engine(100, 120), "fails": "#!/bin/sh\necho no memory >&2; exit 3", "silent": "#!/bin/sh\n", "env": "#!/bin/sh\n",
 		"hello": "#!/bin/sh\necho hello\n", "uneven": "#!/bin/sh\n" + uneven,
 		"half": "#!/bin/sh\n" + strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1),

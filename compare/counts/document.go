@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -55,7 +54,7 @@ func newDocument(path string, text []byte) (d *document, err error) {
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(trimmed) == 0:
-		err = errors.New("the file is empty")
+		err = errors.New("the file is empty: write it again")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
 		d.first.item, err = tensor.OpenTorch(text)
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
@@ -100,7 +99,7 @@ func (d *document) values() iter.Seq2[value, error] {
 		}
 		dec := jsontext.NewDecoder(bytes.NewBuffer(d.text), jsontext.AllowDuplicateNames(true),
 			jsontext.AllowInvalidUTF8(true))
-		for n := 1; ; n++ {
+		for {
 			text, err := dec.ReadValue()
 			switch {
 			case err == io.EOF:
@@ -108,7 +107,7 @@ func (d *document) values() iter.Seq2[value, error] {
 			case errors.Is(err, io.ErrUnexpectedEOF):
 				err = fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
 			case err != nil:
-				err = fmt.Errorf("value %d is not JSON: %s", n, strings.TrimPrefix(err.Error(), "jsontext: "))
+				err = d.notJSON(err)
 			}
 			end := int(dec.InputOffset())
 			v := value{json: d.text[end-len(text) : end : end]}
@@ -130,6 +129,23 @@ func (d *document) values() iter.Seq2[value, error] {
 		}
 	}
 }
+
+// notJSON says where the text is no JSON, and by what: `[[NaN,1]]` → line 1: NaN is no JSON number.
+func (d *document) notJSON(err error) error {
+	bad := (*jsontext.SyntacticError)(nil)
+	if !errors.As(err, &bad) {
+		return err
+	}
+	at := min(int(bad.ByteOffset), len(d.text))
+	line, found := 1+bytes.Count(d.text[:at], []byte("\n")), notNumber.Find(d.text[at:])
+	if len(found) > 0 {
+		return fmt.Errorf("line %d: %s is no JSON number", line, found)
+	}
+	return fmt.Errorf("line %d is no JSON: it goes wrong at %.20q", line, d.text[at:])
+}
+
+// notNumber is what programs write for a number that JSON does not have.
+var notNumber = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf(?:inity)?)\b`)
 
 // isText reports a text that is no JSON; a text has no byte of zero.
 func (d *document) isText() bool {

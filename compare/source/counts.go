@@ -19,6 +19,9 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if err == nil {
 		return record, nil
 	}
+	if folders := onlyFolders(path); folders != nil {
+		return nil, folders
+	}
 	switch kind, unread := kindOf(path); {
 	case errors.Is(unread, errPointer):
 		return nil, unread

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -143,11 +144,7 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 	case len(inputs) > 0:
 		return inputs, nil
 	case len(files) == 0:
-		if folders, _ := filepath.Glob(filepath.Join(path, "*")); len(folders) > 0 {
-			return nil, fmt.Errorf("folder %s contains no file, only folders: give %s", path,
-				launch.Quote(folders[:min(len(folders), 3)]))
-		}
-		return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
+		return nil, cmp.Or(onlyFolders(path), fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path))
 	}
 	for _, file := range files {
 		kind, err := kindOf(file)
@@ -157,6 +154,17 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 		inputs = append(inputs, Input{kind, armOf(file), []string{file}})
 	}
 	return inputs, nil
+}
+
+// onlyFolders refuses a folder that has only folders, which it names; nil for any other.
+func onlyFolders(path string) error {
+	folders, _ := filepath.Glob(filepath.Join(path, "*"))
+	isFile := func(path string) bool { info, err := os.Stat(path); return err != nil || !info.IsDir() }
+	if len(folders) == 0 || slices.ContainsFunc(folders, isFile) {
+		return nil
+	}
+	return fmt.Errorf("folder %s contains no file, only folders: give %s", path,
+		launch.Quote(folders[:min(len(folders), 3)]))
 }
 
 // armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.
