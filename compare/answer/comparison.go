@@ -124,6 +124,10 @@ func (k *known) predicted(c *diff.Comparison) string {
 		k.basis = "predicted from " + k.basis
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		line = k.foretold(c)
+		if contrary, ok := warned(c, diff.CampaignUnlike); ok {
+			k.know("doubt", caveat.Text(contrary))
+			line = "compare.campaign"
+		}
 	case partial:
 		k.doubt(few)
 		return "compare.few_ranks"

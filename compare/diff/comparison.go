@@ -65,6 +65,7 @@ const (
 	EqualWorkUnknown = "equal_work_unknown" // nothing shows whether both sides did the same work
 	SlowGPU          = "slow_gpu"           // a rank takes longer for equal work
 	CampaignRefused  = "campaign_refused"   // the campaign failed a check
+	CampaignUnlike   = "campaign_unlike"    // the campaign's gain is far from the predicted one
 )
 
 // Side is what one set of traces says about itself.

@@ -111,11 +111,22 @@ func (p *Prediction) over(stepNS router.Number, basis StepBasis) {
 	}
 }
 
+// mostApart is the difference from which a measured gain may contradict the predicted one, a fraction.
+const mostApart = 0.05
+
+// unlike reports a measured gain that contradicts the predicted one: one is more than twice the other, they are
+// more than mostApart apart, and their intervals do not meet. 22.9 % (19.9 to 26.0) is unlike 8.0 % (6.7 to 9.4).
+func (p *Prediction) unlike(measured gain.Gain) bool {
+	less, more := min(p.Gain, measured.Estimate), max(p.Gain, measured.Estimate)
+	return more > 2*less && more-less > mostApart && (p.High < measured.Low || measured.High < p.Low)
+}
+
 // WithCampaign sets the result of unprofiled launches beside the prediction, and takes the step time of
 // their perfect arm for it and for the split of the gain, which is then the measured one. tokens is how many
 // tokens all ranks together process in a step; it is needed where the campaign measured tokens per second,
 // and 0 where it is not known. Where the campaign has no time of the steps compared, a warning says why, and
-// all else stays. Sides that are not comparable have no gain beside them.
+// all else stays. Sides that are not comparable have no gain beside them, nor has a prediction that the measured
+// gain contradicts, see unlike.
 func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	if !c.Comparable {
 		return
@@ -125,17 +136,23 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 		return
 	}
 	p := &c.Prediction
-	p.Measured, p.Verdict = &r.Gain, r.Verdict
 	steps, why := r.StepsNS(gain.Perfect, tokens)
-	switch {
-	case len(c.Kinds) > 1:
-		c.warn("campaign_step_time", "", "why", "kinds")
+	if len(c.Kinds) > 1 {
+		why = router.Warn("campaign_step_time", "", "why", "kinds")
+	}
+	mean, by := average(steps), *p
+	if why.Code == "" {
+		by.over(mean, FromCampaign)
+	}
+	if len(c.Kinds) <= 1 && p.unlike(r.Gain) && by.unlike(r.Gain) {
+		c.warn(CampaignUnlike, "", "measured", r.Gain.Estimate, "predicted", p.Gain)
 		return
-	case why.Code != "":
+	}
+	p.Measured, p.Verdict = &r.Gain, r.Verdict
+	if why.Code != "" {
 		c.Warnings = append(c.Warnings, why)
 		return
 	}
-	mean := average(steps)
 	if p.StepBasis == Profiled {
 		p.ProfilerOverhead = p.StepNS/mean - 1
 		c.warn("profiler_overhead", "", "share", p.ProfilerOverhead)

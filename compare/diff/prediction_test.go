@@ -22,7 +22,8 @@ func TestPrediction(t *testing.T) {
 		t.Errorf("prediction %+v", p)
 	}
 	// 64 tokens at 1e4 a second: 6.4 ms a step.
-	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Unit{
+	alike := gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25}
+	c.WithCampaign(gain.Result{Gain: alike, Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Unit{
 		{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}},
 		{Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}},
 	}}, 64)
@@ -36,7 +37,7 @@ func TestPrediction(t *testing.T) {
 		t.Errorf("by campaign: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	c = Compare(normal, perfect)
-	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"},
+	c.WithCampaign(gain.Result{Gain: alike, Metric: gain.Metric{Name: "throughput", Unit: "tok/s"},
 		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 2e9, Status: gain.PairComplete}}}}, 0)
 	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled ||
 		!strings.Contains(caveat.Text(c.Warnings[i]), "throughput in tok/s; for tokens per second, add --step-tokens") {
@@ -55,5 +56,17 @@ func TestRefusedCampaign(t *testing.T) {
 	c.WithCampaign(gain.Result{Verdict: gain.Invalid}, 4096)
 	if p := c.Prediction; p.Measured != nil || p.StepNS != want || !warned(c, CampaignRefused, "") {
 		t.Errorf("%+v", p)
+	}
+	for far, unlike := range map[gain.Gain]bool{
+		{Estimate: 0.40, Low: 0.38, High: 0.42}: true,
+		{Estimate: 0.03, Low: 0.02, High: 0.04}: true,
+		{Estimate: 0.40, Low: 0.10, High: 0.70}: false, // whose interval holds the predicted 17 %
+		{Estimate: 0.30, Low: 0.28, High: 0.32}: false, // less than twice
+	} {
+		c := Compare(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
+		c.WithCampaign(gain.Result{Gain: far}, 0)
+		if warned(c, CampaignUnlike, "") != unlike || (c.Prediction.Measured == nil) != unlike {
+			t.Errorf("%+v beside %v: %+v", far, c.Prediction.Gain, c.Warnings)
+		}
 	}
 }

@@ -7,7 +7,7 @@ var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 	"counts_layers": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn, "no_placement": Warn,
 	"incomplete_passes": Warn, "placements_differ": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
-	"arms_look_alike": Warn}
+	"arms_look_alike": Warn, "campaign_unlike": Warn}
 
 // catalog words what traces, counts, placements, comparisons and checks find. A code whose cases
 // need different words has an entry for each, behind a dot; a case without one takes the words
@@ -135,11 +135,13 @@ var catalog = map[string]string{
 		"a slower kernel or GPU looks so",
 
 	// What was left out of a comparison, and what its numbers do not show.
-	"outside_steps":      "{share:%} of the kernel time is outside every step and excluded",
-	"few_ranks":          "the sides share {common} of the run's {world} ranks: give the other ranks' files, too",
-	"one_launch":         "one launch of each arm ({steps} and {others:step}): only a campaign (bench) gives a verdict",
-	"one_launch.both":    "both arms in one launch ({steps} and {others:step}): run several (bench --treatment hook)",
-	"campaign_refused":   "the campaign is {verdict}: its gain and step time are not used",
+	"outside_steps":    "{share:%} of the kernel time is outside every step and excluded",
+	"few_ranks":        "the sides share {common} of the run's {world} ranks: give the other ranks' files, too",
+	"one_launch":       "one launch of each arm ({steps} and {others:step}): only a campaign (bench) gives a verdict",
+	"one_launch.both":  "both arms in one launch ({steps} and {others:step}): run several (bench --treatment hook)",
+	"campaign_refused": "the campaign is {verdict}: its gain and step time are not used",
+	"campaign_unlike": "the campaign measured {measured:%}, these traces predict {predicted:%}: it is likely of another " +
+		"model or load",
 	"campaign_step_time": "the campaign gives no step time: it has several loads, kinds of steps or no complete pair",
 	"campaign_step_time.metric": "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
 		"second, add --step-tokens, the tokens of all ranks in one step",

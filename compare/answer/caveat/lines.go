@@ -66,6 +66,7 @@ var Lines = map[string]Line{
 	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
 	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm whole"},
 	"compare.unknown":   {"no answer", noAnswer, "", "", measureNext},
+	"compare.campaign":  {"no answer", noAnswer, compared, "kinds", measureNext},
 	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
 	"compare.builds": {"no verdict", "steps of {other} take {change:%} {how} GPU time than steps of {one}.",
 		"normal perfect change", "phase", "builds"},
