@@ -170,7 +170,7 @@ func (k *known) repeats(c *campaign) {
 	if run.Ranks > 0 {
 		k.know("ranks", run.Ranks)
 	}
-	if hooked.MatchString(run.Format) {
+	if hooked.MatchString(run.Format) && !c.builds() { // the hook compares no builds
 		k.hooked("hook")
 	}
 }

@@ -106,6 +106,12 @@ func TestAnswersOfPairs(t *testing.T) {
 		"server": {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},
 		"builds": {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "",
 			"--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
+		"builds of an engine with the hook": {with(open, func(r *gain.Result) {
+			r.Builds, r.Gain.Low, r.Gain.N = gain.Builds{"a", "b"}, router.Undefined(), 1
+		}), gain.Run{Format: "sglang-serving/json"}, "", "", "--pairs 6 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
+		"refused builds": {with(judged(gain.NotComparable, 0, 0), func(r *gain.Result) {
+			r.Builds = gain.Builds{"a", "b"}
+		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b -- YOUR_BENCHMARK {arm}"},
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},

@@ -201,7 +201,7 @@ var steps = map[string][2]string{
 	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill}"},
 	"loads.hook": {"Measure at the loads that you serve.",
 		hookBench + threeLoads + " {hooked_at_loads}"},
-	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
+	"measure":      {"Measure what balance gains.", "bench[ {arms}] -- YOUR_BENCHMARK[ {arm_to_fill}]"},
 	"measure.hook": {"Measure what balance gains.", hookBench + "{hooked}"},
 	"cache":        {"Write logits for the hook.", "logits generate --model MODEL --ep {ranks|RANKS} --cache cache"},
 	"swapped":      {"Give the learned side first.", "compare {swapped}"},
