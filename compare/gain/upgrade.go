@@ -1,6 +1,9 @@
 package gain
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // before is what results held before version 5 in place of comparisons.
 type before struct {
@@ -10,10 +13,11 @@ type before struct {
 	}
 	Points []Comparison
 	Dose   *Dose
+	Proof  []struct{ Proved bool } // version 1 knew no grades
 }
 
 // Upgrade turns a result of an older version into one of today, by the text that it was read from: its comparisons,
-// its word for a gain below the threshold, and a verdict of fewer launches than one takes.
+// its word for a gain below the threshold, the grades of its proofs, and a verdict of fewer launches than one takes.
 func (r *Result) Upgrade(text []byte) error {
 	var old before
 	if r.SchemaVersion >= SchemaVersion {
@@ -53,8 +57,26 @@ func (r *Result) Upgrade(text []byte) error {
 		}
 		r.Pairs = []Unit{}
 	}
+	if r.Balance == "" {
+		r.grade(old)
+	}
 	r.SchemaVersion = SchemaVersion
 	return nil
+}
+
+// grade grades proofs that only say whether they prove: a load of the worst layer was measured, all else claimed.
+func (r *Result) grade(old before) {
+	for i, p := range old.Proof {
+		switch {
+		case !p.Proved:
+			r.Proof[i].Grade = None
+		case strings.Contains(r.Proof[i].Evidence, "worst layer"):
+			r.Proof[i].Grade = Measured
+		default:
+			r.Proof[i].Grade = Claimed
+		}
+	}
+	r.Balance = (&Campaign{Proof: r.Proof}).balance()
 }
 
 // today is a verdict in today's words and of today's number of launches.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -172,6 +173,11 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	}
 	l := bench.MeasurementOf(run, m)
 	l.Unit, l.Arm, l.Position = pair, arm, gain.UnknownPosition
+	if len(r.Custom) == 0 { // a number of the user's may come from any output
+		tool, _, _ := strings.Cut(run.Format, "/")
+		l.Setup = map[string]string{"tool": tool}
+		maps.Copy(l.Setup, run.Setup)
+	}
 	r.set.Campaign.Measurements = append(r.set.Campaign.Measurements, l)
 	return nil
 }

@@ -125,3 +125,19 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 		}
 	}
 }
+
+// Reports of two tools are no two arms, trusted or named.
+func TestReportsOfTwoToolsAreNotComparable(t *testing.T) {
+	sides := [2]Side{{Paths: []string{"../../testdata/outputs/serving-sglang.txt"}},
+		{Paths: []string{"../../testdata/outputs/trtllm-bench-b.txt"}}}
+	for _, o := range []ReportOptions{{Trust: true}, {Builds: gain.Builds{"a", "b"}}} {
+		set, err := ReadReports(sides, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := gain.Judge(set.Campaign); r.Verdict != gain.NotComparable ||
+			!strings.Contains(fmt.Sprint(r.Failed()), "trtllm-bench") {
+			t.Errorf("%+v: %s", o, r.Verdict)
+		}
+	}
+}

@@ -116,13 +116,17 @@ func ParseResult(name string, text []byte) (Item, error) {
 	return in, unknown
 }
 
-// lacks names the list that a result of its kind always has and this one lacks; empty where none is.
+// lacks names the key that a result of its kind always has and this one lacks; empty where none is.
 func (in Item) lacks() string {
 	switch {
 	case in.Place != nil && len(in.Place.Placements) == 0:
 		return "placements"
 	case in.Campaign != nil && len(in.Campaign.Main()) == 0:
 		return "comparisons"
+	case in.Campaign != nil && in.Campaign.Verdict == "":
+		return "verdict"
+	case in.Campaign != nil && in.Campaign.Gain.N == 0 && in.Campaign.Gain.Estimate.Defined():
+		return "gain"
 	}
 	return ""
 }
