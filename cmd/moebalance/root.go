@@ -226,7 +226,10 @@ func flagError(c *cobra.Command, err error) error {
 			text += ", have " + have
 		}
 	}
-	return usagef("%s: %s; see '%s --help'", verbOf(c), text, c.CommandPath())
+	if c.HasParent() {
+		text = verbOf(c) + ": " + text
+	}
+	return usagef("%s; see '%s --help'", text, c.CommandPath())
 }
 
 // verbOf is the verb as it is typed.

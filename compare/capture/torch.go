@@ -187,7 +187,9 @@ func (t *torchReader) read() error {
 			}
 		}
 	}
-	in.end()
+	if t.listed { // else it is no trace, whatever follows
+		in.end()
+	}
 	return in.err
 }
 

@@ -29,7 +29,7 @@ type document struct {
 }
 
 func openDocument(path string) (*document, error) {
-	info, err := os.Stat(path)
+	info, err := input.Stat(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -33,6 +35,9 @@ func ReadCampaign(path string) (Campaign, error) {
 		return Judge(c), c.Close()
 	}
 	switch item, err := ReadResult(path); {
+	case errors.Is(err, syscall.EISDIR):
+		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
+			Found: "another folder"}
 	case err != nil:
 		return Campaign{}, err
 	case item.Campaign == nil:

@@ -143,8 +143,9 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 	switch {
 	case len(inputs) > 0:
 		return inputs, nil
-	case len(files) == 0:
-		return nil, cmp.Or(onlyFolders(path), fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path))
+	case len(files) == 0 || onlyFolders(path) != nil:
+		return nil, cmp.Or(onlyFolders(path),
+			fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path))
 	}
 	for _, file := range files {
 		kind, err := kindOf(file)
@@ -156,15 +157,14 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 	return inputs, nil
 }
 
-// onlyFolders refuses a folder that has only folders, which it names; nil for any other.
+// onlyFolders refuses a folder that has only folders, perhaps beside a README.md, and names them; nil for any other.
 func onlyFolders(path string) error {
-	folders, _ := filepath.Glob(filepath.Join(path, "*"))
-	isFile := func(path string) bool { info, err := os.Stat(path); return err != nil || !info.IsDir() }
-	if len(folders) == 0 || slices.ContainsFunc(folders, isFile) {
+	held, _ := filepath.Glob(filepath.Join(path, "*"))
+	held = slices.DeleteFunc(held, func(path string) bool { return filepath.Ext(path) == ".md" })
+	if len(held) == 0 || !slices.ContainsFunc(held, isFolder) || slices.ContainsFunc(held, isFile) {
 		return nil
 	}
-	return fmt.Errorf("folder %s contains no file, only folders: give %s", path,
-		launch.Quote(folders[:min(len(folders), 3)]))
+	return fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(held[:min(len(held), 3)]))
 }
 
 // armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.

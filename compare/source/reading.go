@@ -113,7 +113,8 @@ func readModel(path string, method router.Method) (router.Model, error) {
 	}
 	m, err := router.ParseConfig(text, method)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return router.Model{}, &input.Error{File: path, Expected: "a Hugging Face config.json", Found: notJSON(syntax)}
+		return router.Model{}, &input.Error{File: path, Expected: "a Hugging Face config.json", Err: syntax,
+			Try: "copy it from the checkpoint again"}
 	} else if err != nil {
 		return router.Model{}, &input.Error{File: path, Err: err}
 	}
@@ -130,9 +131,14 @@ func ReadLayout(path string, experts int) (router.Layout, error) {
 	var held [][]int32
 	if err := json.Unmarshal(text, &held); err != nil {
 		return router.Layout{}, &input.Error{File: path, Expected: "a JSON list of the experts of each rank",
-			Found: notJSON(err)}
+			Err: err, Try: "write one such as [[0,1],[2,3]]"}
 	}
 	return router.Placed(experts, held)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func isFile(path string) bool {

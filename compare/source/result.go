@@ -77,7 +77,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		"the JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
 		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
-		unknown.Found = notJSON(err)
+		unknown.Err = notJSON{err}
 		return in, unknown
 	}
 	for _, r := range results {
@@ -131,13 +131,10 @@ func (in Item) lacks() string {
 	return ""
 }
 
-// notJSON says what is wrong with a text that is to be JSON.
-func notJSON(err error) string {
-	if strings.Contains(err.Error(), "looking for beginning of value") {
-		return "a file that is no JSON"
-	}
-	return err.Error()
-}
+// notJSON is the fault of a text that is no JSON, and so no result.
+type notJSON struct{ error }
+
+func (notJSON) Is(err error) bool { return err == ErrUnknown }
 
 // Results counts the pointers that are set.
 func (in Item) Results() (n int) {

@@ -26,7 +26,7 @@ func (e *Error) Fault() string {
 	}
 	found := e.Found
 	if found == "" && e.Err != nil {
-		found = e.Err.Error()
+		found = words(e.Err)
 	}
 	switch {
 	case e.Expected == "":
@@ -42,6 +42,21 @@ func (e *Error) Fault() string {
 	text = strings.Join(strings.Fields(text), " ") // what is quoted from a file may be anything
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// words are an error without the words of Go.
+func words(err error) string {
+	text := err.Error()
+	for _, of := range [][2]string{
+		{"unexpected end of JSON input", "JSON that ends early"},
+		{"after top-level value", "several JSON values in a file"},
+		{"looking for beginning of value", "a file that is no JSON"},
+	} {
+		if strings.HasSuffix(text, of[0]) {
+			return of[1]
+		}
 	}
 	return text
 }

@@ -16,6 +16,9 @@ func TestError(t *testing.T) {
 			"a.st: byte 8: want a header of 64 bytes, have 12"},
 		{Error{File: "a", Found: "it is empty", Try: "export it again"}, "a: it is empty; export it again"},
 		{Error{File: "a", Expected: "more", Err: io.ErrUnexpectedEOF}, "a: want more, have unexpected EOF"},
+		{Error{File: "a", Err: errors.New("unexpected end of JSON input")}, "a: JSON that ends early"},
+		{Error{File: "a", Err: errors.New("invalid character '{' after top-level value")},
+			"a: several JSON values in a file"},
 		{Error{File: "a", Found: "two\n lines"}, "a: two lines"},
 	} {
 		if got := c.e.Error(); got != c.want {

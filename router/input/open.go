@@ -2,10 +2,12 @@ package input
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -15,9 +17,12 @@ const patience = 2 * time.Second
 // Open opens a file or a pipe for reading. A pipe that nobody writes to, a device and a
 // socket are errors: reading them would not end.
 func Open(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	info, err := Stat(path)
+	switch {
+	case err != nil:
 		return nil, err
+	case info.IsDir():
+		return nil, &Error{File: path, Expected: "a file", Found: "a folder", Try: "name a file in it", Err: syscall.EISDIR}
 	}
 	switch mode := info.Mode(); {
 	case mode&(fs.ModeDevice|fs.ModeSocket) != 0:
@@ -37,6 +42,15 @@ func Open(path string) (*os.File, error) {
 	case <-time.After(patience):
 		return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " + patience.String()}
 	}
+}
+
+// Stat is os.Stat, whose error about a missing file says so in our words.
+func Stat(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
+	}
+	return info, err
 }
 
 // ReadFile reads what Open opens, at most so many bytes.

@@ -30,9 +30,14 @@ type File struct {
 }
 
 // String, Set and Type make an output a flag.
-func (f *File) String() string        { return f.Path }
-func (f *File) Set(path string) error { f.Path = path; return nil }
-func (f *File) Type() string          { return "string" }
+func (f *File) String() string { return f.Path }
+func (f *File) Type() string   { return "string" }
+func (f *File) Set(path string) error {
+	if f.Path = path; path == "" {
+		return errors.New("want a name")
+	}
+	return nil
+}
 
 func (f *File) file() *File { return f }
 
