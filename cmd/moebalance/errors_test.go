@@ -143,6 +143,8 @@ const asked = `
 2 place --step-tokens 4096 COUNTS :: add --campaign
 2 place --judge COUNTS/. COUNTS :: twice: a plan is not tested by the counts it was learned from
 2 place COUNTS testdata/deepseek-ep4-ranks/counts-normal :: want 32 experts
+1 place --ep 4 --trace NORMAL D/deep.json :: have load in D/deep.json; the trace is of another model
+5 trace --counts D/shallow.json NORMAL :: the counts are of 1 layer, experts run in
 2 place --ep 2 --judge D/two.json D/one.json :: want load in layers 0, as in
 2 place testdata/counts/expert-location.json :: want the number of ranks
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
@@ -345,6 +347,7 @@ func askedFiles(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	row := "[" + strings.Repeat("1,", 31) + "1]"
 	for name, content := range map[string]string{
 		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
 		"lfs.sqlite":   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
@@ -355,8 +358,10 @@ func askedFiles(t *testing.T) string {
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
 		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "", "nested/README.md": "# x", "nested/in/it": "",
 		"lines.json": "{\"a\": 1}\n{}", "placed.json": "[[0,1,0],[2]]",
-		"nan.json": "[[1,\nNaN]]", "comma.json": "[[1 2]]", "one.json": "[[5,1]]", "two.json": "[[5,1],[3,3]]",
-		"engine": "#!/bin/sh\n" + engine(100, 120), "fails": "#!/bin/sh\necho no memory >&2; exit 3", "silent": "#!/bin/sh\n", "env": "#!/bin/sh\n",
+		"nan.json": "[[1,\nNaN]]", "comma.json": "[[1 2]]", "one.json": "[[5,1]]",
+		"deep.json": "[" + strings.Repeat(row+",", 9) + row + "]", "shallow.json": "[" + row + "]",
+		"two.json": "[[5,1],[3,3]]",
+		"engine":   "#!/bin/sh\n" + engine(100, 120), "fails": "#!/bin/sh\necho no memory >&2; exit 3", "silent": "#!/bin/sh\n", "env": "#!/bin/sh\n",
 		"hello": "#!/bin/sh\necho hello\n", "uneven": "#!/bin/sh\n" + uneven,
 		"half": "#!/bin/sh\n" + strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1),
 		"top8.json": `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64,` +

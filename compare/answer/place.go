@@ -42,6 +42,8 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		k.steps, files = nil, nil // before anything is put to use
 		k.know("unjudged", given)
 		return k.tell("place.unknown")
+	case best.Reason.Args["why"] == place.Flat:
+		return k.tell("place.flat")
 	case best.Verdict == place.Trial && len(files) == 0:
 		k.know("write", given)
 	case best.Verdict == place.Trial:

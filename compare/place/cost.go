@@ -1,6 +1,7 @@
 package place
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 )
 
@@ -42,11 +44,20 @@ const leastExplained = 0.5
 // unlike is why no time is predicted, and no placement worth a trial: load explains too little.
 const unlike = "unlike"
 
+// Flat is why no placement gains anything: the load of the trace is uneven, and its expert time is even.
+const Flat = "flat"
+
 // FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is
 // no cost; the error is of reading the counts.
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int]tracedLayer{}}
+	other := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsLayers })
+	if other >= 0 {
+		args := t.Warnings[other].Args
+		return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
+			args["layers"], args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
+	}
 	contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsContradict })
 	switch {
 	case contradicts >= 0:
@@ -82,6 +93,9 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	if c.fit(loads, times); !(c.Explained >= leastExplained && c.Follows > 0) {
 		if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
 			c.Explained = 0
+		}
+		if t.Warned(trace.LoadWithoutTime) {
+			return nil, noTime(Flat), nil
 		}
 		return nil, noTime(unlike, "explained", c.Explained), nil
 	}

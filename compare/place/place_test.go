@@ -182,6 +182,9 @@ func TestVerdicts(t *testing.T) {
 		!strings.Contains(caveat.Text(why), "load explains 1.4 %") {
 		t.Errorf("%s (%s), want no verdict where time does not follow load", have, why)
 	}
+	if have, why := verdict(p, []Workload{better}, 0.1, noTime(Flat)); have != NotNow || why.Args["why"] != Flat {
+		t.Errorf("%s (%s), want no trial where uneven load takes even time", have, why)
+	}
 }
 
 // The answer is about no more redundant experts than the intervals of time ask for, or

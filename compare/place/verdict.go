@@ -29,9 +29,10 @@ const leastHelped = 0.8
 //     were learned from, or so few tokens that random routing
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others,
-//     or the trace shows that time does not follow load;
+//     or load explains too little of the trace's time;
 //   - not now: it helps fewer than leastHelped of the windows, or lowers the load of the
-//     busiest rank by less than the threshold, or the predicted time rises;
+//     busiest rank by less than the threshold, or the predicted time rises, or time does not
+//     follow load at all;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	if len(of) == 0 {
@@ -63,6 +64,8 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NotNow, because("time_rises")
 	case t != nil && t.High >= 0:
 		return NoVerdict, because("time_open")
+	case noTime.Args["why"] == Flat:
+		return NotNow, because(Flat)
 	case noTime.Args["why"] == unlike:
 		return NoVerdict, because(unlike, "explained", noTime.Args["explained"])
 	}

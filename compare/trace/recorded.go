@@ -109,6 +109,9 @@ func (c *Recorded) loaded() (layers []int) {
 	return layers
 }
 
+// CountsLayers is the code of the warning that counts are of more layers than the trace.
+const CountsLayers = "counts_layers"
+
 // countedLayers compares the layers in which experts work with those that have load.
 func (r *reduction) countedLayers() error {
 	worked := slices.Sorted(maps.Keys(sums(r, func(g group) (int, bool) {
@@ -122,8 +125,10 @@ func (r *reduction) countedLayers() error {
 	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
 		return refuse("layers "+quantity.Ranges(counted), "experts run in layers %s; number both the same way",
 			quantity.Ranges(worked))
+	case len(without) > 0:
+		r.warn(CountsLack, "", "counted", len(counted), "layers", len(worked))
 	default:
-		r.warn("counts_layers", "", "counted", len(counted), "layers", len(worked))
+		r.warn(CountsLayers, "", "counted", len(counted), "layers", len(worked))
 	}
 	return nil
 }

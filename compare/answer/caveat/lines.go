@@ -41,6 +41,7 @@ var Lines = map[string]Line{
 	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
 	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
+	"trace.counts_lack":       {"no answer", noAnswer, "", "remedy", "own_counts"},
 	"trace.missing_ranks":     {"no answer", noAnswer, "", "remedy", "all"},
 	"trace.no_experts":        {"no answer", noAnswer, "", "remedy", "names"},
 	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
@@ -100,6 +101,7 @@ var Lines = map[string]Line{
 	// A placement.
 	"place":         {"", "{With} the busiest rank's load {falls} on {traffic}.", placed, placedWhy, placedNext},
 	"place.unknown": {"", "not enough evidence: {decided}.", placed, placedWhy, placedNext},
+	"place.flat":    {"", "{decided}.", placed, placedWhy, "backend"},
 
 	// Expert counts.
 	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
