@@ -85,5 +85,9 @@ func TestCountsLeadToAPlacementThatDivides(t *testing.T) {
 		"place --ep 5 --judge OTHER_COUNTS --redundant 3 "+gptossNormal) {
 		t.Error(out)
 	}
+	if out := captured(t, []string{"counts", gptossNormal, gptossPerfect}); !strings.Contains(out,
+		"--judge OTHER_COUNTS "+gptossNormal+"\n") { // nothing is learned from perfect routing
+		t.Error(out)
+	}
 	captured(t, []string{"place", "--ep", "5", "--judge", gptossPerfect, "--redundant", "3", gptossNormal})
 }

@@ -199,6 +199,16 @@ func byArm(kind Kind, paths []string) (inputs []Input) {
 	return inputs
 }
 
+// Learned are the records to learn a placement from: without those named after perfect routing where
+// others are named normal, as it says nothing of traffic.
+func Learned(paths []string) []string {
+	is := func(arm gain.Arm) func(string) bool { return func(path string) bool { return armOf(path) == arm } }
+	if slices.ContainsFunc(paths, is(gain.Normal)) {
+		return slices.DeleteFunc(slices.Clone(paths), is(gain.Perfect))
+	}
+	return paths
+}
+
 // armOf is the arm that a file, or else its folder, is named after; "" for none, or both.
 func armOf(path string) gain.Arm {
 	for _, name := range []string{filepath.Base(path), filepath.Base(filepath.Dir(path))} {
