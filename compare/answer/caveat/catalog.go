@@ -94,7 +94,7 @@ var catalog = map[string]string{
 	"placement.time_rises": "the predicted time rises",
 	"placement.time_open":  "the predicted time may rise as well as fall",
 	"placement.unlike":     "load explains {explained:0%} of what the ranks' expert times differ in",
-	"placement.flat":       "a placement gains nothing: expert time does not follow load; with another expert backend it may",
+	"placement.flat":       "a placement gains nothing: expert time does not follow load; with another backend it may",
 	"placement.worse":      "worse in {windows:judged window}",
 	"placement.mixed":      "better in {better} of {windows:judged window}, worse in {worse}",
 	"no_time.no_evidence":  "no evidence of time: give --trace EXPORT of the same model",

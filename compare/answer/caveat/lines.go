@@ -36,8 +36,9 @@ const (
 // Lines are the first sentences of answers, by kind of result.
 var Lines = map[string]Line{
 	// A trace.
-	"trace.hidden":            {"no answer", hidden, "", "", "graphs"},
-	"trace.one_rank":          {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "", "all.world|ranks"},
+	"trace.hidden": {"no answer", hidden, "", "", "graphs"},
+	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "",
+		"all.world|ranks"},
 	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
 	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
