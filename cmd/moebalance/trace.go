@@ -86,7 +86,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	switch doubt := t.Doubt(); {
 	case o.FailAbove.Given:
 		return traceGate(t, o.FailAbove.Is)
-	case doubt.Code == trace.CountsContradict, doubt.Code == trace.CountsLack:
+	case doubt.Code == trace.CountsContradict:
 		return withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
 	return nil

@@ -17,11 +17,10 @@ const (
 	rankGroups       = "rank_groups"       // ranks do not meet, or all wait for one that was not given (checkMeetings)
 	noExperts        = "no_experts"        // too little of the experts' time is known (placedExperts)
 	CountsContradict = "counts_contradict" // recorded counts cannot be of the trace (checkLoadFits)
-	CountsLack       = "counts_lack"       // experts run in layers that recorded counts do not have (countedLayers)
 )
 
 var doubts = []string{FusedExperts, lostKernels, ranksDiffer, graphMode, unclearBlocks, rankGroups, noExperts,
-	CountsLack, CountsContradict}
+	CountsContradict}
 
 // missingRanks is the code of the warning of ranks that were not given.
 const missingRanks = "missing_ranks"

@@ -126,7 +126,7 @@ func (r *reduction) countedLayers() error {
 		return refuse("layers "+quantity.Ranges(counted), "experts run in layers %s; number both the same way",
 			quantity.Ranges(worked))
 	case len(without) > 0:
-		r.warn(CountsLack, "", "counted", len(counted), "layers", len(worked))
+		r.warn(CountsContradict, "", "counted", len(counted), "layers", len(worked))
 	default:
 		r.warn(CountsLayers, "", "counted", len(counted), "layers", len(worked))
 	}

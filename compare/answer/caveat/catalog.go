@@ -3,7 +3,7 @@ package caveat
 // severities are how much warnings weigh, by code; other warnings are notes. What checks of campaigns find
 // weighs by their status.
 var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
-	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn, "counts_lack": Warn,
+	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
 	"counts_layers": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn, "no_placement": Warn,
 	"incomplete_passes": Warn, "placements_differ": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
@@ -57,10 +57,10 @@ var catalog = map[string]string{
 	"unknown_kernels":   "{share:%} of the GPU time is of unknown phase: {kernels}; see 'trace --table kernels'",
 
 	// Counts, and counts beside a trace.
-	"counts_contradict":    "the counts contradict the expert time (in layer {layer}): of another arm or run",
+	"counts_contradict": "[the counts contradict the expert time (in layer {layer}): of another arm or run]" +
+		"[the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part]",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
 	"counts_layers":        "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part",
-	"counts_lack":          "the counts are of {counted:layer}, experts run in {layers}: of another model or part",
 	"counts_order":         "the counts name layers {first} to {last}, the trace 0 to {most}: taken in this order",
 	"counts_assumed_ranks": "the counts do not name ranks; assumed: the {ranks} ranks of the trace, contiguous experts",
 	"one_rank":             "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",

@@ -42,7 +42,6 @@ var Lines = map[string]Line{
 	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
 	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
 	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
-	"trace.counts_lack":       {"no answer", noAnswer, "", "remedy", "own_counts"},
 	"trace.missing_ranks":     {"no answer", noAnswer, "", "remedy", "all"},
 	"trace.no_experts":        {"no answer", noAnswer, "", "remedy", "names"},
 	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
