@@ -52,9 +52,10 @@ func TestReportOfCaptures(t *testing.T) {
 // What counts and trace take, report takes: files of expert statistics, summaries and patterns.
 func TestReportTakesWhatVerbsTake(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "normal.summary")
-	ask(t, exitDone, nil, "trace", "../../"+loopNormal, "--summary", summary)
+	const captures = "../../testdata/deepseek-ep4-ranks/"
+	ask(t, exitDone, nil, "trace", captures+"normal.rank?.sqlite", "--summary", summary)
 	t.Setenv("SOURCE_DATE_EPOCH", "0")
-	out := captured(t, []string{"report", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
+	out := captured(t, []string{"report", summary, captures + "perfect.rank?.sqlite",
 		fieldResults + "vllm-qwen3-normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		"../../testdata/campaign-deepseek-ep4.json"})
 	for _, want := range []string{"Report: 1970-01-01 00:00 UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
