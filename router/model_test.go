@@ -19,7 +19,7 @@ func readConfig(t testing.TB, name string) []byte {
 }
 
 // One preset of each kind, typed from its config: experts, top-k,
-// groups, method, scale, layers, those of experts.
+// groups, method, scale, layers, layers of experts.
 const typed = `
 deepseek-v2-lite 64 6 - Default 1 27 26
 deepseek-v3 256 8 4/8 DeepSeekV3 2.5 61 58

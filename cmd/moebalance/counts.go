@@ -69,8 +69,8 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	return nil
 }
 
-// placed are the arguments by which place reads the same counts, of both arms those of normal routing, from the same
-// placement.
+// placed are the arguments by which place reads the same counts from the same placement; of files of both arms it
+// reads the ones of normal routing.
 func (o *countsOptions) placed(c *cobra.Command, paths []string) string {
 	given := sameResult(c, source.Learned(paths), "ep", "placement", "threshold", "fail-above")
 	if o.Placement == "" {

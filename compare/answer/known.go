@@ -21,7 +21,7 @@ type known struct {
 	values  router.Args
 	numbers map[string][]Number
 	reasons map[string][]string // in words of their own
-	steps   []Step              // before those of the row
+	steps   []Step              // before the steps of the row
 }
 
 func knowing(caveats []Caveat) *known {

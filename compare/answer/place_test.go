@@ -35,6 +35,6 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"With 2 copies the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict),
-		"Not enough evidence: no other counts to judge",
+		"Not enough evidence: there are no other counts to judge",
 		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")
 }

@@ -8,7 +8,7 @@
 //
 // Whatever the file, a number goes one way. A document is its container: JSON, numpy.save, torch.save, a text, or a
 // folder. The first format that matches its content reads it; rows of tables, lines of logs and samples of metrics
-// are objects, as those of JSON and of pickles. What their fields are called says what they are: numbers (step, layer,
+// are objects, like JSON's and pickles'. What their fields are called says what they are: numbers (step, layer,
 // expert, …), or payloads, under which arrays with named axes (Axes) stand. One collector makes the steps of a
 // Record of them, with one set of checks.
 // ReadPlacement reads files that say which rank holds which expert, and Slots.Write writes them.

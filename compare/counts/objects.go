@@ -331,7 +331,7 @@ func (c *collector) payload(p payload, v value, of context) error {
 	return cmp.Or(c.onRanks(of.numbers[isRanks]), c.array(a, axes, of))
 }
 
-// onRanks takes the ranks that an object names as those of the record.
+// onRanks takes the ranks that an object names as the ranks of the record.
 func (c *collector) onRanks(ranks int64) error {
 	if c.Ranks == 0 {
 		c.Ranks = int(max(0, min(ranks, maxRanks+1)))

@@ -35,7 +35,7 @@ func noGain(t *testing.T, what string, c Comparison) {
 	}
 }
 
-// scaled is a trace whose kernels take so much longer, or those of some phases alone.
+// scaled is a trace whose kernels take so much longer, or the kernels of some phases alone.
 func scaled(t *trace.Trace, by float64, phases ...trace.Phase) *trace.Trace {
 	part := *t
 	part.Cells = slices.Clone(t.Cells)

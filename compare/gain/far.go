@@ -100,7 +100,7 @@ func (c *comparison) fell(name, why string, far []distance, launch func(distance
 }
 
 // hidden is by how much launches that no limit shows may have raised the sum of the log gains, less what may
-// have lowered it: where sizes up to that of an outlier are as likely, limit/size of one for each, half the
+// have lowered it: where sizes up to an outlier's are as likely, limit/size of one for each, half the
 // limit off on average. A slow normal launch raises the gain, a slow one of the other arm lowers it.
 //
 //	two normal launches slower by 0.4 and 0.2, limit 0.1 → (0.25 + 0.5) · 0.05

@@ -21,7 +21,7 @@ type Result struct {
 	Balance Grade  `json:"balance"`
 	Chance  bool   `json:"chance,omitempty"`
 	Builds  Builds `json:"builds,omitzero"` // that were compared in place of normal and perfect
-	// Comparisons are of each arm with the normal one, at each point; Points those of the perfect arm, or the
+	// Comparisons are of each arm with the normal one, at each point; Points compare the perfect arm alone, or the
 	// build, where there are several loads. All intervals hold together at SimultaneousConfidence.
 	Comparisons            []Comparison `json:"comparisons"`
 	Points                 []Comparison `json:"points,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Pairs of a further arm, incomplete ones and those of several loads give no step time, and
+// Pairs of a further arm, incomplete pairs and pairs at several loads give no step time, and
 // where none do it is said what to give.
 func TestStepsNS(t *testing.T) {
 	r := Result{Metric: Metric{Name: "token_throughput", Unit: "tok/s"}, Pairs: []Unit{

@@ -16,7 +16,7 @@ type withinCell struct {
 	one                          bool // of the normal arm alone
 }
 
-// segments are those of one campaign of a log gain, ABBA and BAAB in turn.
+// segments are a campaign of one log gain, ABBA and BAAB in turn.
 func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Measurement) {
 	for i := range c.launches {
 		base, extra := c.launch*rng.NormFloat64(), c.interaction*rng.NormFloat64()

@@ -33,7 +33,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Expert time is that of GEMMs only where every rank that ran experts ran recognized ones.
+// Expert time is the time of GEMMs only where every rank that ran experts ran recognized ones.
 func TestExpertTimeOf(t *testing.T) {
 	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
 		a, b := work(0, 0, 0, 30), work(1, 0, 0, 10)

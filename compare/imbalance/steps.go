@@ -11,7 +11,7 @@ import (
 // warmUpFactor is how many times the median of the later steps the GPU time of a
 // leading step must exceed to be excluded as warm-up: ranks enter a capture at
 // different times, and wait for the last one in their first collectives. A step whose
-// expert compute exceeds that of the later steps as much is no warm-up: it has more
+// expert compute exceeds the later steps' as much is no warm-up: it has more
 // tokens.
 const warmUpFactor = 1.5
 

@@ -16,7 +16,7 @@ import (
 
 const lmsys = "../../../shared/captures/third-party/lmsys/"
 
-// lmsysWindows are those of LMSYS's files whose names begin so.
+// lmsysWindows are the windows in LMSYS's files whose names begin so.
 func lmsysWindows(t *testing.T, phase string) []Window {
 	t.Helper()
 	paths, err := filepath.Glob(lmsys + phase + "*.json")

@@ -97,7 +97,7 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	// Without others each is judged by the plan of the other: c is much as a, so the kinds are a with c, and b.
-	// By EPLB of b, which puts 0 with 1 and 2 with 3, a is as contiguous; by that of a, b is at 1.5. Both
+	// By EPLB of b, which puts 0 with 1 and 2 with 3, a is as contiguous; by EPLB of a, b is at 1.5. Both
 	// together put 0 with 3, which is written: 400 400 in a and b, 3800 4200 in c.
 	res, p = placedOn(t, windows, nil, 2)
 	if w := res.Workloads; res.LeftOut != 2 || len(w) != 3 || !near(w[0].Judged, 1.5) || !near(w[1].Judged, 1.5) ||

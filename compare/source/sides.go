@@ -21,7 +21,7 @@ type Arms struct {
 // Side is the files of one arm, all of one kind.
 type Side struct {
 	Paths []string
-	// Arm is that of captures on both sides, which may hold the steps of both arms. Unsorted says why they
+	// Arm is the arm to read of captures on both sides, which may hold the steps of both arms. Unsorted says why they
 	// were not sorted into two sides.
 	Arm      gain.Arm
 	Unsorted error

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Ratio is the mean of the differences part over that of whole, their partners, with
+// Ratio is the mean of the differences part over the mean of whole, their partners, with
 // Fieller's interval: all θ at which part − θ·whole is not different from zero. It is undefined where the
 // interval of whole contains zero, because the set is then not bounded.
 //

@@ -20,7 +20,7 @@ const (
 	tables    = 105 // and once more
 	gather    = 102 // layers use it too
 	send      = 103
-	kind      = 1000 // the first of those of a kind of layers
+	kind      = 1000 // the first number of a kind of layers
 	mixed     = 3    // the kind of layers without attention
 	mixer     = 104
 )

@@ -2,7 +2,7 @@ package trace
 
 import "testing"
 
-// Load and time per rank, by hand: right counts, those of the other arm, of another run,
+// Load and time per rank, by hand: right counts, counts of the other arm, of another run,
 // and of batches so small that GEMMs read weights.
 func TestContradicts(t *testing.T) {
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // Where one kernel exchanges tokens and runs the experts, steps and layers are found, and
-// no imbalance of time, which would be that of waiting: ranks end such a kernel together.
+// no imbalance of time, which would be imbalance of waiting: ranks end such a kernel together.
 func TestFusedExpertsHaveNoImbalanceOfTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")

@@ -23,7 +23,7 @@ import (
 // experts, and behind it combine, unless other evidence knows better.
 type placement struct {
 	*rankEvents
-	bare     map[int32]bool // steps in which no range names a layer, if those of others name some; else nil
+	bare     map[int32]bool // steps in which no range names a layer, if the ranges of other steps name some; else nil
 	order    []int32        // events in order of launch; within a replayed graph, in order of start
 	launches []steps.Launch
 	found    steps.Structure
@@ -128,8 +128,8 @@ func (p *placement) event(i int) *event    { return &p.events[p.order[i]] }
 func (p *placement) at(i int) location     { return *p.place(p.event(i)) }
 func (p *placement) put(i int, l location) { p.event(i).Place = p.of.number(l) }
 
-// inferLayers places the kernels of a rank whose expert GEMMs are in no layer, or only those of the steps in which no
-// range names a layer, as in replays of graphs, where ranges name those of other steps: if they have as many.
+// inferLayers places the kernels of a rank whose expert GEMMs are in no layer, or only GEMMs of the steps in which no
+// range names a layer, as in replays of graphs, where ranges name the layers of other steps: if they have as many.
 func (p *placement) inferLayers() {
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.stepsOfRanges()), Beside: p.bare != nil}
 	named := p.namedLayers()
@@ -169,7 +169,7 @@ func (p *placement) namedLayers() []int32 {
 }
 
 // stepsOfRanges takes the steps that ranges name where these have the same number of
-// blocks, which is then that of the layers; 0 if they have not.
+// blocks, which is then the number of layers; 0 if they have not.
 func (p *placement) stepsOfRanges() (layers int) {
 	p.steps = make([]int32, len(p.found.Blocks))
 	for b, block := range p.found.Blocks {

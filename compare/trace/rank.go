@@ -32,7 +32,7 @@ var (
 
 // numberRanks gives what ran on each device of an export, in the order of processes, its number
 // by the strongest evidence there is. Flag, environment and file name speak of one process,
-// so they count only where the export holds one rank; the environment recorded is that of
+// so they count only where the export holds one rank; the environment recorded belongs to
 // the command that was profiled, which in a report of several processes is their launcher.
 func numberRanks(path string, rec *capture.Recording, devices []capture.Device, flag map[string]int) ([]Rank, error) {
 	flagged, given := givenRank(flag, path)

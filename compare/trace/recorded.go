@@ -304,7 +304,7 @@ func contradicts(time, load []float64, slots float64) string {
 const (
 	// clearlyUneven is the imbalance from which load and time must go together.
 	clearlyUneven = 0.1
-	// follows is the least imbalance of one over that of the other. Of the captures in
+	// follows is the least imbalance of one over the imbalance of the other. Of the captures in
 	// testdata the time of the right counts has 0.29 to 0.86 of the load's imbalance, and that
 	// of the other arm's at most 0.06.
 	follows = 0.15

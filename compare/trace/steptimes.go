@@ -10,7 +10,7 @@ import (
 )
 
 // StepTime is the wall time of one step under the profiler: from the step's first kernel
-// to that of the next step, mean over ranks. The last step, and one that the next number
+// to the beginning of the next step, mean over ranks. The last step, and one that the next number
 // does not follow, has none; the only step ends with its last kernel. Undefined
 // where some rank has no such time.
 type StepTime struct {

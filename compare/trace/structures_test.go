@@ -83,7 +83,7 @@ func (m model) told() bool {
 }
 
 // Of all models whose structure can be told, the layers are found and their imbalance is
-// that of the loads; of the others none is invented.
+// the imbalance of the loads; for the others none is invented.
 func TestStructures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes some 170 captures")

@@ -13,7 +13,7 @@
 // position between the anchors of an expert block (see evidence). Where no range
 // names the layers of expert GEMMs, steps and MoE layers are inferred from the repetition of
 // kernels, by package steps, which says when that fails: blocks are then only numbered. Where
-// ranges name the layers of some steps, those of the others, such as replays of graphs, are
+// ranges name the layers of some steps, the layers of the others, such as replays of graphs, are
 // inferred if they have as many. Steps that run different MoE kernels (prefill and decode) are of
 // different kinds; imbalance is over the kind with most expert time. What speaks against all of
 // it is a Doubt.
@@ -34,7 +34,7 @@
 //
 //   - By rank: launches are put in order and expert GEMMs into blocks; the steps of ranges
 //     are taken if all but the outermost have equally many blocks, else those that marks show.
-//   - Over ranks: a rank whose marks show no steps takes those of the others.
+//   - Over ranks: a rank whose marks show no steps takes the steps of the others.
 //   - By rank: steps that are not whole are dropped, and all of them where the rest holds
 //     too little of the GPU time.
 //   - Over ranks: steps are joined by when collectives end, else by clocks, and those that

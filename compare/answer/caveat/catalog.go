@@ -85,7 +85,7 @@ var catalog = map[string]string{
 	"placements_differ":    "the windows ran under different placements: the last one is the baseline",
 	"global":               "experts have no groups for {nodes:node}, so EPLB balances over all ranks at once",
 	"raises_load":          "the plan raises the busiest rank's load by {change:%}: {judged:.3}, before {baseline:.3}",
-	"placement.no_windows": "no other counts to judge the placement on",
+	"placement.no_windows": "there are no other counts to judge the placement on",
 	"placement.repeats":    "the learned counts recur in {repeats} of {windows:judged window}",
 	"placement.chance":     "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})",
 	"placement.load":       "on other counts the busiest rank's load changes by {change:+%} (threshold {threshold:0%})",

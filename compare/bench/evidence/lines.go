@@ -28,7 +28,7 @@ type ProofLine struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// FindLines counts, per rank, the lines of files that match the pattern of a claim, or that of a
+// FindLines counts, per rank, the lines of files that match the pattern of a claim, or of a
 // failure; nil without a pattern. Of a line, the first 64 KiB are searched.
 func FindLines(claim, failed string, files []string) (found []ProofLine, err error) {
 	for i, pattern := range []string{claim, failed} {

@@ -152,7 +152,7 @@ func (p *parser) offer(d *document) {
 	for _, c := range p.rules {
 		c.read(d)
 	}
-	// A title stands between "=== " and " ==="; those of SGLang's bench_one_batch are named.
+	// A title stands between "=== " and " ==="; the titles of SGLang's bench_one_batch are named.
 	title := strings.Trim(d.printed, "= ")
 	switch {
 	case iterations.fits(d):
@@ -185,7 +185,7 @@ func (p *parser) read(d *document) {
 }
 
 // runs ends the reports. They are of one format, and an iteration log may accompany one. Reports that are all the same
-// are one run. Custom metrics stand before the format's own of that name, and those of the log; where there are some,
+// are one run. Custom metrics stand before the format's own of that name, and before the log's; where there are some,
 // reports that cannot be used are only a warning.
 func (p *parser) runs() (runs []Result, err *input.Error) {
 	beside, differ := Result{Format: customFormat}, false

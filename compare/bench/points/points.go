@@ -16,7 +16,7 @@ import (
 
 // Points are the loads at which both arms are measured, such as numbers of concurrent
 // requests. {NAME} in a command stands for the value of one: in the engine's command each
-// point has launches of its own, in that of a server's client each launch of the server
+// point has launches of its own, with a server's client each launch of the server
 // has a run of the client per point.
 type Points struct {
 	Name   string   `json:"name"`
