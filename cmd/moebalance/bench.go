@@ -55,6 +55,8 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.FailAbove.Given && r.Gain.Low.Float64() > o.FailAbove.Is:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.FailAbove.Is),
 			why))
+	case o.FailAbove.Given && r.Gain.High.Float64() > o.FailAbove.Is:
+		return o.judged(exitInconclusive, "bench: --fail-above: the interval holds "+quantity.Confidence(o.FailAbove.Is), why)
 	case o.RequireVerdict && r.Verdict.Open():
 		return o.judged(exitInconclusive, fmt.Sprintf("bench: %s", r.Verdict), why)
 	}

@@ -33,7 +33,11 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	if err := once(paths); err != nil {
+	var all []string
+	for _, in := range inputs {
+		all = append(all, in.Paths...)
+	}
+	if err := once(all); err != nil {
 		return nil, err
 	}
 	g := gatherer{GatherOptions: o}

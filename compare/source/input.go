@@ -167,6 +167,13 @@ func onlyFolders(path string) error {
 	return fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(held[:min(len(held), 3)]))
 }
 
+// holds reports a folder that is another one or holds it, as links can: following it would not end.
+func holds(folder, other string) bool {
+	folder, err := filepath.EvalSymlinks(folder)
+	other, otherErr := filepath.EvalSymlinks(other)
+	return err == nil && otherErr == nil && strings.HasPrefix(other+"/", folder+"/")
+}
+
 // armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.
 func armFolders(path string, skipped Skipped) (inputs []Input, err error) {
 	entries, err := os.ReadDir(path)
@@ -176,7 +183,7 @@ func armFolders(path string, skipped Skipped) (inputs []Input, err error) {
 	for _, arm := range gain.Arms {
 		for _, e := range entries {
 			folder := filepath.Join(path, e.Name())
-			if info, err := os.Stat(folder); armOf(e.Name()) != arm || err != nil || !info.IsDir() {
+			if info, err := os.Stat(folder); armOf(e.Name()) != arm || err != nil || !info.IsDir() || holds(folder, path) {
 				continue
 			}
 			held, err := classify(folder, skipped)

@@ -113,11 +113,11 @@ func (f *File) check() error {
 		return f.refusal("no folder %q to write %q in", filepath.Dir(f.Path), filepath.Base(f.Path))
 	case denied != nil:
 		return &os.PathError{Op: "open", Path: f.Path, Err: denied}
-	case there == nil || f.guard.ours(f.Path):
+	case there == nil:
 		return nil
 	case slices.ContainsFunc(f.guard.inputs, func(in string) bool { return strings.HasPrefix(at, in+"/") }):
 		return f.refusal("%q lies in an input folder: choose another file", f.Path)
-	case there.Size() == 0 || f.guard.force:
+	case there.Size() == 0 || f.guard.force || f.guard.ours(f.Path):
 		return nil
 	}
 	return f.refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -203,7 +204,8 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 			failed = &input.Error{Expected: "one report", Found: runs[0].Format + " and " + out.Format,
 				Try: "pass them one at a time"}
 		}
-		differ = differ || !slices.EqualFunc(runs[0].Metrics, out.Metrics, same)
+		differ = differ || !slices.EqualFunc(runs[0].Metrics, out.Metrics, same) ||
+			!reflect.DeepEqual([]any{runs[0].Work, runs[0].Proof, runs[0].Setup}, []any{out.Work, out.Proof, out.Setup})
 		err = cmp.Or(err, failed)
 	}
 	switch {
