@@ -187,6 +187,8 @@ func TestRankEvidence(t *testing.T) {
 		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, "file name"},
 		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, "device ordinal"},
 		{"the device", kernels(2), "forward4.sqlite", nil, 2, "device ordinal"},
+		{"a device below 0", kernels(2).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = -7"), "x.sqlite", nil, 0,
+			"process order"},
 		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"),
 			"x.sqlite", nil, 0, "process order"},
 	} {

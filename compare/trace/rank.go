@@ -73,7 +73,7 @@ func numberRanks(path string, rec *capture.Recording, devices []capture.Device, 
 		if seen := map[int]bool{}; by.ok && (!by.one || len(ranks) == 1) {
 			for i := range ranks {
 				n, ok := by.number(i)
-				if ranks[i].Rank, ranks[i].Evidence = n, by.evidence; ok {
+				if ranks[i].Rank, ranks[i].Evidence = n, by.evidence; ok && 0 <= n && n < capture.MaxRanks {
 					seen[n] = true
 				}
 			}
