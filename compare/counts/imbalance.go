@@ -57,10 +57,14 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		layer int
 		level string
 	}
-	steps, nulls := map[key][]router.Balance{}, map[key][]*chance.Distribution{}
+	means, nulls := map[key]*imbalance.Mean{}, map[key][]*chance.Distribution{}
 	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
 		k, b := key{layer, level}, router.BalanceOf(parts)
-		if steps[k] = append(steps[k], b); b.Total > 0 {
+		if means[k] == nil {
+			means[k] = &imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(layer), Level: level,
+				Quantity: imbalance.Load, Basis: imbalance.Recorded}}
+		}
+		if means[k].Add(b); b.Total > 0 {
 			nulls[k] = append(nulls[k], null)
 		}
 	}
@@ -79,11 +83,9 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 	var rows []imbalance.Row
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if k := (key{layer, level}); steps[k] != nil {
-				row := imbalance.Row{Layer: router.OptInt(layer), Level: level, Quantity: imbalance.Load,
-					Basis: imbalance.Recorded}.Mean(steps[k], nil, o.Threshold)
+			if k := (key{layer, level}); means[k] != nil {
 				null := chance.MeanOf(nulls[k])
-				rows = append(rows, row.Judge(null.Median(), null.P95(), o.Threshold))
+				rows = append(rows, means[k].Over(nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
 			}
 		}
 	}

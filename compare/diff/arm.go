@@ -180,11 +180,12 @@ func (a arms) mostLoss() MostLoss {
 	none := MostLoss{trace.NoID, router.Undefined()}
 	most, perfect, all, saved := none, map[router.OptInt]router.Number{}, router.Number(0), router.Number(0)
 	for _, l := range a[1].times.Judged() {
-		perfect[l.Number] = average(l.Loss())
+		perfect[l.Number] = l.Loss()
 	}
 	judged := a[0].times.Judged()
 	for _, l := range judged {
-		if own := average(l.Loss()) - perfect[l.Number]; own > 0 {
+		p, judged := perfect[l.Number]
+		if own := l.Loss() - p; judged && own > 0 {
 			if all += own; own > saved {
 				saved, most.Layer = own, l.Number
 			}

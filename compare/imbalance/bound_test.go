@@ -13,7 +13,7 @@ import (
 func TestBound(t *testing.T) {
 	var cells []Cell
 	for step := range router.OptInt(3) {
-		cells = append(cells, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
+		cells = append(cells, expertCell(0, step, 0, 30), expertCell(1, step, 0, 10), expertCell(0, step, 1, 6), expertCell(1, step, 1, 14))
 	}
 	x := New(each(cells))
 	b := x.Bound(100)
@@ -36,7 +36,7 @@ func TestBound(t *testing.T) {
 // Expert time is the time of GEMMs only where every rank that ran experts ran recognized ones.
 func TestExpertTimeOf(t *testing.T) {
 	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
-		a, b := work(0, 0, 0, 30), work(1, 0, 0, 10)
+		a, b := expertCell(0, 0, 0, 30), expertCell(1, 0, 0, 10)
 		a.GEMMNS, a.GEMMs, b.GEMMNS, b.GEMMs = 20, 1, gemm, 1
 		if x := New(each([]Cell{a, b})); x.Of != want {
 			t.Errorf("%d ns in GEMMs of the second rank: time of %q, want %q", gemm, x.Of, want)
@@ -48,7 +48,7 @@ func TestExpertTimeOf(t *testing.T) {
 func TestStepHasNoPause(t *testing.T) {
 	var cells []Cell
 	for step := range router.OptInt(5) {
-		cells = append(cells, work(0, step, 0, 80+4*int64(step)), work(1, step, 0, 60))
+		cells = append(cells, expertCell(0, step, 0, 80+4*int64(step)), expertCell(1, step, 0, 60))
 	}
 	x := New(each(cells)) // 70, 72, 74, 76 and 78 ns of GPU time
 	near(t, "a pause", x.StepNS(map[router.OptInt]float64{0: 100, 1: 102, 2: 5000, 3: 110}), 73+32)

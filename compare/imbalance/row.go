@@ -99,41 +99,49 @@ func Furthest(rows []Row, level, quantity string) (furthest *Row) {
 	return furthest
 }
 
-// Mean fills in the numbers, as means over the balance of steps. Parts have the numbers given; nil numbers them
-// from 0. What random routing gives stays undefined, see Judge. The floor of load is of the counts at hand:
-// counters of ranks and experts that were not read at the same moment differ.
-func (r Row) Mean(steps []router.Balance, numbers []int, threshold float64) Row {
-	none, weight, worst := router.Undefined(), router.Number(0), map[int]int{}
-	if r.Worst = router.NoID; r.Quantity == Time {
-		r.Floor = none
+// Mean adds up the balance of steps to a Row, which holds what the row is of.
+type Mean struct {
+	Row
+	weight router.Number
+	worst  map[int]int // in how many steps a part is the largest
+}
+
+// Add adds a step. The floor of load is of the counts at hand: counters of ranks and experts that were not read at
+// the same moment differ.
+func (m *Mean) Add(b router.Balance) {
+	if m.Parts = b.Parts; b.Total == 0 {
+		return
 	}
-	for _, b := range steps {
-		r.Parts = b.Parts
-		if b.Total == 0 {
-			continue
-		}
-		w := router.Number(1)
-		if r.Quantity == Time {
-			w = router.Number(b.Total) / router.Number(b.Parts)
-		}
-		r.Steps++
-		worst[b.Worst]++
-		weight += w
-		r.MaxOverMean += w * b.MaxOverMean
-		r.Balancedness += w * b.Balancedness
-		r.Active += w * router.Number(b.Active)
-		r.Floor += w * router.Floor(int64(b.Total), b.Parts)
+	w := router.Number(1)
+	if m.Quantity == Time {
+		w = b.Total / router.Number(b.Parts)
 	}
+	if m.worst == nil {
+		m.worst = map[int]int{}
+	}
+	m.Steps++
+	m.worst[b.Worst]++
+	m.weight += w
+	m.MaxOverMean += w * b.MaxOverMean
+	m.Balancedness += w * b.Balancedness
+	m.Active += w * router.Number(b.Active)
+	m.Floor += w * router.Floor(int64(b.Total), b.Parts)
+}
+
+// Over is the row over the steps that were added. Parts have the numbers given; nil numbers them from 0. What random
+// routing gives stays undefined, see Judge.
+func (m *Mean) Over(numbers []int, threshold float64) Row {
+	none, r := router.Undefined(), m.Row
 	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.Active, &r.Floor} {
-		*v /= weight // 0/0 is NaN: undefined
+		*v /= m.weight // 0/0 is NaN: undefined
 	}
-	r.Imbalance, r.MeanNS = r.MaxOverMean-1, none
+	r.Imbalance, r.MeanNS, r.Worst = r.MaxOverMean-1, none, router.NoID
 	if r.Quantity == Time {
-		r.Balancedness, r.MeanNS = 1/r.MaxOverMean, weight/router.Number(r.Steps)
+		r.Floor, r.Balancedness, r.MeanNS = none, 1/r.MaxOverMean, m.weight/router.Number(r.Steps)
 	}
 	for part := range r.Parts {
-		if worst[part] > r.WorstSteps {
-			r.Worst, r.WorstSteps = router.OptInt(part), worst[part]
+		if m.worst[part] > r.WorstSteps {
+			r.Worst, r.WorstSteps = router.OptInt(part), m.worst[part]
 		}
 	}
 	if numbers != nil && r.Worst.Defined() {

@@ -47,11 +47,13 @@ func (t *Times) Bound(stepNS router.Number) Bound {
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}
-	loss := make([]float64, b.Steps)
 	for _, l := range t.Judged() {
-		if len(l.Ranks) > 1 && l.row(0).Steps > 0 {
-			floats.Add(loss, l.Loss())
-			b.LossNS = router.Number(stat.Mean(loss, nil))
+		switch loss := l.Loss(); {
+		case !loss.Defined() || floats.Sum(l.Means()) == 0:
+		case b.LossNS.Defined():
+			b.LossNS += loss
+		default:
+			b.LossNS = loss
 		}
 	}
 	return b

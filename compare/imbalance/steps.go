@@ -1,7 +1,7 @@
 package imbalance
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -26,6 +26,8 @@ type Step struct {
 	// Expert time (see Of) of the slowest rank of each layer, and of the mean rank that has
 	// the layer, each added over layers; undefined for fewer than two ranks.
 	SlowestExpertsNS, MeanExpertsNS router.Number
+
+	expertNS float64 // compute of the phase experts over all ranks and layers
 }
 
 // Exclusion is why a step does not count.
@@ -43,113 +45,127 @@ const (
 // excludePartial marks the steps that not every rank recorded whole: in which one ran nothing, in which a layer
 // that one rank ran was not run by all ranks that have it, in as many expert GEMMs, and the cut ones at a rank's ends.
 func (t *Times) excludePartial() {
-	own := make([][]int, len(t.Ranks)) // steps in which each rank ran anything
-	at := Places(t.Ranks)
+	steps := map[int][]router.OptInt{} // in which each rank ran anything
+	t.inLayers(func(l *Layer, s *Step, own []work) {
+		equal := true
+		for _, w := range own {
+			equal, steps[w.rank] = equal && w.gemms == own[0].gemms, append(steps[w.rank], s.Number)
+		}
+		switch {
+		case !l.Number.Defined():
+		case len(own) < len(l.Ranks):
+			s.Excluded = Incomplete
+		case !equal && s.Excluded == Counts:
+			s.Excluded = Lost
+		}
+	})
+	ranks := map[router.OptInt]int{} // that ran anything, by step
+	for rank, own := range steps {
+		slices.Sort(own)
+		steps[rank] = slices.Compact(own)
+		for _, step := range steps[rank] {
+			ranks[step]++
+		}
+	}
 	for i := range t.Steps {
-		s, present := &t.Steps[i], make([]bool, len(t.Ranks))
-		for _, l := range t.Layers {
-			some, every, equal := false, true, true
-			for r, phases := range l.ran[i] {
-				present[at[l.Ranks[r]]] = present[at[l.Ranks[r]]] || phases > 0
-				some, every, equal = some || phases > 0, every && phases > 0, equal && l.parts[i][r].GEMMs == l.parts[i][0].GEMMs
-			}
-			switch {
-			case !l.Number.Defined():
-			case some && !every:
-				s.Excluded = Incomplete
-			case !equal && s.Excluded == Counts:
-				s.Excluded = Lost
-			}
-		}
-		for r, ran := range present {
-			if own[r] = append(own[r], i); !ran {
-				own[r], s.Excluded = own[r][:len(own[r])-1], Incomplete
-			}
+		if s := &t.Steps[i]; ranks[s.Number] < len(t.Ranks) {
+			s.Excluded = Incomplete
 		}
 	}
-	for r, rank := range t.Ranks {
-		if len(own[r]) > 0 {
-			t.excludeCut(rank, own[r])
-		}
-	}
+	t.excludeCut(steps)
 }
 
 // excludeCut marks the first and the last of a rank's own steps, at which the recording may
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
 // steps with the layer, was not recorded. Of the only step of one of several ranks the layers
 // are compared.
-func (t *Times) excludeCut(rank int, own []int) {
-	var routed []phaseSet // of the layers with experts in the first step
-	for _, l := range t.Layers {
-		at, has := slices.BinarySearch(l.Ranks, rank)
-		if !has || !l.Number.Defined() {
-			continue
+func (t *Times) excludeCut(steps map[int][]router.OptInt) {
+	type place struct {
+		rank  int
+		layer router.OptInt // undefined for the layers with experts in the only step
+	}
+	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
+	for _, w := range t.work {
+		at, by := place{w.rank, w.layer}, w.step
+		if len(steps[w.rank]) == 1 {
+			at.layer, by = router.NoID, w.layer
 		}
-		var ran []phaseSet
-		for _, step := range own {
-			ran = append(ran, l.ran[step][at])
-		}
-		for _, edge := range cutEdges(ran) {
-			t.Steps[own[edge]].Excluded = Incomplete
-		}
-		if l.parts[own[0]][at].ComputeNS() > 0 {
-			routed = append(routed, ran[0])
+		if w.layer.Defined() && (at.layer.Defined() || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
+			if ran[at] == nil {
+				ran[at] = map[router.OptInt]phaseSet{}
+			}
+			ran[at][by] = w.ran
 		}
 	}
-	if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && len(cutEdges(routed)) > 0 {
-		t.Steps[own[0]].Excluded = Incomplete
+	byNumber := t.stepsByNumber()
+	for at, phases := range ran {
+		own := steps[at.rank]
+		if at.layer.Defined() {
+			for _, step := range cut(own, phases) {
+				byNumber[step].Excluded = Incomplete
+			}
+		} else if len(cut(slices.Sorted(maps.Keys(phases)), phases)) > 0 {
+			byNumber[own[0]].Excluded = Incomplete
+		}
 	}
 }
 
-// cutEdges says of the first and the last of a list in order whether it lacks phases that
+// cut gives the first and the last of steps, or of layers, in order, if they lack phases that
 // all others have: those between, or without any the other one. What lacks altogether
 // between says nothing.
-func cutEdges(ran []phaseSet) (cut []int) {
-	last := len(ran) - 1
-	for _, edge := range slices.Compact([]int{0, last}) {
-		var others []phaseSet
-		switch {
-		case last > 1:
-			others = ran[1:last]
-		case last == 1:
-			others = ran[1-edge : 2-edge]
-		}
+func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.OptInt) {
+	ends := []router.OptInt{order[0], order[len(order)-1]}
+	for _, end := range slices.Compact(slices.Clone(ends)) {
 		always, seen := ^phaseSet(0), false
-		for _, phases := range others {
-			if phases > 0 {
+		for at, phases := range ran {
+			if at != end && (len(order) == 2 || !slices.Contains(ends, at)) {
 				always, seen = always&phases, true
 			}
 		}
-		if seen && ran[edge]&always != always {
-			cut = append(cut, edge)
+		if seen && ran[end]&always != always {
+			cut = append(cut, end)
 		}
 	}
 	return cut
 }
 
-// excludeOtherKinds leaves the kind of steps with most expert time.
-func (t *Times) excludeOtherKinds() {
-	time := map[router.OptInt]float64{}
-	for i, s := range t.Steps {
-		if s.Excluded == Counts {
-			time[s.Kind] += 0
-			for _, l := range t.Layers {
-				for r := range l.parts[i] {
-					time[s.Kind] += float64(l.parts[i][r].ComputeNS())
-				}
+// OfKind is the same times with the whole steps of one kind that count, but for warm-up; NoID takes the kind with most
+// expert time, the first of two alike.
+func (t *Times) OfKind(kind router.OptInt) *Times {
+	own, time, most := *t, map[router.OptInt]float64{}, 0.0
+	own.Steps, own.Layers = slices.Clone(t.Steps), slices.Clone(t.Layers)
+	whole := func(s *Step) bool { return s.Excluded != Incomplete && s.Excluded != Lost }
+	for i := range own.Steps {
+		if s := &own.Steps[i]; whole(s) {
+			time[s.Kind] += s.expertNS
+		}
+	}
+	own.Kinds = len(time)
+	if !kind.Defined() {
+		for i, k := range slices.Sorted(maps.Keys(time)) {
+			if i == 0 || time[k] > most {
+				kind, most = k, time[k]
 			}
 		}
 	}
-	if t.Kinds = len(time); t.Kinds < 2 {
-		return
-	}
-	kinds := sorted(time) // the first of two alike
-	most := slices.MaxFunc(kinds, func(a, b router.OptInt) int { return cmp.Compare(time[a], time[b]) })
-	for i := range t.Steps {
-		if s := &t.Steps[i]; s.Excluded == Counts && s.Kind != most {
-			s.Excluded = OtherKind
+	for i := range own.Steps {
+		if s := &own.Steps[i]; whole(s) {
+			if s.Excluded = Counts; s.Kind != kind {
+				s.Excluded = OtherKind
+			}
 		}
 	}
+	excludeWarmUp(own.Steps)
+	counted := len(own.StepsOf(Counts))
+	for i, l := range own.Layers {
+		own.Layers[i] = &Layer{Number: l.Number, Ranks: l.Ranks, steps: counted}
+	}
+	own.inLayers(func(l *Layer, s *Step, ran []work) {
+		if s.Excluded == Counts {
+			l.Experts = append(l.Experts, own.experts(l, ran))
+		}
+	})
+	return &own
 }
 
 // excludeWarmUp marks the leading complete steps that are warm-up. Of two steps

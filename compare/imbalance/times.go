@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -39,7 +38,7 @@ func (c *Cell) Add(o *Cell) {
 	c.BusyNS, c.GEMMs, c.GEMMNS = c.BusyNS+o.BusyNS, c.GEMMs+o.GEMMs, c.GEMMNS+o.GEMMNS
 }
 
-// Times is the compute time of a recording by step, layer and rank.
+// Times is the expert time of a recording by step, layer and rank.
 type Times struct {
 	Ranks  []int    // with any kernel, ascending
 	Steps  []Step   // all, ascending
@@ -54,145 +53,164 @@ type Times struct {
 	// Kinds is how many kinds of whole steps there are. Those of one count, the one with
 	// most expert time.
 	Kinds int
+
+	work []work // in steps, by layer, step and rank
 }
 
 // Layer is the expert time of one layer.
 type Layer struct {
 	Number  router.OptInt // undefined for time outside every layer
 	Ranks   []int         // that have the layer in any step, ascending
-	Experts [][]float64   // expert time, see Of, by step that counts, then by rank
-	of      Of
-	parts   [][]Cell // by step, then by rank: of the phase experts
-	ran     [][]phaseSet
+	Experts [][]float64   // expert time, see Of, by step that counts and in which the layer ran, then by rank
+	steps   int           // that count
+}
+
+// work is what a rank ran in a layer of a step. There is one only where anything ran, so that their number is
+// bounded by that of cells.
+type work struct {
+	layer, step, kind            router.OptInt
+	rank                         int
+	ran                          phaseSet
+	busyNS                       int64
+	expertNS, gemmNS, gemms, all int64 // compute of the phase experts, recognized GEMMs in it, and all time
 }
 
 // phaseSet is which phases ran, a bit for each.
 type phaseSet uint32
 
-// New adds the cells up and decides which steps count. It reads the sequence
-// twice; the order of the cells does not matter.
+// New adds the cells up, whose order does not matter, and decides which steps count.
 func New(cells iter.Seq[*Cell]) *Times {
-	t := &Times{}
-	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{} // of steps
-	ranksOf := map[router.OptInt]map[int]bool{}                        // by layer
-	var outside, all int64
+	type key struct {
+		layer, step router.OptInt
+		rank        int
+	}
+	t, at, last := &Times{}, map[key]int{}, key{rank: -1}
+	var w int
 	for c := range cells {
-		ranks[c.Rank], kindOf[c.Step] = true, c.Kind
-		if ranksOf[c.Layer] == nil {
-			ranksOf[c.Layer] = map[int]bool{}
+		if k := (key{c.Layer, c.Step, c.Rank}); k != last {
+			known := false
+			if w, known = at[k]; !known {
+				w, at[k] = len(t.work), len(t.work)
+				t.work = append(t.work, work{layer: c.Layer, step: c.Step, rank: c.Rank, kind: c.Kind})
+			}
+			last = k
 		}
-		ranksOf[c.Layer][c.Rank] = true
-		if all += c.TotalNS; !c.Step.Defined() {
-			outside += c.TotalNS
+		own := &t.work[w]
+		own.ran |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+		own.busyNS, own.all = own.busyNS+c.BusyNS, own.all+c.TotalNS
+		if c.Phase == kernel.PhaseExperts {
+			own.expertNS, own.gemmNS, own.gemms = own.expertNS+c.ComputeNS(), own.gemmNS+c.GEMMNS, own.gemms+c.GEMMs
 		}
 	}
-	_, anyOutside := kindOf[router.NoID]
-	if t.Unmarked = len(kindOf) == 1 && anyOutside; t.Unmarked {
-		outside = 0
-	} else {
-		delete(kindOf, router.NoID)
-	}
-	t.OutsideShare = router.Number(float64(outside) / float64(all))
-	t.Ranks = sorted(ranks)
-	none := router.Undefined()
-	for _, number := range sorted(kindOf) {
-		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number], SlowestExpertsNS: none, MeanExpertsNS: none})
-	}
-	for _, layer := range sorted(ranksOf) {
-		l := &Layer{Number: layer, Ranks: sorted(ranksOf[layer])}
-		for range t.Steps {
-			l.parts, l.ran = append(l.parts, make([]Cell, len(l.Ranks))), append(l.ran, make([]phaseSet, len(l.Ranks)))
-		}
-		t.Layers = append(t.Layers, l)
-	}
-	t.fill(cells)
+	t.list()
 	t.excludePartial()
 	t.sumSteps()
-	t.excludeOtherKinds()
-	excludeWarmUp(t.Steps)
-	for _, l := range t.Layers {
-		for i, s := range t.Steps {
-			if s.Excluded == Counts {
-				l.Experts = append(l.Experts, l.times(i))
-			}
-		}
-	}
-	return t
+	return t.OfKind(router.NoID)
 }
 
-// fill adds the cells up.
-func (t *Times) fill(cells iter.Seq[*Cell]) {
-	stepAt, layerAt := map[router.OptInt]int{}, map[router.OptInt]*Layer{}
-	for i, s := range t.Steps {
-		stepAt[s.Number] = i
+// list puts the work in order, and lists its ranks, steps and layers.
+func (t *Times) list() {
+	slices.SortFunc(t.work, func(a, b work) int {
+		return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.step, b.step), cmp.Compare(a.rank, b.rank))
+	})
+	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{}
+	var outside, all int64
+	for _, w := range t.work {
+		if n := len(t.Layers); n == 0 || t.Layers[n-1].Number != w.layer {
+			t.Layers = append(t.Layers, &Layer{Number: w.layer})
+		}
+		l := t.Layers[len(t.Layers)-1]
+		l.Ranks = append(l.Ranks, w.rank)
+		ranks[w.rank], kindOf[w.step] = true, w.kind
+		if all += w.all; !w.step.Defined() {
+			outside += w.all
+		}
 	}
 	for _, l := range t.Layers {
-		layerAt[l.Number] = l
+		slices.Sort(l.Ranks)
+		l.Ranks = slices.Compact(l.Ranks)
 	}
-	for c := range cells {
-		step, ok := stepAt[c.Step]
-		if !ok {
-			continue
-		}
-		l := layerAt[c.Layer]
-		rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
-		l.ran[step][rank] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
-		if c.Phase == kernel.PhaseExperts {
-			l.parts[step][rank].Add(c)
-		}
-		t.Steps[step].BusyNS += router.Number(c.BusyNS)
+	if _, anyOutside := kindOf[router.NoID]; anyOutside && len(kindOf) == 1 {
+		t.Unmarked, outside = true, 0
+	} else {
+		delete(kindOf, router.NoID)
+		t.work = slices.DeleteFunc(t.work, func(w work) bool { return !w.step.Defined() })
 	}
+	t.OutsideShare = router.Number(float64(outside) / float64(all))
+	t.Ranks = slices.Sorted(maps.Keys(ranks))
+	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
+		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number]})
+	}
+}
+
+// inLayers visits each layer in each step in which any rank ran it, with what the ranks ran.
+func (t *Times) inLayers(visit func(*Layer, *Step, []work)) {
+	steps, layer := t.stepsByNumber(), 0
+	for begin, end := 0, 0; begin < len(t.work); begin = end {
+		w := &t.work[begin]
+		for end < len(t.work) && t.work[end].layer == w.layer && t.work[end].step == w.step {
+			end++
+		}
+		for t.Layers[layer].Number != w.layer {
+			layer++
+		}
+		visit(t.Layers[layer], steps[w.step], t.work[begin:end])
+	}
+}
+
+func (t *Times) stepsByNumber() map[router.OptInt]*Step {
+	steps := make(map[router.OptInt]*Step, len(t.Steps))
+	for i := range t.Steps {
+		steps[t.Steps[i].Number] = &t.Steps[i]
+	}
+	return steps
+}
+
+// ofTime is OfGEMM where every rank that ran experts in a judged layer ran recognized GEMMs there, in every step.
+func (t *Times) ofTime() Of {
+	of := OfPhase
+	for _, w := range t.work {
+		switch {
+		case !w.layer.Defined() && len(t.Layers) > 1:
+		case w.gemmNS > 0:
+			of = OfGEMM
+		case w.expertNS > 0:
+			return OfPhase
+		}
+	}
+	return of
 }
 
 // sumSteps adds the layers up step by step.
 func (t *Times) sumSteps() {
 	t.Of = t.ofTime()
-	for _, l := range t.Layers {
-		l.of = t.Of
-	}
+	t.inLayers(func(l *Layer, s *Step, own []work) {
+		experts := t.experts(l, own)
+		s.SlowestExpertsNS += router.Number(slices.Max(experts))
+		s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
+		for _, w := range own {
+			s.BusyNS += router.Number(w.busyNS)
+			s.expertNS += float64(w.expertNS)
+		}
+	})
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		s.BusyNS /= router.Number(len(t.Ranks))
-		if len(t.Ranks) > 1 {
-			s.SlowestExpertsNS, s.MeanExpertsNS = 0, 0
-		}
-		for _, l := range t.Layers {
-			experts := l.times(i)
-			s.SlowestExpertsNS += router.Number(slices.Max(experts))
-			s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
+		if s.BusyNS /= router.Number(len(t.Ranks)); len(t.Ranks) < 2 {
+			s.SlowestExpertsNS, s.MeanExpertsNS = router.Undefined(), router.Undefined()
 		}
 	}
 }
 
-// times is the expert time of each rank in a step.
-func (l *Layer) times(step int) []float64 {
+// experts is the expert time of each rank of a layer in a step.
+func (t *Times) experts(l *Layer, own []work) []float64 {
 	times := make([]float64, len(l.Ranks))
-	for i := range times {
-		p := &l.parts[step][i]
-		if times[i] = float64(p.ComputeNS()); l.of == OfGEMM {
-			times[i] = float64(p.GEMMNS)
+	for _, w := range own {
+		rank, _ := slices.BinarySearch(l.Ranks, w.rank)
+		if times[rank] = float64(w.expertNS); t.Of == OfGEMM {
+			times[rank] = float64(w.gemmNS)
 		}
 	}
 	return times
-}
-
-// ofTime is OfGEMM where every rank that ran experts in a layer ran recognized GEMMs
-// there, in every step.
-func (t *Times) ofTime() Of {
-	of := OfPhase
-	for _, l := range t.Judged() {
-		for _, step := range l.parts {
-			for i := range step {
-				switch p := &step[i]; {
-				case p.GEMMNS > 0:
-					of = OfGEMM
-				case p.ComputeNS() > 0:
-					return OfPhase
-				}
-			}
-		}
-	}
-	return of
 }
 
 // Judged are the layers whose imbalance is judged: all that are named, or, without
@@ -208,44 +226,38 @@ func (t *Times) Judged() []*Layer {
 // experts in a step that counts.
 func (t *Times) Rows(threshold float64) (rows []Row) {
 	for _, l := range t.Judged() {
-		if row := l.row(threshold); len(l.Ranks) > 1 && row.Steps > 0 {
+		m := Mean{Row: Row{Layer: l.Number, Level: router.LevelRank, Quantity: Time, Basis: Observed, Of: t.Of}}
+		for _, step := range l.Experts {
+			m.Add(router.BalanceOf(step))
+		}
+		if row := m.Over(l.Ranks, threshold); len(l.Ranks) > 1 && row.Steps > 0 {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-func (l *Layer) row(threshold float64) Row {
-	var steps []router.Balance
+// Loss is the maximum − the mean over ranks of the layer's expert time in nanoseconds, mean over the steps that count:
+// ranks of 30 and 10 ns lose 10. One rank alone does not say who the slowest is: its loss is undefined.
+func (l *Layer) Loss() router.Number {
+	if len(l.Ranks) < 2 {
+		return router.Undefined()
+	}
+	loss := 0.0
 	for _, step := range l.Experts {
-		steps = append(steps, router.BalanceOf(step))
+		loss += slices.Max(step) - stat.Mean(step, nil)
 	}
-	return Row{Layer: l.Number, Level: router.LevelRank, Quantity: Time, Basis: Observed, Of: l.of}.Mean(steps, l.Ranks,
-		threshold)
-}
-
-// Loss is, step by step, the maximum − the mean over ranks of the layer's expert time, in nanoseconds:
-// ranks of 30 and 10 ns lose 10. One rank alone does not say who the slowest is: its loss is NaN.
-func (l *Layer) Loss() []float64 {
-	loss := make([]float64, len(l.Experts))
-	for i, step := range l.Experts {
-		if loss[i] = slices.Max(step) - stat.Mean(step, nil); len(step) < 2 {
-			loss[i] = math.NaN()
-		}
-	}
-	return loss
+	return router.Number(loss / float64(l.steps))
 }
 
 // Means is the expert time of each rank, mean over the steps that count.
 func (l *Layer) Means() []float64 {
 	means := make([]float64, len(l.Ranks))
 	for _, step := range l.Experts {
-		floats.AddScaled(means, 1/float64(len(l.Experts)), step)
+		floats.AddScaled(means, 1/float64(l.steps), step)
 	}
 	return means
 }
-
-func sorted[K cmp.Ordered, V any](set map[K]V) []K { return slices.Sorted(maps.Keys(set)) }
 
 // Places is the position of each value in the list.
 func Places[T comparable](list []T) map[T]int {

@@ -15,13 +15,17 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	if take == nil && t.times != nil {
 		return t.times
 	}
-	return imbalance.New(func(yield func(*Cell) bool) {
+	times := imbalance.New(func(yield func(*Cell) bool) {
 		for i := range t.Cells {
 			if c := &t.Cells[i]; (take == nil || take(c)) && !yield(c) {
 				return
 			}
 		}
 	})
+	if take == nil {
+		t.times = times
+	}
+	return times
 }
 
 // warnMissingRanges warns where the ranges do not give steps or layers, or ranks have different layers.
@@ -50,8 +54,6 @@ func (r *reduction) warnMissingRanges() {
 // in the phase experts, the time of the experts that have ranges of their own, and
 // the recorded load.
 func (r *reduction) imbalance() {
-	r.times = r.trace.Times(nil)
-	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
@@ -103,17 +105,16 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 		}
 	}
 	for _, layer := range slices.Sorted(maps.Keys(steps)) {
-		var list []router.Balance
+		m := imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(layer), Level: router.LevelExpert,
+			Quantity: imbalance.Time, Basis: imbalance.Observed}}
 		for _, step := range slices.Compact(slices.Sorted(slices.Values(steps[layer]))) {
 			parts := make([]float64, len(experts))
 			for i, e := range experts {
 				parts[i] = float64(owned[location{Layer: layer, Step: step, Expert: int32(e)}].ns)
 			}
-			list = append(list, router.BalanceOf(parts))
+			m.Add(router.BalanceOf(parts))
 		}
-		row := imbalance.Row{Layer: router.OptInt(layer), Level: router.LevelExpert, Quantity: imbalance.Time,
-			Basis: imbalance.Observed}
-		rows = append(rows, row.Mean(list, experts, r.options.Threshold))
+		rows = append(rows, m.Over(experts, r.options.Threshold))
 	}
 	return rows
 }

@@ -68,6 +68,13 @@ func (r *reduction) kinds() {
 			r.trace.Cells[i].Kind = kind
 		}
 	}
+	for i := range r.times.Steps {
+		if kind, whole := kindOf[r.times.Steps[i].Number]; whole {
+			r.times.Steps[i].Kind = kind
+		}
+	}
+	r.times = r.times.OfKind(NoID)
+	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	for i := range r.trace.StepKinds {
 		r.nameKind(&r.trace.StepKinds[i], outside)
 	}
@@ -114,8 +121,7 @@ func (r *reduction) nameKind(k *StepKind, outside map[router.OptInt]float64) {
 func (r *reduction) judgeKinds() {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
-		own := r.trace.Times(func(c *Cell) bool { return c.Kind == router.OptInt(k.Kind) })
-		k.Time = imbalance.Summarize(r.rows(own), router.LevelRank, imbalance.Time)
+		k.Time = imbalance.Summarize(r.rows(r.times.OfKind(router.OptInt(k.Kind))), router.LevelRank, imbalance.Time)
 	}
 }
 
