@@ -288,7 +288,7 @@ func campaignCaveats(c *campaign) []Caveat {
 		s, ok := map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
 			gain.Unknown: caveat.Unknown}[check.Status]
 		if ok {
-			out, weights[check.Name] = append(out, check.Warnings()...), s
+			out, weights[check.Name] = append(out, check.Warning()), s
 		}
 	}
 	list := caveats(out, weights)
@@ -328,12 +328,9 @@ func failures(r gain.Result) (texts []string) {
 
 // said words a check, in one clause for each case. Most that pass need no words.
 func said(c gain.Check) string {
-	found := slices.DeleteFunc(c.Warnings(), func(w router.Warning) bool {
-		return c.Status == gain.Pass && !caveat.Known(w)
-	})
-	var texts []string
-	for _, group := range caveats(found, nil) {
-		texts = append(texts, group.String())
+	found := c.Warning()
+	if c.Status == gain.Pass && !caveat.Known(found) {
+		return ""
 	}
-	return strings.Join(texts, "; ")
+	return caveats([]router.Warning{found}, nil)[0].String()
 }

@@ -12,7 +12,7 @@ import (
 
 // launchesOf is a campaign whose launches hold all arms; each has blocks of these log gains.
 func launchesOf(launches ...[]float64) gain.Result {
-	c := gain.Campaign{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", HigherIsBetter: true},
+	c := gain.Recorded{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", HigherIsBetter: true},
 		Threshold: gain.DefaultThreshold}
 	for _, arm := range gain.Arms {
 		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured})

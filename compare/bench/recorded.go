@@ -14,7 +14,7 @@ import (
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
 // be judged. Launches that were never started are left out.
-func Recorded(c *Campaign) gain.Campaign {
+func Recorded(c *Campaign) gain.Recorded {
 	r := converter{spec: c.Spec}
 	var all []gain.Measurement
 	for _, l := range c.Launches {
@@ -29,7 +29,7 @@ func Recorded(c *Campaign) gain.Campaign {
 	if c.Spec.Design.Within() {
 		design = gain.WithinLaunch
 	}
-	return gain.Campaign{
+	return gain.Recorded{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
 		Threshold: c.Spec.Threshold,

@@ -8,8 +8,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Campaign is what a campaign recorded, in plain values: the input of Judge.
-type Campaign struct {
+// Recorded is what a campaign recorded, in plain values: the input of Judge.
+type Recorded struct {
 	Command   string // as a shell would read it
 	Design    Design // empty: LaunchPerArm
 	Metric    Metric
@@ -82,7 +82,7 @@ const (
 )
 
 // sorted is the campaign with copies of its lists in the order of results.
-func (c Campaign) sorted() Campaign {
+func (c Recorded) sorted() Recorded {
 	c.Design = cmp.Or(c.Design, LaunchPerArm)
 	c.Measurements = slices.SortedStableFunc(slices.Values(c.Measurements), func(a, b Measurement) int {
 		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
@@ -96,4 +96,4 @@ func (c Campaign) sorted() Campaign {
 	return c
 }
 
-func (c *Campaign) within() bool { return c.Design == WithinLaunch }
+func (c *Recorded) within() bool { return c.Design == WithinLaunch }

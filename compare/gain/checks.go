@@ -1,10 +1,10 @@
 package gain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -30,8 +30,8 @@ type Check struct {
 	Status CheckStatus `json:"status"`
 	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
 	Args   router.Args `json:"args,omitempty"`
-	// Subjects are the points and arms of which it holds, such as "tokens 64"; empty for all.
-	Subjects []string `json:"subjects,omitempty"`
+	// Subject is the comparison that it is about, such as "tokens 64"; empty for all.
+	Subject string `json:"subject,omitempty"`
 }
 
 // NewCheck is the answer of a check by its case and what its words need.
@@ -75,54 +75,27 @@ func (c Check) undoes() bool {
 	return c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected"
 }
 
-// Warnings are what a check found, about each of its subjects.
-func (c Check) Warnings() (all []router.Warning) {
-	for _, subject := range c.Subjects {
-		all = append(all, router.Warning{Code: c.Name, Subject: subject, Args: c.Args, Text: c.Text})
-	}
-	if len(all) == 0 {
-		all = []router.Warning{{Code: c.Name, Args: c.Args, Text: c.Text}}
-	}
-	return all
+// Warning is what a check found.
+func (c Check) Warning() router.Warning {
+	return router.Warning{Code: c.Name, Subject: c.Subject, Args: c.Args, Text: c.Text}
 }
 
-// merged are the checks of so many comparisons; what several found alike is one check, and what all of them
-// found is about no subject.
-//
-//	equal_work "pass" of tokens 8, equal_work "pass" of tokens 64, of 2 → equal_work "pass"
-func merged(checks []Check, comparisons int) (list []Check) {
-	for _, c := range checks {
-		at := slices.IndexFunc(list, func(o Check) bool {
-			return o.Name == c.Name && o.Status == c.Status && o.Text == c.Text && reflect.DeepEqual(o.Args, c.Args)
-		})
-		if at < 0 {
-			list = append(list, c)
-		} else {
-			list[at].Subjects = append(slices.Clone(list[at].Subjects), c.Subjects...)
-		}
-	}
-	for i := range list {
-		if len(list[i].Subjects) == comparisons {
-			list[i].Subjects = nil
-		}
-	}
-	return list
-}
-
-// check answers whether the arms of a comparison may be compared, and what disturbs it.
+// check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
-	c.checks = append([]Check{c.checkDifferences(), c.checkWork()}, c.falls...)
-	if c.copied() {
+	if c.copied(primary) {
 		c.checks = append(c.checks, NewCheck(CheckCopies, Warn, "same"))
 	}
-	if most := c.RankLoad - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.gain.Low > most {
-		c.checks = append(c.checks, NewCheck(CheckExplained, Warn, "more", "gain", c.gain.Estimate, "most", most,
+	if most := c.RankLoad - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.Gain.Low > most {
+		c.checks = append(c.checks, NewCheck(CheckExplained, Warn, "more", "gain", c.Gain.Estimate, "most", most,
 			"load", c.RankLoad))
+	}
+	for i := range c.checks {
+		c.checks[i].Subject = c.label()
 	}
 }
 
 // checkProof wants every rank of both arms proved.
-func (c *Campaign) checkProof() Check {
+func (c *Recorded) checkProof() Check {
 	switch missing := c.unproved(); {
 	case len(missing) > 0:
 		return NewCheck(CheckProof, Fail, "unproved", "missing", missing)
@@ -135,7 +108,7 @@ func (c *Campaign) checkProof() Check {
 }
 
 // balance is the grade of the weakest proof, None where a rank is unproved.
-func (c *Campaign) balance() Grade {
+func (c *Recorded) balance() Grade {
 	grade := Measured
 	if len(c.unproved()) > 0 {
 		grade = None
@@ -147,7 +120,7 @@ func (c *Campaign) balance() Grade {
 }
 
 // unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
-func (c *Campaign) unproved() (missing []string) {
+func (c *Recorded) unproved() (missing []string) {
 	for _, arm := range Arms {
 		of := slices.DeleteFunc(slices.Clone(c.Proof), func(p Proof) bool { return p.Arm != arm })
 		if len(of) == 0 {
@@ -169,13 +142,12 @@ func (c *Campaign) unproved() (missing []string) {
 	return missing
 }
 
-func (c *comparison) checkDifferences() Check {
+// checkDifferences wants that the arms differ in what is declared, and in nothing else.
+func (c *Recorded) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		if d.Arm != c.arm && (d.Arm != "" || c.further) {
-			continue
-		}
-		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.called(0), d.Normal, c.called(1), d.Perfect)
+		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal,
+			cmp.Or(d.Arm, c.Builds.Called(Perfect)), d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -191,7 +163,7 @@ func (c *comparison) checkDifferences() Check {
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
 	case len(declared) > 0:
 		return NewCheck(CheckDifference, Pass, "declared", "differences", declared)
-	case c.builds():
+	case c.Builds.Named():
 		return NewCheck(CheckDifference, Warn, "same")
 	}
 	return NewCheck(CheckDifference, Fail, "untreated")
@@ -201,78 +173,78 @@ func (c *comparison) checkDifferences() Check {
 // less in a hundred.
 const tolerance = 0.01
 
-// checkWork compares what the two measurements did that stand for each other in a block.
-func (c *comparison) checkWork() Check {
-	var setups, unequal, lacking []string
-	halves, told := 0, map[string]int{} // in how many of the halves both measurements tell a kind of work
+// work is in what the measurements of a comparison differ that stand for each other in a block: in their setup, in
+// their work, and the kinds of work that both of some tell.
+type work struct{ setups, unequal, told []string }
+
+func (w work) differs() bool { return len(w.setups)+len(w.unequal) > 0 }
+
+// checkWork says whether all arms did the same work.
+func (c *Recorded) checkWork(all []*comparison) Check {
+	var w work
+	for _, one := range all {
+		w = work{append(w.setups, one.work.setups...), append(w.unequal, one.work.unequal...),
+			append(w.told, one.work.told...)}
+	}
+	slices.Sort(w.told)
+	switch {
+	case len(w.setups) > 0:
+		return NewCheck(CheckWork, Fail, "setup", "differences", each(w.setups))
+	case len(w.unequal) > 0 && c.within() && strings.Contains(strings.Join(w.unequal, " "), WorkOutputTokens):
+		return NewCheck(CheckWork, Fail, "unequal", "differences", each(w.unequal), "tolerance", tolerance, "fix", "lengths")
+	case len(w.unequal) > 0:
+		return NewCheck(CheckWork, Fail, "unequal", "differences", each(w.unequal), "tolerance", tolerance)
+	case len(w.told) == 0:
+		return NewCheck(CheckWork, Unknown, "none")
+	}
+	return NewCheck(CheckWork, Pass, "equal", "names", slices.Compact(w.told), "tolerance", tolerance)
+}
+
+// compareWork compares what the two measurements did that stand for each other in a block.
+func (c *comparison) compareWork() {
 	for _, u := range c.all {
-		where := fmt.Sprintf("pair %d", u.Pair)
 		for _, b := range u.blocks {
+			where := fmt.Sprintf("pair %d", u.Pair)
 			if c.within() {
 				where = fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
 			}
+			if len(c.Points) > 0 {
+				where = fmt.Sprintf("%s %g, %s", c.PointName, c.point, where)
+			}
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
-				halves++
-				setups = append(setups, c.otherwise(b.sides[0][i], b.sides[1][i])...)
-				for _, differ := range c.unequal(b.sides[0][i], b.sides[1][i], told) {
-					unequal = append(unequal, where+": "+differ)
-				}
+				c.compareSetup(b.sides[0][i], b.sides[1][i])
+				c.compareCounts(where, b.sides[0][i], b.sides[1][i])
 			}
 		}
 	}
-	names := slices.Sorted(maps.Keys(told))
-	lacking = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return told[name] == halves })
-	switch {
-	case len(setups) > 0:
-		return NewCheck(CheckWork, Fail, "setup", "differences", each(setups))
-	case len(unequal) > 0:
-		args := []any{"differences", each(unequal), "tolerance", tolerance}
-		if c.within() && strings.Contains(strings.Join(unequal, " "), WorkOutputTokens) {
-			args = append(args, "fix", "lengths")
-		}
-		return NewCheck(CheckWork, Fail, "unequal", args...)
-	case len(lacking) > 0:
-		return NewCheck(CheckWork, Warn, "half", "names", lacking)
-	case len(names) == 0:
-		return NewCheck(CheckWork, Unknown, "none")
-	}
-	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", tolerance)
 }
 
-// otherwise says in what the setups of two measurements differ: "model (normal a, perfect b)".
-func (c *comparison) otherwise(normal, other *Measurement) (found []string) {
+// compareSetup says in what the setups of two measurements differ: "model (normal a, perfect b)".
+func (c *comparison) compareSetup(normal, other *Measurement) {
 	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
 		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
 		if a, b := normal.Setup[name], other.Setup[name]; b != "" && a != b && !may {
-			found = append(found, fmt.Sprintf("%s (%s %s, %s %s)", name, c.called(0), a, c.called(1), b))
+			c.work.setups = append(c.work.setups, fmt.Sprintf("%s (%s %s, %s %s)", name, c.called(0), a, c.called(1), b))
 		}
 	}
-	return found
 }
 
-// unequal says in what two measurements did different work, and counts the kinds of work that both of them tell.
-func (c *comparison) unequal(normal, other *Measurement, told map[string]int) (found []string) {
-	differ := func(name string, a, b any) {
-		found = append(found, fmt.Sprintf("%s: %s %v, %s %v", name, c.called(0), a, c.called(1), b))
-	}
+// compareCounts says in what two measurements did different work: "pair 3: requests: normal 10, perfect 20". Errors
+// are a share of the requests: without their number any is too many.
+func (c *comparison) compareCounts(where string, normal, other *Measurement) {
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
-	work := map[string]float64{}
-	maps.Copy(work, normal.Work)
-	maps.Copy(work, other.Work)
-	for _, name := range slices.Sorted(maps.Keys(work)) {
-		a, inNormal := normal.Work[name]
-		b, inOther := other.Work[name]
-		if told[name] += 0; !inNormal || !inOther {
+	for _, name := range slices.Sorted(maps.Keys(normal.Work)) {
+		a, b := normal.Work[name], other.Work[name]
+		if _, told := other.Work[name]; !told {
 			continue
 		}
-		told[name]++
-		// errors are a share of the requests: without their number any is too many
+		c.work.told = append(c.work.told, name)
 		if name == WorkErrors && (tooMany(normal) || tooMany(other)) ||
 			name != WorkErrors && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b)) {
-			differ(name, a, b)
+			c.work.unequal = append(c.work.unequal, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a,
+				c.called(1), b))
 		}
 	}
-	return found
 }
 
 // each are the texts, each once.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestInvalidCampaigns(t *testing.T) {
-	work := func(c Campaign, i int, name string, v float64) {
+	work := func(c Recorded, i int, name string, v float64) {
 		if c.Measurements[i].Work == nil {
 			c.Measurements[i].Work = map[string]float64{}
 		}
@@ -18,48 +18,47 @@ func TestInvalidCampaigns(t *testing.T) {
 	gains := []float64{.19, .2, .21, .22, .18, .2}
 	cases := []struct {
 		what   string
-		spoil  func(*Campaign)
+		spoil  func(*Recorded)
 		check  string
 		status CheckStatus
 		text   string
 	}{
-		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
-		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
-		{"a rank unproved", func(c *Campaign) { c.Proof[3].Grade = None }, CheckProof, Fail, "perfect arm, rank 1"},
-		{"all ranks at once", func(c *Campaign) {
+		{"no proof", func(c *Recorded) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
+		{"one arm proved", func(c *Recorded) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
+		{"a rank unproved", func(c *Recorded) { c.Proof[3].Grade = None }, CheckProof, Fail, "perfect arm, rank 1"},
+		{"all ranks at once", func(c *Recorded) {
 			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""},
 				{Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
 		}, CheckProof, Pass, "measured"},
-		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass, "chance"},
-		{"another difference", func(c *Campaign) {
+		{"random routing", func(c *Recorded) { c.Chance = true }, CheckProof, Pass, "chance"},
+		{"another difference", func(c *Recorded) {
 			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8",
 				Perfect: "16"})
 		}, CheckDifference, Fail, `argument --batch: normal "8", perfect "16"`},
-		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "untreated"},
-		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown,
+		{"no difference", func(c *Recorded) { c.Differences = nil }, CheckDifference, Fail, "untreated"},
+		{"not compared", func(c *Recorded) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown,
 			"unrecorded"},
-		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
+		{"less work", func(c *Recorded) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
-		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn,
-			"names:[requests]"},
-		{"errors", func(c *Campaign) {
+		{"work of one launch", func(c *Recorded) { work(*c, 0, WorkRequests, 10) }, CheckWork, Unknown, "none"},
+		{"errors", func(c *Recorded) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)
 				work(*c, i, WorkErrors, 2)
 			}
 		}, CheckWork, Fail, "pair 0: errors: normal 2, perfect 2"},
-		{"few errors", func(c *Campaign) {
+		{"few errors", func(c *Recorded) {
 			for i := range c.Measurements {
 				work(*c, i, WorkRequests, 100)
 				work(*c, i, WorkErrors, 1)
 			}
 		}, CheckWork, Pass, "names:[errors requests]"},
-		{"errors of unknown many", func(c *Campaign) {
+		{"errors of unknown many", func(c *Recorded) {
 			for i := range 2 {
 				work(*c, i, WorkErrors, 1)
 			}
 		}, CheckWork, Fail, "errors"},
-		{"caller's check", func(c *Campaign) {
+		{"caller's check", func(c *Recorded) {
 			c.Checks = []Check{{Name: "gpus", Status: Fail,
 				Text: "another process on GPU 3"}}
 		}, "gpus", Fail, "GPU 3"},

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -10,55 +11,54 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// comparison is one arm against the normal one at one point: results are a list of these.
+// comparison is one arm against the normal one at one point, with what its row in the result is computed from.
 type comparison struct {
-	*Campaign
+	*Recorded
+	Comparison
 	arm     Arm
 	point   float64
 	further bool    // the arm is neither perfect nor a build that stands in its place
 	each    float64 // confidence of each of the comparisons that are judged together
 
-	all     []Unit
-	out     map[*Measurement]bool // measurements that fall out
-	falls   []Check               // about what falls out
-	whole   []Unit                // complete units
-	kept    []Unit                // whole without what falls out; they give the gain
-	lean    float64               // by how much disturbed launches may have raised the log gain
-	sd      float64               // of the log gain of a unit
-	gain    Gain
-	checks  []Check
-	verdict Verdict
+	all    []Unit
+	out    map[*Measurement]bool // measurements that fall out
+	whole  []Unit                // complete units
+	kept   []Unit                // whole without what falls out; they give the gain
+	lean   float64               // by how much disturbed launches may have raised the log gain
+	sd     float64               // of the log gain of a unit
+	checks []Check               // of this comparison alone
+	work   work
 }
 
-// compare judges an arm at a point.
-func (c *Campaign) compare(arm Arm, point float64) *comparison {
-	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, each: c.simultaneous(1),
+// compare compares an arm at a point; the verdict is for decide, which knows all comparisons.
+func (c *Recorded) compare(arm Arm, point float64) *comparison {
+	one := &comparison{Recorded: c, arm: arm, point: point, further: arm != Perfect, each: c.simultaneous(1),
 		out: map[*Measurement]bool{}}
+	one.Arm, one.Name, one.Value = one.called(1), c.PointName, point
 	one.all = one.units()
 	one.whole = complete(one.all)
 	one.leaveOut()
-	one.gain, one.sd = one.test(one.kept, primary, one.each, one.lean)
-	if one.copied() {
-		one.gain = one.gain.unbounded() // how launches differ is not known
-	}
+	one.Gain, one.sd = one.test(one.kept, primary, one.each, one.lean)
+	one.compareWork()
 	one.check()
-	one.decide()
 	return one
 }
 
 // simultaneous is the confidence of each interval at each point, of so many at each, that hold together at
 // DefaultConfidence, by Bonferroni.
-func (c *Campaign) simultaneous(each int) float64 {
+func (c *Recorded) simultaneous(each int) float64 {
 	return 1 - (1-DefaultConfidence)/float64(max(1, len(c.Points))*each)
 }
 
-// label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)".
+// label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)"; empty where there is one.
 func (c *comparison) label() string {
 	switch at := fmt.Sprintf("%s %g", c.PointName, c.point); {
+	case len(c.Points)+len(c.More) == 0:
+		return ""
 	case len(c.Points) == 0:
 		return string(c.arm)
 	case len(c.More) > 0:
-		return at + fmt.Sprintf(" (%s)", c.arm)
+		return fmt.Sprintf("%s (%s)", at, c.arm)
 	default:
 		return at
 	}
@@ -93,7 +93,9 @@ func (c *comparison) groups(units []Unit, read reading) [][]float64 {
 	return [][]float64{all}
 }
 
-// test is the gain of units in a metric, leaning by a bias, and the standard deviation of their log gain.
+// test is the gain of units in a metric, and the standard deviation of their log gain. The interval reaches further
+// by a bias that may have raised the gain, on the other side where that is negative. Copies have none: how
+// launches differ is not known.
 func (c *comparison) test(units []Unit, read reading, confidence, bias float64) (Gain, float64) {
 	groups := c.groups(units, read)
 	t, method := stats.Crossover(confidence, groups...), PairedT
@@ -103,16 +105,16 @@ func (c *comparison) test(units []Unit, read reading, confidence, bias float64) 
 	case len(groups) == 2:
 		method = CrossoverT
 	}
-	t = t.Leaning(bias)
-	g := Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
-		Confidence: router.Number(t.Confidence), N: t.N}
-	if !c.within() && g.N < MinPairs {
-		g = g.unbounded()
+	g := Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low - max(0, bias)),
+		High: fraction(t.High + max(0, -bias)), Confidence: router.Number(t.Confidence), N: t.N}
+	if !c.within() && g.N < MinPairs || c.copied(read) {
+		u := router.Undefined()
+		g.Low, g.High, g.Confidence = u, u, u
 	}
 	return g, t.SD
 }
 
-// overLaunches is a number of which each launch has a value in each block: Student's t over launches; of a single
+// overLaunches is a number that each launch shows in each block: Student's t over launches; of a single
 // one over its blocks, widened by the standard deviation by which launches differ.
 func overLaunches(launches [][]float64, sd, confidence float64) (t stats.Interval, method string) {
 	launches = slices.DeleteFunc(launches, func(blocks []float64) bool { return len(blocks) == 0 })
@@ -132,31 +134,35 @@ func mapped[T, V any](list []T, value func(T) V) (values []V) {
 	return values
 }
 
-func (g Gain) unbounded() Gain {
-	u := router.Undefined()
-	g.Low, g.High, g.Confidence = u, u, u
-	return g
-}
-
 // leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
-func (c *Campaign) leastUnits() int {
+func (c *Recorded) leastUnits() int {
 	if c.within() {
 		return MinLaunches
 	}
 	return MinPairs
 }
 
-// decide compares the interval with the threshold. A bound that equals the threshold decides nothing, and
-// neither does a campaign whose result may have been chosen.
-func (c *comparison) decide() {
-	if c.verdict = refusedBy(c.checks); c.verdict != "" {
+// decide gives the verdict, unless failed checks made the campaign invalid. One whose result may have been chosen
+// decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its launches
+// stay.
+func (c *comparison) decide(invalid Verdict, all []*comparison) {
+	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.work.differs() }) {
+		u := router.Undefined()
+		c.Gain, c.Verdict, c.whole = Gain{c.Gain.Method, u, u, u, u, c.Gain.N}, NotComparable, nil
+		c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
+		for i := range c.all {
+			c.all[i].Gain = u
+			for j := range c.all[i].Blocks {
+				c.all[i].Blocks[j].Gain = u
+			}
+		}
 		return
 	}
+	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
 	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
-	c.verdict = verdictOf(c.gain, c.threshold(), c.builds(), c.leastUnits())
-	if !c.verdict.Open() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
+	if !c.Verdict.Open() && !c.Verdict.Refused() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
 		len(c.whole)-len(c.kept) > len(c.whole)/4) {
-		c.verdict = Inconclusive
+		c.Verdict = Inconclusive
 	}
 }
 
@@ -181,7 +187,7 @@ func refusedBy(checks []Check) (v Verdict) {
 	return v
 }
 
-// verdictOf decides by the interval of at least so many units.
+// verdictOf decides by the interval of at least so many units. A bound that equals the threshold decides nothing.
 func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
 	low, high := g.Low.Float64(), g.High.Float64()
 	switch {
@@ -207,32 +213,35 @@ func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
 // stay what they are (see stats.ToDecide). It is at least one more than there are. It is undefined when no
 // spread is known yet, and when the estimate is so near the threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
-	least, lost := 2, 1
-	if !c.within() {
-		least, lost = MinPairs, 2
+	lost := 2
+	if c.within() {
+		lost = 1
 	}
-	n, ok := stats.ToDecide(math.Log1p(c.gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each, least, lost)
-	if c.verdict != Inconclusive || !ok || c.copied() || len(c.falls) > 0 && !c.within() {
+	n, ok := stats.ToDecide(math.Log1p(c.Gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each,
+		c.leastUnits(), lost)
+	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
+	if c.Verdict != Inconclusive || !ok || c.copied(primary) || outliers && !c.within() {
 		return router.Undefined()
 	}
-	return router.Number(max(n, c.gain.N+1))
+	return router.Number(max(n, c.Gain.N+1))
 }
 
 // secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
-// the units that have it.
+// the kept units that have it.
 func (c *comparison) secondary() []SecondaryGain {
 	found := map[string]Metric{} // by name, unit and definition
 	for _, m := range c.Measurements {
 		for metric := range m.Secondary {
 			has := func(u Unit) bool { return len(c.logs(u, c.read(metric))) > 0 }
-			if metric != c.Metric && slices.ContainsFunc(c.whole, has) {
+			if metric != c.Metric && c.Verdict != NotComparable && slices.ContainsFunc(c.kept, has) {
 				found[fmt.Sprint(metric)] = metric
 			}
 		}
 	}
 	rows := []SecondaryGain{}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		gained, _ := c.test(c.whole, c.read(found[key]), c.simultaneous(len(found)), 0)
+		read := c.read(found[key])
+		gained, _ := c.test(c.kept, read, c.simultaneous(len(found)), c.skew(read))
 		rows = append(rows, SecondaryGain{found[key], gained})
 	}
 	return rows

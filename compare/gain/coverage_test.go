@@ -65,7 +65,7 @@ var kinds = []kind{
 }
 
 // campaign is one of pairs in blocks AB BA or BA AB, drawn, with a true gain.
-func (k kind) campaign(rng *rand.Rand, pairs int, gain float64) Campaign {
+func (k kind) campaign(rng *rand.Rand, pairs int, gain float64) Recorded {
 	log, perfect := make([]float64, 2*pairs), make([]bool, 2*pairs)
 	first := 0
 	for p := range pairs {
@@ -93,21 +93,20 @@ type outcome struct {
 	verdicts                         map[Verdict]float64
 }
 
-func simulate(campaigns int, truth float64, draw func() Campaign) outcome {
+func simulate(campaigns int, truth float64, draw func() Recorded) outcome {
 	share := 1 / float64(campaigns)
 	o, defined := outcome{verdicts: map[Verdict]float64{}}, 0.0
 	for range campaigns {
-		c := draw().sorted()
-		r := c.compare(Perfect, 0)
-		if low, high := r.gain.Low.Float64(), r.gain.High.Float64(); r.gain.Low.Defined() {
+		r := Judge(draw())
+		if low, high := r.Gain.Low.Float64(), r.Gain.High.Float64(); r.Gain.Low.Defined() {
 			if low <= truth && truth <= high {
 				o.covers++
 			}
 			o.half += (math.Log1p(high) - math.Log1p(low)) / 2
 			defined++
 		}
-		o.verdicts[r.verdict] += share
-		for _, c := range r.checks {
+		o.verdicts[r.Verdict] += share
+		for _, c := range r.Checks {
 			if c.Status == Warn && c.Name == CheckOutliers {
 				o.launches += share
 			}
@@ -131,7 +130,7 @@ func TestCoverageOfPairs(t *testing.T) {
 		line := fmt.Sprintf("%-32s", k.name)
 		for _, pairs := range []int{6, 8, 12, 20} {
 			rng := rand.New(rand.NewPCG(23, uint64(pairs)))
-			o := simulate(campaigns, DefaultThreshold, func() Campaign { return k.campaign(rng, pairs, DefaultThreshold) })
+			o := simulate(campaigns, DefaultThreshold, func() Recorded { return k.campaign(rng, pairs, DefaultThreshold) })
 			line += fmt.Sprintf("  %5.1f %5.1f", 100*o.covers, 100*o.half)
 			bounds(t, fmt.Sprintf("%s, %d pairs", k.name, pairs), o, k.slow && pairs < 8)
 			if decided := o.verdicts[Significant] + o.verdicts[NotSignificant]; decided > 0.06+slack(0.06, campaigns) ||
@@ -154,7 +153,7 @@ func TestCoverageWithinLaunches(t *testing.T) {
 				c.launches, c.blocks, c.launch, c.interaction = launches, blocks, 0.05, max(c.interaction, 0.0055)
 				rng := rand.New(rand.NewPCG(17, uint64(100*launches+blocks)))
 				o := simulate(campaigns, DefaultThreshold,
-					func() Campaign { return within(c.segments(rng, math.Log1p(DefaultThreshold))) })
+					func() Recorded { return within(c.segments(rng, math.Log1p(DefaultThreshold))) })
 				line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
 				bounds(t, fmt.Sprintf("%+v", c), o, c.slow > 0 && (launches < 5 || blocks < 2))
 				block := c.segment * c.segment / float64(c.blocks)

@@ -57,14 +57,14 @@ const leastSpread = 0.01
 
 // dose is the curve at a point of a campaign whose launches hold arms of known loads, by the units of all arms.
 // Nil where no two loads are apart.
-func (c *Campaign) dose(point float64, units []Unit) *Dose {
+func (c *Recorded) dose(point float64, units []Unit) *Dose {
 	of, confidence := c.Loads[point], c.simultaneous(1)
 	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool { return !(of[a].MaxOverMean > 0) })
 	loads := mapped(fitted, func(a Arm) float64 { return of[a].MaxOverMean.Float64() })
 	if len(fitted) < 2 || stat.PopStdDev(loads, nil) < leastSpread || fitted[0] != Perfect {
 		return nil
 	}
-	all := gainsOf(units, append([]Arm{Perfect}, c.More...))
+	all := gainsOf(units, point, append([]Arm{Perfect}, c.More...))
 	spread := stat.PopStdDev(loads, nil) * math.Sqrt(float64(len(loads)))
 	line := all.test(func(gained armLogs) float64 {
 		_, slope := stat.LinearRegression(loads, mapped(fitted, gained.time), nil, false)
@@ -129,18 +129,19 @@ func (g armLogs) timeAt(curve []DoseArm, load router.Number) float64 {
 // launchLogs are the blocks of launches that hold every arm.
 type launchLogs [][]armLogs
 
-// gainsOf are the blocks of launches that are complete in all of these arms, in order.
-func gainsOf(units []Unit, arms []Arm) (all launchLogs) {
+// gainsOf are the blocks of launches at a point that are complete in all of these arms, in order.
+func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
 	by := map[[2]int]armLogs{} // by launch and block
 	for _, u := range units {
 		for _, b := range u.Blocks {
 			at := [2]int{u.Pair, b.Block}
-			if by[at] == nil {
+			switch {
+			case u.Point != router.Number(point) || b.Status != PairComplete:
+				continue
+			case by[at] == nil:
 				by[at] = armLogs{Normal: 0}
 			}
-			if b.Status == PairComplete {
-				by[at][cmp.Or(u.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
-			}
+			by[at][cmp.Or(u.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 		}
 	}
 	last := -1

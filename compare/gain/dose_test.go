@@ -10,7 +10,7 @@ import (
 
 // dosed are segments of launches that hold four arms, whose time rises by a slope with their load; noises
 // are standard deviations of a launch, of what it adds to an arm, and of a segment.
-func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment float64) Campaign {
+func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment float64) Recorded {
 	arms := []Arm{Normal, "a", "b", Perfect}
 	c := within(nil)
 	c.More = arms[1:3]

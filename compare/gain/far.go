@@ -86,14 +86,14 @@ func (c *comparison) leaveOut() {
 		c.kept = kept
 	}
 	if len(c.kept) > 0 {
-		c.lean = c.skew() + c.hidden(far, limit)/float64(len(c.kept))
+		c.lean = c.skew(primary) + c.hidden(far, limit)/float64(len(c.kept))
 	}
 }
 
 // fell is the check that names what is far off, by its launches.
 func (c *comparison) fell(name, why string, far []distance, launch func(distance) int) {
 	if len(far) > 0 {
-		c.falls = append(c.falls, NewCheck(name, Warn, why, "segments", len(far), "launches", mapped(far, launch),
+		c.checks = append(c.checks, NewCheck(name, Warn, why, "segments", len(far), "launches", mapped(far, launch),
 			"pairs", mapped(far, distance.unit),
 			"changes", mapped(far, func(d distance) float64 { return fraction(d.log).Float64() })))
 	}
@@ -115,13 +115,16 @@ func (c *comparison) hidden(far []distance, limit float64) (sum float64) {
 	return sum
 }
 
-// skew is how far the mean log gain of the kept pairs is above their median, both about the mean of their
-// order: what single disturbed launches that no limit shows may add to it.
+// skew is how far the mean log gain of the kept pairs in a metric is above their median, both about the mean of
+// their order: what single disturbed launches that no limit shows may add to it.
 //
 //	gains of 0.10, 0.10, 0.10, 0.10, 0.10, 0.16 in one order → 0.11 − 0.10 = 0.01
-func (c *comparison) skew() float64 {
+func (c *comparison) skew(read reading) float64 {
+	if c.within() {
+		return 0
+	}
 	var residuals []float64
-	for _, group := range c.groups(c.kept, primary) {
+	for _, group := range c.groups(c.kept, read) {
 		for _, log := range group {
 			residuals = append(residuals, log-mean(group))
 		}
@@ -151,11 +154,11 @@ func (c *comparison) leaveSegments(far []distance) {
 	c.fell(CheckSegments, "far", far, distance.unit)
 }
 
-// copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
+// copied reports values of a metric that do not vary as printed: each arm has one in all launches, or in every launch
 // that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
-func (c *comparison) copied() bool {
+func (c *comparison) copied(read reading) bool {
 	vary := func(group []*Measurement) bool {
-		return slices.ContainsFunc(group, func(m *Measurement) bool { return m.Value != group[0].Value })
+		return slices.ContainsFunc(group, func(m *Measurement) bool { return read(m) != read(group[0]) })
 	}
 	return len(c.whole) > 1 && !slices.ContainsFunc(c.alike(), vary)
 }

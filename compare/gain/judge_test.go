@@ -24,8 +24,8 @@ func proved() []Proof {
 }
 
 // valid is a campaign that nothing is wrong with.
-func valid(launches []Measurement) Campaign {
-	return Campaign{
+func valid(launches []Measurement) Recorded {
+	return Recorded{
 		Threshold: DefaultThreshold, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s",
 			HigherIsBetter: true},
 		Measurements: launches, Proof: proved(), Compared: true,
@@ -129,7 +129,7 @@ func TestPairsNeeded(t *testing.T) {
 		}
 		c := valid(paired(gains...)).sorted()
 		one := c.compare(Perfect, 0)
-		one.verdict = Inconclusive
+		one.Verdict = Inconclusive
 		return one.pairsNeeded()
 	}
 	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₁₁ = 2.2010 + 0.8416)·0.1/√13 = 0.0844 fits and
@@ -227,7 +227,7 @@ func sameJSON(t *testing.T, a, b any) bool {
 }
 
 func TestResultRoundTrip(t *testing.T) {
-	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Threshold: 0.1}} {
+	for _, c := range []Recorded{valid(abba(t)), valid(paired(.1)), {Threshold: 0.1}} {
 		want := Judge(c)
 		b, err := json.Marshal(want)
 		if err != nil {
@@ -253,7 +253,7 @@ func TestJudgeHostileValues(t *testing.T) {
 	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
 		math.SmallestNonzeroFloat64}
 	for range 500 {
-		c := Campaign{Threshold: 0.1}
+		c := Recorded{Threshold: 0.1}
 		for range rng.IntN(30) {
 			c.Measurements = append(c.Measurements, Measurement{
 				Unit: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,

@@ -9,7 +9,7 @@ import (
 )
 
 // threeArms are pairs of one normal launch with two others, in Latin squares.
-func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Campaign {
+func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Recorded {
 	orders := [][]Arm{{Normal, "balancer", Perfect}, {"balancer", Perfect, Normal}, {Perfect, Normal, "balancer"},
 		{Perfect, "balancer", Normal}, {"balancer", Normal, Perfect}, {Normal, Perfect, "balancer"}}
 	factor := map[Arm]float64{Normal: 1, "balancer": 1 + balancer, Perfect: 1 + perfect}
@@ -51,7 +51,7 @@ func TestShareOfCeiling(t *testing.T) {
 }
 
 // builds is a campaign of two builds, without proof.
-func builds(gains ...float64) Campaign {
+func builds(gains ...float64) Recorded {
 	c := valid(paired(gains...))
 	c.Proof, c.Builds, c.Threshold = nil, [2]Arm{"before", "after"}, 0
 	c.Differences = []Difference{{Kind: "argument", Name: "command", Normal: "v1", Perfect: "v2", Declared: true}}

@@ -26,8 +26,8 @@ func TestErrorsOfEitherArm(t *testing.T) {
 // A gain beyond what even ranks can give is doubted where its whole interval is.
 func TestExplainedGain(t *testing.T) {
 	for low, want := range map[float64]bool{0.101: true, 0.0999: false, -0.01: false} {
-		c := comparison{Campaign: &Campaign{Ranks: 2, RankLoad: 1.1}, gain: Gain{Estimate: 0.2,
-			Low: router.Number(low), High: 0.4}}
+		c := comparison{Recorded: &Recorded{Ranks: 2, RankLoad: 1.1}, Comparison: Comparison{Gain: Gain{Estimate: 0.2,
+			Low: router.Number(low), High: 0.4}}}
 		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != want {
 			t.Errorf("from %v: %+v, want %v", low, c.checks, want)
 		}
@@ -56,7 +56,7 @@ func TestUnequalSegmentsOfABlock(t *testing.T) {
 // Values that do not vary as printed are copies: no verdict rests on them. One other digit is noise.
 func TestCopiesDecideNothing(t *testing.T) {
 	five := [][]float64{{0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}}
-	for name, c := range map[string]Campaign{
+	for name, c := range map[string]Recorded{
 		"launches that hold all arms": within(blocksOf(five...)),
 		"pairs":                       valid(paired(0.3, 0.3, 0.3, 0.3, 0.3, 0.3)),
 	} {

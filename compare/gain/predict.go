@@ -36,9 +36,7 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 			p.Value = router.Undefined()
 		}
 		if p = r.refuse(p, c.Dose, ranks); p.Refused == nil {
-			p.predict(c.Dose, gainsOf(slices.DeleteFunc(slices.Clone(r.Launches), func(u Unit) bool {
-				return u.Point != router.Number(c.Value)
-			}), mapped(c.Dose.Arms, func(a DoseArm) Arm { return a.Arm })))
+			p.predict(c.Dose, gainsOf(r.Launches, c.Value, mapped(c.Dose.Arms, func(a DoseArm) Arm { return a.Arm })))
 		}
 		list = append(list, p)
 	}

@@ -46,7 +46,7 @@ func TestFieldOneLaunch(t *testing.T) {
 		"prefill": {5.35, 5.14, 5.57, 5.39, 5.47, 5.14, 5.21, 5.55},
 		"decode":  {-1.10, -1.79, -0.41, -1.37, -0.86, -0.84, -0.51, -1.94},
 	} {
-		c := Campaign{Design: WithinLaunch, Metric: Metric{Name: metric, HigherIsBetter: true},
+		c := Recorded{Design: WithinLaunch, Metric: Metric{Name: metric, HigherIsBetter: true},
 			Threshold: 0.1, Measurements: recordedLaunches(t, metric),
 			Proof: []Proof{{Arm: Normal, Grade: Claimed}, {Arm: Perfect, Grade: Claimed}}}
 		r := Judge(c)

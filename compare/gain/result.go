@@ -135,8 +135,8 @@ type Run struct {
 	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
-// SchemaVersion is the version of Result's JSON. Version 4 says "below the threshold", and no verdict of
-// fewer than five launches that hold all arms; version 5 has comparisons in place of arms, share and dose.
+// SchemaVersion is the version of Result's JSON. Version 5 has comparisons in place of arms, share and dose. Of older
+// versions Upgrade reads the first.
 const SchemaVersion = 5
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or

@@ -5,67 +5,18 @@ import (
 	"strings"
 )
 
-// before is what results held before version 5 in place of comparisons.
-type before struct {
-	Arms []struct {
-		Name Arm `json:"name"`
-		Comparison
-	}
-	Points []Comparison
-	Dose   *Dose
-	Proof  []struct{ Proved bool } // version 1 knew no grades
-}
-
-// Upgrade turns a result of an older version into one of today, by the text that it was read from: its comparisons,
-// its word for a gain below the threshold, the grades of its proofs, and a verdict of fewer launches than one takes.
+// Upgrade turns a result without comparisons, as version 1 wrote it, into one of today, by the text that it was read
+// from: its gain is the comparison, its proofs only said whether they prove, and its word for a gain below the
+// threshold was another one.
 func (r *Result) Upgrade(text []byte) error {
-	var old before
-	if r.SchemaVersion >= SchemaVersion {
-		return nil
-	}
-	if err := json.Unmarshal(text, &old); err != nil {
+	var old struct{ Proof []struct{ Proved bool } }
+	if err := json.Unmarshal(text, &old); err != nil || r.SchemaVersion > 1 {
 		return err
 	}
-	if len(old.Arms) == 2 {
-		r.Builds = Builds{old.Arms[0].Name, old.Arms[1].Name}
+	if r.SchemaVersion = SchemaVersion; r.Verdict == "not significant" {
+		r.Verdict = NotSignificant
 	}
-	if r.Points = old.Points; len(r.Points) == 0 {
-		r.Comparisons = []Comparison{{Gain: r.Gain, Verdict: r.Verdict, Dose: old.Dose}}
-	}
-	r.Comparisons = append(r.Comparisons, r.Points...)
-	lead := 0
-	for i := range r.Comparisons {
-		one := &r.Comparisons[i]
-		if one.Arm, one.Share = r.Builds.Called(Perfect), nil; one.Gain == r.Gain { // the share was a further arm's
-			lead = i
-		}
-	}
-	for i, a := range old.Arms {
-		if i > 0 && i < len(old.Arms)-1 {
-			a.Arm, a.Value = a.Name, r.Comparisons[lead].Value
-			r.Comparisons = append(r.Comparisons, a.Comparison)
-		}
-	}
-	for i := range r.Comparisons {
-		r.Comparisons[i].Leads = i == lead || i >= max(1, len(r.Points))
-		r.today(&r.Comparisons[i].Verdict, r.Comparisons[i].Gain.N)
-	}
-	copy(r.Points, r.Comparisons)
-	if r.today(&r.Verdict, r.Gain.N); r.Design == WithinLaunch {
-		for i := range min(len(r.Launches), len(r.Pairs)) {
-			r.Launches[i].Pair, r.Launches[i].Values = r.Pairs[i].Pair, r.Pairs[i].Values
-		}
-		r.Pairs = []Unit{}
-	}
-	if r.Balance == "" {
-		r.grade(old)
-	}
-	r.SchemaVersion = SchemaVersion
-	return nil
-}
-
-// grade grades proofs that only say whether they prove: a load of the worst layer was measured, all else claimed.
-func (r *Result) grade(old before) {
+	r.Comparisons = []Comparison{{Arm: Perfect, Leads: true, Gain: r.Gain, Verdict: r.Verdict}}
 	for i, p := range old.Proof {
 		switch {
 		case !p.Proved:
@@ -76,16 +27,6 @@ func (r *Result) grade(old before) {
 			r.Proof[i].Grade = Claimed
 		}
 	}
-	r.Balance = (&Campaign{Proof: r.Proof}).balance()
-}
-
-// today is a verdict in today's words and of today's number of launches.
-func (r *Result) today(v *Verdict, n int) {
-	switch {
-	case *v == "":
-	case r.Design == WithinLaunch && n < MinLaunches && !v.Refused():
-		*v = NoVerdict
-	case *v == "not significant":
-		*v = NotSignificant
-	}
+	r.Balance = (&Recorded{Proof: r.Proof}).balance()
+	return nil
 }

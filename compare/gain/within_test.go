@@ -39,7 +39,7 @@ func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Measurement) {
 }
 
 // campaign is one of such segments.
-func within(segments []Measurement) Campaign {
+func within(segments []Measurement) Recorded {
 	c := valid(segments)
 	c.Design, c.Differences, c.Compared = WithinLaunch, nil, false
 	return c

@@ -25,7 +25,7 @@ type ReportOptions struct {
 
 // ReportSet is the launches that two sets of benchmark reports hold.
 type ReportSet struct {
-	Campaign gain.Campaign
+	Campaign gain.Recorded
 	Run      gain.Run
 	Notes    []string
 }
@@ -34,7 +34,7 @@ type ReportSet struct {
 // sides make a pair.
 func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 	r := reportReader{ReportOptions: o, said: map[gain.Arm][]gain.Proof{}, count: map[gain.Arm]int{}}
-	r.set.Campaign = gain.Campaign{
+	r.set.Campaign = gain.Recorded{
 		Command:   fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
 		Threshold: o.Threshold, Builds: o.Builds,
 	}

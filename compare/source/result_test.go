@@ -19,14 +19,17 @@ func TestChangedResults(t *testing.T) {
 	if _, err := ParseResult("whole", text); err != nil {
 		t.Error(err)
 	}
-	first := strings.NewReplacer(`"schema_version": 2`, `"schema_version": 1`, `"balance": "measured",`, "",
-		`"grade": "measured"`, `"proved": true`).Replace(string(text)) // version 1 had no grades
-	if item, err := ParseResult("first", []byte(first)); err != nil || item.Campaign.Balance != gain.Measured {
-		t.Errorf("version 1: balance %s, error %v; want it measured", item.Campaign.Balance, err)
+	const first = `{"schema_version":1,"kind":"bench","gain":{"estimate":0.07,"low":0.06,"high":0.08,"n":6},
+		"verdict":"not significant","proof":[{"arm":"normal","rank":0,"proved":true,"evidence":"worst layer 1.8"},
+		{"arm":"perfect","rank":0,"proved":true,"evidence":"worst layer 1.0"}]}`
+	if item, err := ParseResult("first", []byte(first)); err != nil || item.Campaign.Balance != gain.Measured ||
+		item.Campaign.Main()[0].Verdict != gain.NotSignificant {
+		t.Errorf("version 1: %+v, error %v; want it measured and below", item.Campaign, err)
 	}
 	for text, lacks := range map[string]string{
-		`{"schema_version":4,"kind":"bench"}`:                                 "verdict",
-		`{"schema_version":4,"kind":"bench","verdict":"below the threshold"}`: "gain",
+		`{"schema_version":1,"kind":"bench"}`:                                 "verdict",
+		`{"schema_version":1,"kind":"bench","verdict":"below the threshold"}`: "gain",
+		`{"schema_version":4,"kind":"bench","verdict":"below the threshold"}`: "comparisons", // of versions between
 	} {
 		if _, err := ParseResult("planted", []byte(text)); err == nil || !strings.Contains(err.Error(), lacks) {
 			t.Errorf("%s: %v, want that it lacks %s", text, err, lacks)
@@ -34,9 +37,9 @@ func TestChangedResults(t *testing.T) {
 	}
 	for old, c := range map[string][2]string{
 		`"estimate": 0.0739`:   {`"estimate": 0.9739`, "want an estimate within its interval, 7.0 % to 7.8 %, have 97.4 %"},
-		`"schema_version": 2,`: {`"schema_version": 99,`, "want at most 5, have 99"},
+		`"schema_version": 5,`: {`"schema_version": 99,`, "want at most 5, have 99"},
 	} {
-		_, err := ParseResult("changed", []byte(strings.Replace(string(text), old, c[0], 1)))
+		_, err := ParseResult("changed", []byte(strings.ReplaceAll(string(text), old, c[0])))
 		if err == nil || !strings.Contains(err.Error(), c[1]) || errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", old, err)
 		}

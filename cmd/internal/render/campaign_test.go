@@ -13,7 +13,7 @@ import (
 
 // withinLaunches is a campaign of launches of two blocks, whose launches have these log gains.
 func withinLaunches(logs ...float64) source.Campaign {
-	c := gain.Campaign{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
+	c := gain.Recorded{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
 		HigherIsBetter: true}, Threshold: 0.1}
 	for _, arm := range gain.Arms {
 		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "counts"})
