@@ -50,7 +50,7 @@ func said(perfect bool, ranks int, loads ...float64) view {
 
 // reported is what a launch with this report shows.
 func reported(r *metrics.Result) view {
-	a := Attempt{Segments: []Segment{{Result: r, Counts: true, Run: control.Run{Timed: true}}}}
+	a := Attempt{Segments: []Segment{{Result: r, Run: control.Run{Timed: true}}}}
 	return view{a, Ordered{}, r}
 }
 

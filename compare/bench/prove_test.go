@@ -23,7 +23,8 @@ func (s Spec) prove(arm gain.Arm, v view, ranks int, printed bool) (all []proved
 		case p.Grade != gain.None:
 		case strings.HasPrefix(p.Evidence, gain.BalancedToo):
 			one.shows = gain.Perfect
-		case rules.Contradicts(arm, shown) != "":
+		case len(rules.OfArm(gain.Normal, []proof.Launch{shown})) > 0 && arm == gain.Perfect &&
+			rules.OfArm(gain.Normal, []proof.Launch{shown})[0].Grade != gain.None:
 			one.shows = gain.Normal
 		default:
 			one.shows = ""

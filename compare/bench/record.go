@@ -78,7 +78,6 @@ type Segment struct {
 	control.Run
 	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for the attempt's own
 	DurationNS int64           `json:"duration_ns"`
-	Counts     bool            `json:"counts"` // timed, and under its order to its end
 	Result     *metrics.Result `json:"result,omitempty"`
 }
 
@@ -110,7 +109,7 @@ func (a Attempt) views(arm gain.Arm) (views []view) {
 			continue
 		}
 		for _, s := range a.Segments {
-			if s.Sequence == o.Sequence && s.Counts && s.Result != nil {
+			if s.Sequence == o.Sequence && s.Timed && s.Result != nil {
 				views = append(views, view{a, o, s.Result})
 			}
 		}

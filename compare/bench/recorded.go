@@ -63,10 +63,7 @@ func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 		if !s.Timed {
 			continue
 		}
-		m := gain.Measurement{Status: "lost its router: measured again"}
-		if s.Counts {
-			m = r.measured(*s.Result)
-		}
+		m := r.measured(*s.Result)
 		if s.Point != "" {
 			of.Point = points.Number(s.Point)
 		}

@@ -27,7 +27,7 @@ func TestRecorded(t *testing.T) {
 	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	finish := func(at int, r *metrics.Result) {
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1,
-			State: Finished, Segments: []Segment{{Run: control.Run{Timed: true}, Counts: true, Result: r}}})
+			State: Finished, Segments: []Segment{{Run: control.Run{Timed: true}, Result: r}}})
 	}
 	c.Launches[0].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no memory"}}
 	finish(0, report("tool", "rate"))

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -39,7 +37,6 @@ func (s *segments) drive(ctx context.Context, run func(context.Context, launch.R
 		}
 		seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Pair+1), run)
 		if err == nil {
-			seg.Counts = true
 			s.live().Segments = append(s.live().Segments, seg)
 		}
 		if name == "" {
@@ -62,7 +59,7 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 	plan := s.Spec.planOf(s.launch)
 	s.driver = &control.Driver{
 		Channel: control.Folder(filepath.Join(s.folder, controlFolder)), Ranks: s.Spec.Ranks, Now: s.host.Now,
-		Sleep: s.host.Sleep, First: firstRun, Ready: s.follows, Settled: s.settled,
+		Sleep: s.host.Sleep,
 		Run: func(ctx context.Context, r control.Run) error {
 			name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
 			if !r.Timed {
@@ -83,9 +80,6 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 	return cmp.Or(s.driver.Drive(ctx, plan), unsaved)
 }
 
-// firstRun is how long the first run of a client may take: engines compile in it.
-const firstRun = 30 * time.Minute
-
 // mostRuns bounds the runs of a launch, so that no two have the same seed.
 const mostRuns = 1 << 12
 
@@ -102,7 +96,7 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 		words = filled.fill(s.Spec.Command.Normal)
 	}
 	began := s.host.Now()
-	if err := run(ctx, launch.Run{Folder: folder, Words: words, Limit: r.Limit}); err != nil {
+	if err := run(ctx, launch.Run{Folder: folder, Words: words}); err != nil {
 		return seg, err
 	}
 	seg = Segment{Run: r, Folder: name, DurationNS: max(0, int64(s.host.Now().Sub(began)))}
@@ -111,7 +105,7 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 	return seg, err
 }
 
-// keep adds a segment to its attempt, and the order it ran under. Whether it counts is settled later.
+// keep adds a segment to its attempt, and the order it ran under.
 func (s *segments) keep(seg Segment) {
 	a := s.live()
 	a.Segments = append(a.Segments, seg)
@@ -120,14 +114,5 @@ func (s *segments) keep(seg Segment) {
 	}
 	if seg.Timed {
 		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks())
-	}
-}
-
-// settled marks the segments of timed runs that count.
-func (s *segments) settled(runs []control.Run, counts bool) {
-	for i := range s.live().Segments {
-		seg := &s.live().Segments[i]
-		seg.Counts = seg.Counts || counts && slices.ContainsFunc(runs,
-			func(r control.Run) bool { return r.Number == seg.Number })
 	}
 }

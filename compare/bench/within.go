@@ -80,19 +80,3 @@ func (s Spec) followed(folder string) map[string]string {
 	}
 	return map[string]string{controlVariable: filepath.Join(folder, controlFolder), routerVariable: ""}
 }
-
-// follows looks at the counts of the untimed segments: an engine that says that it has
-// changed, and has not, is found before anything is timed.
-func (s *segments) follows() error {
-	a := s.live()
-	_ = s.readCounts(s.launch, a, s.folder) // of what is not written yet there are none
-	for _, o := range a.Orders {
-		if o.Counted == nil || !slices.Contains(gain.Arms[:], o.Arm) {
-			continue
-		}
-		if but := s.Spec.rules().Contradicts(o.Arm, s.Spec.shown(view{Attempt: *a, order: o})); but != "" {
-			return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s", o.Arm.Label(), but)}
-		}
-	}
-	return nil
-}

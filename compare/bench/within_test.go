@@ -28,7 +28,7 @@ const slope = 0.2
 
 // playEngine is a server of two ranks that follows the folder of its environment, gains a
 // tenth under balanced logits, and goes wrong in the request that the mode names, or from it on:
-// "die 5", "hang 5", "fail 5", "sham 0", "even 0", "wrong 0".
+// "die 5", "fail 5", "sham 0", "even 0", "wrong 0".
 func playEngine(addr, mode string) int {
 	fault, at, _ := strings.Cut(mode, " ")
 	when, _ := strconv.Atoi(at)
@@ -83,8 +83,6 @@ func playEngine(addr, mode string) int {
 			switch fault {
 			case "die":
 				os.Exit(3)
-			case "hang":
-				time.Sleep(time.Hour)
 			case "fail":
 				http.Error(w, "out of memory", 500)
 				return
@@ -187,9 +185,6 @@ func TestWithinLaunch(t *testing.T) {
 	}
 	for _, l := range c.Launches {
 		for _, s := range l.Attempts[0].Segments {
-			if s.Timed != s.Counts {
-				t.Errorf("%+v does not count", s)
-			}
 			seeds[fmt.Sprint(l.Position, s.Number)] = true
 		}
 	}
@@ -225,8 +220,6 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		"die 6":   {"the server ended before the benchmark did", false},
 		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit code 9", false},
 		"wrong 0": {"rank 0 says: no table for perfect", true},
-		"even 0":  {"all ranks acknowledged learned routing, but recorded expert counts", true},
-		"sham 0":  {"all ranks acknowledged balanced routing, but recorded expert counts", true},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -254,10 +247,9 @@ func TestWithinEndsInAClearState(t *testing.T) {
 	}
 }
 
-// Counts that contradict what was acknowledged after the first block refuse the campaign: the
-// measured gain is none of balance.
+// Counts that contradict what was acknowledged refuse the campaign: the measured gain is none of balance.
 func TestWithinCountsContradict(t *testing.T) {
-	for mode, arm := range map[string]gain.Arm{"sham 8": gain.Perfect, "even 8": gain.Normal} {
+	for mode, arm := range map[string]gain.Arm{"sham 0": gain.Perfect, "sham 8": gain.Perfect, "even 8": gain.Normal} {
 		c := create(t, withinSpec(t, 2, mode))
 		if err := c.Run(t.Context(), withinHost()); err != nil {
 			t.Fatal(err)
@@ -322,20 +314,6 @@ func TestWithinDoseOfEachPoint(t *testing.T) {
 		if p.Dose == nil || len(p.Dose.Line()) != 2 || !p.Dose.Line()[1].Measured {
 			t.Errorf("%+v", p)
 		}
-	}
-}
-
-// A server that hangs, or its client, is ended at the limit of its run.
-func TestWithinHang(t *testing.T) {
-	c := create(t, withinSpec(t, 1, "hang 6"))
-	h := withinHost()
-	begun := time.Now()
-	h.Now = func() time.Time { return begun }
-	limit := control.Shortest
-	control.Shortest = time.Second
-	defer func() { control.Shortest = limit }()
-	if err := c.Run(t.Context(), h); err == nil || !strings.Contains(err.Error(), "the server or the client hangs") {
-		t.Errorf("%v; want that something hangs", err)
 	}
 }
 

@@ -143,8 +143,8 @@ func (c *Recorded) leastUnits() int {
 }
 
 // decide gives the verdict, unless failed checks made the campaign invalid. One whose result may have been chosen
-// decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its launches
-// stay.
+// decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its
+// launches stay.
 func (c *comparison) decide(invalid Verdict, all []*comparison) {
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.work.differs() }) {
 		u := router.Undefined()

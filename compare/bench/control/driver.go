@@ -21,8 +21,6 @@ type Run struct {
 	Sequence int    `json:"sequence"`
 	Point    string `json:"point,omitempty"`
 	Timed    bool   `json:"timed"`
-	// Limit is how long it may take; it follows from the runs before.
-	Limit time.Duration `json:"-"`
 }
 
 // Driver leads one launch. All fields are to be set before Drive, but for Ranks.
@@ -33,25 +31,16 @@ type Driver struct {
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
 	// Run runs the client once, to its end.
-	Run func(context.Context, Run) error
-	// Ready is asked once, when all arms have been acknowledged and before anything is timed;
-	// nil asks nobody.
-	Ready func() error
-	// Settled says of every timed segment, in order, which of the runs counted: false for one
-	// whose router was not there to its end.
-	Settled func(r []Run, counts bool)
-	// Block is told after each block; nil tells nobody.
-	Block func(block int)
-	First time.Duration // limit of the first run
+	Run   func(context.Context, Run) error
+	Block func(block int) // told after each block
 
-	lock    sync.Mutex
-	order   Order
-	now     Arm // that all ranks have acknowledged; zero where that is not known
-	timed   bool
-	number  int
-	longest time.Duration
-	acks    []Ack
-	before  map[int]Ack // by rank: its last answer
+	lock   sync.Mutex
+	order  Order
+	now    Arm // that all ranks have acknowledged; zero where that is not known
+	timed  bool
+	number int
+	acks   []Ack
+	before map[int]Ack // by rank: its last answer
 }
 
 // The protocol's times.
@@ -62,11 +51,7 @@ const (
 	look    = 20 * time.Millisecond
 )
 
-// Shortest is the least that a run of the client may take which is not the first; tests
-// change it.
-var Shortest = time.Minute
-
-// mostTries bounds the runs for one change, and the changes and repetitions for one segment.
+// mostTries bounds the runs for one change.
 const mostTries = 3
 
 // NotFollowed is an engine that did not change its router before anything was timed: it
@@ -75,8 +60,13 @@ type NotFollowed struct{ Seen string }
 
 func (e *NotFollowed) Error() string { return "the engine does not follow: " + e.Seen }
 
-// errLost is a router that was not there to the end of a segment.
-var errLost = errors.New("the router was lost")
+// lost is the error of a router that is not the one that was ordered.
+func (d *Driver) lost(format string, args ...any) error {
+	if seen := fmt.Sprintf(format, args...); !d.timed {
+		return &NotFollowed{seen}
+	}
+	return fmt.Errorf("the router was lost: "+format, args...)
+}
 
 // renew renews the order until it is ended, so that it holds no longer than the driver lives.
 func (d *Driver) renew(ctx context.Context) (end func()) {
@@ -134,87 +124,49 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 			return err
 		}
 		for _, point := range p.pointsOf(0)[1:] {
-			if err := d.run(ctx, d.next(arm, -1, 0, point, false)); err != nil {
+			if err := d.Run(ctx, d.next(arm, -1, 0, point, false)); err != nil {
 				return err
 			}
 		}
 	}
 	for b, order := range p.Blocks {
 		for place, arm := range order {
-			groups := [][]string{p.pointsOf(b)}
-			if p.Separate {
-				groups = slices.Collect(slices.Chunk(groups[0], 1))
-			}
-			for _, points := range groups {
-				if p.Separate {
-					d.now = Arm{} // so that a new order is written
-				}
-				if err := d.segment(ctx, arm, b, place, points); err != nil {
-					return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
-				}
+			if err := d.segment(ctx, p, arm, b, place); err != nil {
+				return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
 			}
 		}
-		if d.Block != nil {
-			d.Block(b)
+		d.Block(b)
+	}
+	return nil
+}
+
+// segment measures an arm at all points, under an order of its own for each where the plan wants that.
+func (d *Driver) segment(ctx context.Context, p Plan, arm Arm, block, place int) error {
+	for i, point := range p.pointsOf(block) {
+		if i == 0 && d.now != arm || p.Separate {
+			if err := d.change(ctx, arm, block, point); err != nil {
+				return err
+			}
+		}
+		d.timed = true
+		if err := d.Run(ctx, d.next(arm, block, place, point, true)); err != nil {
+			return err
+		}
+		if done, _, err := d.answered(); err != nil || !done {
+			return cmp.Or(err, d.lost("a rank's answer is gone"))
 		}
 	}
 	return nil
 }
 
-// segment measures an arm at all points, again where the router was lost meanwhile.
-func (d *Driver) segment(ctx context.Context, arm Arm, block, place int, points []string) error {
-	for try := 1; ; try++ {
-		if d.now != arm {
-			if err := d.change(ctx, arm, block, points[0]); err != nil {
-				return err
-			}
-		}
-		if !d.timed && d.Ready != nil {
-			if err := d.Ready(); err != nil {
-				return err
-			}
-		}
-		d.timed = true
-		var runs []Run
-		for i, point := range points {
-			runs = append(runs, d.next(arm, block, place, point, true))
-			if err := d.run(ctx, runs[i]); err != nil {
-				return err
-			}
-		}
-		done, _, err := d.answered()
-		if err == nil && !done {
-			err = fmt.Errorf("%w: a rank's answer is gone", errLost)
-		}
-		d.Settled(runs, err == nil)
-		if err == nil || try == mostTries || !errors.Is(err, errLost) {
-			return err
-		}
-		d.now = Arm{}
-	}
-}
-
 // change orders an arm, and runs the client untimed until every rank has it.
-func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) (err error) {
-	for try := 1; ; try++ {
-		err = d.tryChange(ctx, arm, block, point)
-		if try == mostTries || !errors.Is(err, errLost) || ctx.Err() != nil {
-			break
-		}
-	}
-	if errors.Is(err, errLost) && !d.timed {
-		return &NotFollowed{err.Error()}
-	}
-	return err
-}
-
-func (d *Driver) tryChange(ctx context.Context, arm Arm, block int, point string) error {
+func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) error {
 	if err := d.to(arm); err != nil {
 		return fmt.Errorf("ordering the router: %w", err)
 	}
 	began := d.Now()
 	for try := 1; ; try++ {
-		if err := d.run(ctx, d.next(arm, block, 0, point, false)); err != nil {
+		if err := d.Run(ctx, d.next(arm, block, 0, point, false)); err != nil {
 			return err
 		}
 		done, seen, err := d.wait(ctx)
@@ -244,13 +196,11 @@ func (d *Driver) missing(seen, runs int) error {
 	case seen > 0:
 		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged", seen, of)
 	}
-	if text += fmt.Sprintf(" within %d runs of the client", runs); seen == 0 {
-		text += ": was the server started with the hook and MOEBALANCE_CONTROL of this folder?"
+	if seen == 0 {
+		return d.lost("%s within %d runs of the client: was the server started with the hook and MOEBALANCE_CONTROL of "+
+			"this folder?", text, runs)
 	}
-	if d.timed {
-		return errors.New(text)
-	}
-	return &NotFollowed{text}
+	return d.lost("%s within %d runs of the client", text, runs)
 }
 
 // wait looks for the answers for a moment: they may come after the run's end.
@@ -278,12 +228,12 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 	for _, a := range acks {
 		before := d.before[a.Rank]
 		ranks[a.Rank], d.before[a.Rank] = true, a
-		if refused := d.refused(a); refused != "" {
-			return false, seen, fmt.Errorf("%w: %s", errLost, refused)
+		if err := d.refused(a); err != nil {
+			return false, seen, err
 		}
 		// A rank answers an order once, and its steps go up.
 		if d.Ranks == 0 && (before.Sequence == a.Sequence && before.TimeNS != a.TimeNS || before.Steps > a.Steps) {
-			return false, seen, fmt.Errorf("two engines answer as rank %d in one folder: start each with a folder of its own",
+			return false, seen, d.lost("two engines answer as rank %d in one folder: start each with a folder of its own",
 				a.Rank)
 		}
 		if d.Ranks == 0 {
@@ -294,36 +244,25 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 	return len(ranks) > 0 && len(ranks) >= want, max(seen, len(ranks)), nil
 }
 
-// refused says why an answer to the order in force is no acknowledgement; empty where it is one.
-func (d *Driver) refused(a Ack) string {
+// refused says why an answer to the order in force is no acknowledgement; nil where it is one.
+func (d *Driver) refused(a Ack) error {
 	switch {
 	case a.Error != "":
-		return fmt.Sprintf("rank %d says: %s", a.Rank, a.Error)
+		return d.lost("rank %d says: %s", a.Rank, a.Error)
 	case a.Expired:
-		return fmt.Sprintf("on rank %d the order for %s expired: was this program stopped for a while?", a.Rank, d.order.Arm)
+		return d.lost("on rank %d the order for %s expired: was this program stopped for a while?", a.Rank, d.order.Arm)
 	case a.Arm != d.order.Arm || a.Router != "" && a.Router != d.order.Router:
-		return fmt.Sprintf("asked for %s by router %s, rank %d acknowledged %s by router %s", d.order.Arm, d.order.Router,
-			a.Rank, cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
+		return d.lost("asked for %s by router %s, rank %d acknowledged %s by router %s", d.order.Arm, d.order.Router, a.Rank,
+			cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
 	case d.Ranks == 0 && a.Ranks < 1:
-		return fmt.Sprintf("rank %d does not say how many ranks there are: give --ranks N", a.Rank)
+		return d.lost("rank %d does not say how many ranks there are: give --ranks N", a.Rank)
 	}
-	return ""
+	return nil
 }
 
 // next is the next run of the client.
 func (d *Driver) next(arm Arm, block, place int, point string, timed bool) Run {
-	r := Run{Number: d.number, Block: block, Place: place, Arm: arm.Name, Router: arm.Router,
-		Sequence: d.order.Sequence, Point: point, Timed: timed, Limit: d.First}
-	if r.Number > 0 {
-		r.Limit = Shortest + 5*d.longest
-	}
 	d.number++
-	return r
-}
-
-func (d *Driver) run(ctx context.Context, r Run) error {
-	began := d.Now()
-	err := d.Run(ctx, r)
-	d.longest = max(d.longest, d.Now().Sub(began))
-	return err
+	return Run{Number: d.number - 1, Block: block, Place: place, Arm: arm.Name, Router: arm.Router,
+		Sequence: d.order.Sequence, Point: point, Timed: timed}
 }

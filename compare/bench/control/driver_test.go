@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,15 +19,14 @@ type engine struct {
 	runs     []Run
 	routers  []string                     // that routed at the end of each run
 	before   func(e *engine, n int) error // what goes wrong in a run
-	settled  map[int]bool
 }
 
 func newEngine(t *testing.T, ranks int) (*engine, *Driver) {
 	folder := Folder(t.TempDir())
-	e := &engine{t: t, now: time.Unix(1000, 0), router: "off", settled: map[int]bool{}}
+	e := &engine{t: t, now: time.Unix(1000, 0), router: "off"}
 	e.follower = &Follower{Side: folder, Ranks: ranks, Own: "off",
 		Set: func(r string) error { e.router = r; return nil }}
-	d := &Driver{Channel: folder, Now: func() time.Time { return e.now }, First: time.Hour,
+	d := &Driver{Channel: folder, Now: func() time.Time { return e.now }, Block: func(int) {},
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			if d == Renewal { // nobody renews: a run that takes longer than the term expires
 				<-ctx.Done()
@@ -38,11 +36,6 @@ func newEngine(t *testing.T, ranks int) (*engine, *Driver) {
 			return ctx.Err()
 		},
 		Run: func(_ context.Context, r Run) error { return e.run(r) },
-		Settled: func(runs []Run, counts bool) {
-			for _, r := range runs {
-				e.settled[r.Number] = counts
-			}
-		},
 	}
 	return e, d
 }
@@ -78,8 +71,6 @@ func planOf(blocks int) Plan {
 // BAAB; the engine is left with its own.
 func TestDriveAlternates(t *testing.T) {
 	e, d := newEngine(t, 4)
-	ready := 0
-	d.Ready = func() error { ready++; return nil }
 	if err := d.Drive(t.Context(), planOf(2)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +79,7 @@ func TestDriveAlternates(t *testing.T) {
 		letter := strings.ToUpper(r.Arm[:1])
 		if r.Timed {
 			order += letter
-			if e.routers[i] != r.Router || e.routers[i-1] != r.Router || !e.settled[r.Number] {
+			if e.routers[i] != r.Router || e.routers[i-1] != r.Router {
 				t.Errorf("run %d of %s ran under %s, after a run under %s", i, r.Arm, e.routers[i], e.routers[i-1])
 			}
 		} else {
@@ -100,8 +91,8 @@ func TestDriveAlternates(t *testing.T) {
 	if want := "npnNpPPnNpPnNNpP"; order != "NPPNPNNP" || all != want {
 		t.Errorf("the runs were %s, want %s", all, want)
 	}
-	if len(d.Acks()) != 4 || ready != 1 {
-		t.Errorf("%d acknowledgements and %d questions, want 4 and 1", len(d.Acks()), ready)
+	if len(d.Acks()) != 4 {
+		t.Errorf("%d acknowledgements, want 4", len(d.Acks()))
 	}
 	e.run(Run{})
 	if e.router != "off" {
@@ -129,16 +120,13 @@ func TestDriveEndsInAClearState(t *testing.T) {
 				}
 				return errors.New("no cache")
 			}
-		}, true, "rank 0 says: no cache", 6},
+		}, true, "rank 0 says: no cache", 2},
 		{"ranks that acknowledge another router", answering(func(a *Ack) { a.Router = "off" }), true,
-			"asked for perfect by router perfect, rank 0 acknowledged perfect by router off", 6},
+			"asked for perfect by router perfect, rank 0 acknowledged perfect by router off", 2},
 		{"ranks that all call themselves the first", answering(func(a *Ack) { a.Rank = 0 }), true,
 			"of 4 ranks only 0 acknowledged within", 8},
 		{"ranks that answer an earlier order", answering(func(a *Ack) { a.Sequence-- }), true,
 			"4 of 4 ranks have read the order and none acknowledged within", 8},
-		{"counts that show nothing", func(_ *engine, d *Driver) {
-			d.Ready = func() error { return &NotFollowed{"counts"} }
-		}, true, "does not follow: counts", 3},
 		{"two engines of one rank in a folder", func(e *engine, d *Driver) {
 			e.follower.Ranks = 1
 			other := *e.follower
@@ -149,6 +137,14 @@ func TestDriveEndsInAClearState(t *testing.T) {
 				return other.Poll(e.now, 0)
 			}
 		}, false, "two engines answer as rank 0", 10},
+		{"a driver that stands still for longer than the term", func(e *engine, d *Driver) {
+			e.before = func(e *engine, n int) error {
+				if n == 5 { // a timed run of the perfect arm
+					e.now = e.now.Add(2 * Term)
+				}
+				return nil
+			}
+		}, false, "block 1, segment 2 (perfect): the router was lost: on rank 0 the order for perfect expired", 6},
 		{"an engine that stops following", func(e *engine, _ *Driver) {
 			e.before = func(e *engine, n int) error {
 				if n == 5 {
@@ -190,31 +186,6 @@ type liar struct {
 func (l liar) Answer(a Ack) error {
 	l.change(&a)
 	return l.Folder.Answer(a)
-}
-
-// A driver that stands still for longer than the term finds its order expired: the segment
-// is discarded and measured again under a new order.
-func TestExpiredSegmentIsDiscarded(t *testing.T) {
-	e, d := newEngine(t, 2)
-	e.before = func(e *engine, n int) error {
-		if n == 5 { // a timed run of the perfect arm
-			e.now = e.now.Add(2 * Term)
-		}
-		return nil
-	}
-	if err := d.Drive(t.Context(), planOf(1)); err != nil {
-		t.Fatal(err)
-	}
-	var timed []string
-	for _, r := range e.runs {
-		if r.Timed {
-			timed = append(timed, fmt.Sprintf("%d%s %t", r.Place, r.Arm, e.settled[r.Number]))
-		}
-	}
-	if want := []string{"0normal true", "1perfect false", "1perfect true", "2perfect true",
-		"3normal true"}; !slices.Equal(timed, want) {
-		t.Errorf("%v, want %v", timed, want)
-	}
 }
 
 // An order that nobody renews ends: the engine is normal again by itself.

@@ -49,8 +49,7 @@ type Job struct {
 // Run is one measured command.
 type Run struct {
 	Words  []string
-	Folder string        // for its log files
-	Limit  time.Duration // 0 is none
+	Folder string // for its log files
 }
 
 // Outcome is how a job ended.
@@ -175,10 +174,6 @@ func (j *running) withServer(ctx context.Context, server *process) context.Conte
 
 // command runs a measured command to its end.
 func (j *running) command(ctx context.Context, r Run) error {
-	ctx, cancel := limited(ctx, r.Limit,
-		fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
-			r.Limit.Round(time.Second)))
-	defer cancel()
 	if n := len(j.started); n > 1 { // the last client ended with its group
 		j.started = j.started[:n-1]
 	}

@@ -94,13 +94,3 @@ func (r rank) worse(arm gain.Arm) int {
 	}
 	return 2*r.severity(arm) + 1
 }
-
-// Contradicts is the evidence that a launch was routed as the other arm; empty where there is none.
-func (r Rules) Contradicts(arm gain.Arm, l Launch) string {
-	for _, one := range r.of(arm, l) {
-		if one.severity(arm) > 1 {
-			return one.evidence
-		}
-	}
-	return ""
-}
