@@ -1,6 +1,11 @@
 package router
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/moebalance/moebalance/router/input"
+)
 
 // Mode says whose tokens the ranks of one layer hold.
 type Mode string
@@ -76,6 +81,20 @@ func Placed(experts int, held [][]int32) (Layout, error) {
 		}
 	}
 	return l, nil
+}
+
+// ReadLayout places experts as the JSON list of the experts of each rank in a file says.
+func ReadLayout(path string, experts int) (Layout, error) {
+	text, err := input.ReadFile(path, mostSettings)
+	if err != nil {
+		return Layout{}, err
+	}
+	var held [][]int32
+	if err := json.Unmarshal(text, &held); err != nil {
+		return Layout{}, &input.Error{File: path, Expected: "a JSON list of the experts of each rank",
+			Err: err, Try: "write one such as [[0,1],[2,3]]"}
+	}
+	return Placed(experts, held)
 }
 
 func newLayout(experts int, held [][]int32) Layout {

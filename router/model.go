@@ -1,10 +1,21 @@
 package router
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/input"
 )
+
+// ErrModel is wrapped by the errors about names of models that are not known.
+var ErrModel = errors.New("unknown model")
 
 // Model is how a published model routes.
 type Model struct {
@@ -41,10 +52,64 @@ func FindModel(name string) (Model, error) {
 	if slices.Contains(names, wanted) {
 		return preset(wanted), nil
 	}
-	return Model{}, fmt.Errorf(
-		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder "+
-			"with it%s",
-		name, Near(wanted, names))
+	return Model{}, fmt.Errorf("%w %q: 'moebalance models' lists the presets; any other is read from its config.json, or "+
+		"the folder with it%s", ErrModel, name, Near(wanted, names))
+}
+
+// mostSettings is the most bytes of a file of settings: a model's, a placement.
+const mostSettings = 64 << 20
+
+// ReadModel is the named model: a preset, what a config.json or the folder of a checkpoint says, as
+// engines take it, or one that is named by its shape: "e256k8g8-4" → 256 experts, top-8, 4 of 8 groups. A method
+// given stands in the place of the config's.
+func ReadModel(name string, method Method) (m Model, err error) {
+	path := name
+	if inside := filepath.Join(name, "config.json"); isFile(inside) {
+		path = inside
+	}
+	switch shape := shapeName.FindStringSubmatch(name); {
+	case isFile(path) || strings.HasSuffix(path, ".json"):
+	case shape != nil:
+		return ofShape(shape)
+	default:
+		return FindModel(name)
+	}
+	text, err := input.ReadFile(path, mostSettings)
+	if err != nil {
+		return m, err
+	}
+	m, err = ParseConfig(text, method)
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return m, &input.Error{File: path, Expected: "a Hugging Face config.json", Err: syntax,
+			Try: "copy it from the checkpoint again"}
+	} else if err != nil {
+		return m, &input.Error{File: path, Err: err}
+	}
+	m.Source = path
+	return m, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// shapeName is the name of a model that is known by its shape alone.
+var shapeName = regexp.MustCompile(`^e(\d{1,6})k(\d{1,6})(?:g(\d{1,6})-(\d{1,6}))?$`)
+
+func ofShape(parts []string) (Model, error) {
+	var n [4]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(parts[i+1]) // "" is none
+	}
+	m := Model{Name: parts[0], Scale: 1, LogitsDType: "bf16", Method: Renormalize, Shape: Shape{n[0], n[1], n[2], n[3]}}
+	if m.Grouped() {
+		m.Method, m.LogitsDType = DeepSeekV3, "f32"
+	}
+	if err := m.Validate(); err != nil {
+		return m, fmt.Errorf("%w %q: %w", ErrModel, m.Name, err)
+	}
+	return m, nil
 }
 
 // Near is "; did you mean X?" for the name that differs from a mistyped one in the fewest

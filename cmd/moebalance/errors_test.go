@@ -190,7 +190,6 @@ const asked = `
 2 trace --range '(' NORMAL :: want a regular expression, have "("
 2 trace --range step NORMAL :: want a named group
 2 trace --rank nope.sqlite=1 NORMAL :: no export "nope.sqlite"
-2 trace --rank normal.sqlite=1 --rank normal.sqlite=2 NORMAL :: rank 1 is given for the same export
 2 trace --rank 3000000000 NORMAL :: N from 0 to 1048575
 2 trace --model gpt-oss-20b RANK0 :: add --counts
 2 trace --counts COUNTS --model deepseek-v3 RANK0 :: the model has 256 experts, the record 32

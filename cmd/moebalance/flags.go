@@ -126,7 +126,7 @@ type modelFlags struct {
 func (m *modelFlags) named() bool { return m.Model != "" }
 
 // find is the named model.
-func (m *modelFlags) find() (router.Model, error) { return source.FindModel(m.Model, "") }
+func (m *modelFlags) find() (router.Model, error) { return router.ReadModel(m.Model, "") }
 
 // shape is the shape of the named model, nil without one.
 func (m *modelFlags) shape() (*router.Shape, error) {
@@ -153,7 +153,7 @@ func (g *gateFlags) gate() (m router.Model, gate router.Gate, err error) {
 	if !g.named() {
 		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
 	}
-	if m, err = source.FindModel(g.Model, g.Method.Is); err != nil {
+	if m, err = router.ReadModel(g.Model, g.Method.Is); err != nil {
 		return m, gate, err
 	}
 	gate = router.Gate{Method: cmp.Or(g.Method.Is, m.Method), Shape: m.Shape, Scale: m.Scale}
@@ -166,7 +166,7 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 		l, err := router.Contiguous(experts, ranks)
 		return l, withCode(exitUsage, err)
 	}
-	l, err := source.ReadLayout(g.Placement, experts)
+	l, err := router.ReadLayout(g.Placement, experts)
 	if err != nil {
 		return l, fmt.Errorf("--placement: %w", err)
 	}

@@ -79,7 +79,7 @@ logits/safetensors: router/input router/quantity
 plots: compare/gain compare/imbalance compare/trace compare/place router router/quantity router/shown
 plots/page: compare/answer compare/bench/launch compare/diff compare/gain compare/source plots router router/quantity
     router/shown router/table
-router:
+router: router/input
 router/chance: router
 router/draft:
 router/input:

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -17,7 +16,7 @@ func modelsCmd() *cobra.Command {
 			models = nil
 		}
 		for _, name := range names {
-			m, err := source.FindModel(name, "")
+			m, err := router.ReadModel(name, "")
 			if err != nil {
 				return err
 			}

@@ -124,7 +124,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		if err != nil {
 			return nil, err
 		}
-		p.Model = &found
+		p.Shape, p.MoELayers = &found.Shape, found.Routed()
 	}
 	return p.Judged(ctx)
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,24 +137,27 @@ func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
 	return evidence.FindLines(t.Line, t.Failed, files)
 }
 
-// JudgeReport judges a report outside a campaign as one within: by its own statement, else by the lines that
-// ranks of TensorRT-LLM print where the switch takes effect; nothing where there is neither. Printed says that every
-// launch of the perfect arm printed them: then a log that lacks them shows the learned router.
-func JudgeReport(arm gain.Arm, path string, said metrics.Proof, printed bool) (proofs []gain.Proof, err error) {
+// ReportLines are the lines of a report that ranks of TensorRT-LLM print where the switch takes effect.
+func ReportLines(path string) ([]evidence.ProofLine, error) {
+	return evidence.FindLines(Treatments[0].Line, Treatments[0].Failed, []string{path})
+}
+
+// JudgeReport judges a report outside a campaign as one within: by its own statement, else by its lines; nothing
+// where there is neither. Printed says that every launch of the perfect arm printed them: then a log that lacks them
+// shows the learned router.
+func JudgeReport(arm gain.Arm, said metrics.Proof, lines []evidence.ProofLine, printed bool) []gain.Proof {
 	t, rules := Treatments[0], proof.Rules{}
 	shown := proof.Launch{Report: said, Ranks: said.Ranks}
-	if info, err := os.Stat(path); !said.Claimed && err == nil && info.Mode().IsRegular() { // a pipe cannot be read twice
+	if !said.Claimed {
+		shown.Lines = lines
 		rules = proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed, Limited: func(string) string { return "" }}
-		if shown.Lines, err = evidence.FindLines(t.Line, t.Failed, []string{path}); err != nil {
-			return nil, err
-		}
 	}
 	switch {
-	case said.Claimed, len(shown.Lines) > 0:
+	case said.Claimed, len(lines) > 0:
 	case arm == gain.Perfect || !printed:
-		return nil, nil
+		return nil
 	default:
 		shown.Ranks = 0
 	}
-	return rules.OfArm(arm, []proof.Launch{shown}), nil
+	return rules.OfArm(arm, []proof.Launch{shown})
 }

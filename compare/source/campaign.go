@@ -34,22 +34,19 @@ func ReadCampaign(path string) (Campaign, error) {
 		}
 		return Judge(c), c.Close()
 	}
-	switch item, err := ReadResult(path); {
-	case errors.Is(err, syscall.EISDIR):
-		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
-			Found: "another folder"}
-	case err != nil:
+	item, err := ReadResult(path)
+	folder := errors.Is(err, syscall.EISDIR)
+	if err != nil && !folder {
 		return Campaign{}, err
-	case item.Campaign == nil:
-		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
-			Found: "a result of another verb"}
-	default:
-		c := *item.Campaign
-		if c.Run.Left == 0 { // the recorded folder is another machine's
-			c.Run.Folder = path
-		}
-		return c, nil
 	}
+	if item.Campaign == nil {
+		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
+			Found: map[bool]string{true: "another folder", false: "a result of another verb"}[folder]}
+	}
+	if item.Campaign.Run.Left == 0 { // the recorded folder is another machine's
+		item.Campaign.Run.Folder = path
+	}
+	return *item.Campaign, nil
 }
 
 // Judge judges the launches that a campaign has so far.
@@ -66,20 +63,20 @@ func Judge(c *bench.Campaign) Campaign {
 	}
 }
 
-// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some.
-func gpus(c *bench.Campaign) string {
-	for _, l := range slices.Backward(c.Launches) {
-		for _, a := range slices.Backward(l.Attempts) {
+// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some: "4 × NVIDIA H200".
+func gpus(c *bench.Campaign) (text string) {
+	for _, l := range c.Launches {
+		for _, a := range l.Attempts {
 			var names []string
 			for _, g := range a.GPUs {
 				names = append(names, g.Name)
 			}
 			if slices.Sort(names); len(names) > 0 {
-				return fmt.Sprintf("%d × %s", len(names), strings.Join(slices.Compact(names), ", "))
+				text = fmt.Sprintf("%d × %s", len(names), strings.Join(slices.Compact(names), ", "))
 			}
 		}
 	}
-	return ""
+	return text
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
@@ -91,11 +88,8 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 		return proof.LoadProof{}, err
 	}
 	var o counts.Options
-	received := record.Experts > 0
-	for _, s := range record.Steps() {
-		received = received && s.Received != nil
-	}
-	placed := received || record.Placement != nil
+	placed := record.Placement != nil || record.Experts > 0 && !slices.ContainsFunc(record.Steps(),
+		func(s counts.Step) bool { return s.Received == nil })
 	if !placed && placement != "" {
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
 			return proof.LoadProof{}, err

@@ -19,13 +19,13 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if err == nil {
 		return record, nil
 	}
-	if folders := onlyFolders(path); folders != nil {
-		return nil, folders
+	if files, folders, no := list(path, nil); no == nil && len(files) == 0 && len(folders) > 0 {
+		return nil, onlyFolders(path, folders)
 	}
-	switch kind, unread := kindOf(path); {
+	switch _, unread := headOf(path); {
 	case errors.Is(unread, errPointer):
 		return nil, unread
-	case unread == nil && kind == Captures:
+	case unread == nil && trace.Takes(path):
 		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
 	}
 	return nil, err
@@ -54,30 +54,23 @@ func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics)
 	return t, err
 }
 
-// onRanks takes counts that record no ranks to be on the ranks of the trace. That experts are
-// contiguous there is the engines' default, and assumed.
-func (s Statistics) onRanks(threshold float64, ranks int) (trace.Recorded, error) {
-	r, err := s.load(threshold, ranks)
-	r.Warnings = append(r.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", ranks))
-	return r, err
-}
-
 // load reads them into what a trace can use of them, with contiguous experts on so
-// many ranks; 0 takes the ranks that they record.
-func (s Statistics) load(threshold float64, ranks int) (trace.Recorded, error) {
+// many ranks; 0 takes the ranks that they record. Counts that record none are taken to be on the ranks of the trace,
+// with contiguous experts: the engines' default, which is assumed.
+func (s Statistics) load(threshold float64, ranks int) (r trace.Recorded, err error) {
 	record, err := counts.Read(s.Path)
 	if err != nil {
-		return trace.Recorded{}, err
+		return r, err
 	}
 	if record.Experts == 0 {
-		return trace.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
+		return r, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
 			" without any", Try: "see 'moebalance counts' for its contents"}
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
 	if err != nil {
-		return trace.Recorded{}, err
+		return r, err
 	}
-	r := trace.Recorded{Imbalance: layers, Layers: map[int]trace.Counted{}}
+	r = trace.Recorded{Imbalance: layers, Layers: map[int]trace.Counted{}}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
 		r.Warnings = append(r.Warnings, w)
@@ -89,18 +82,20 @@ func (s Statistics) load(threshold float64, ranks int) (trace.Recorded, error) {
 			if run != traced || run > record.Experts {
 				return r, nil
 			}
-			return s.onRanks(threshold, run)
+			on, err := s.load(threshold, run)
+			on.Warnings = append(on.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", run))
+			return on, err
 		}
 	case placement == nil:
 		if placement, err = counts.Contiguous(record.Experts, ranks); err != nil {
-			return trace.Recorded{}, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
+			return r, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
 		}
 	}
 	for layer, load := range record.ByLayer() {
 		c := trace.Counted{Load: load}
 		if placement != nil {
 			if c.Layout, err = placement.Layout(layer); err != nil {
-				return trace.Recorded{}, err
+				return r, err
 			}
 		}
 		r.Layers[layer] = c

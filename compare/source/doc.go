@@ -29,11 +29,3 @@ func (e marked) Unwrap() []error { return []error{e.error, e.kind} }
 func usagef(format string, args ...any) error {
 	return marked{fmt.Errorf(format, args...), ErrUsage}
 }
-
-// asUsage marks an error as one about flags.
-func asUsage(err error) error {
-	if err == nil || errors.Is(err, ErrUsage) {
-		return err
-	}
-	return marked{err, ErrUsage}
-}

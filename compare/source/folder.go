@@ -1,65 +1,62 @@
 package source
 
 import (
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/trace"
 )
 
-// folderFiles lists the files of a folder, sorted by name: its captures, or all files where there
-// are none. Of one recording in two forms (a report and its export, a trace packed and not) or
-// under two names, one is listed; exports and reports of nsys take precedence over other captures.
-// Hidden files are not listed.
-func folderFiles(folder string, skipped Skipped) ([]string, error) {
+// list lists the files and folders in a folder, sorted by name: its captures alone, or all files where there
+// are none. Of one recording in two forms (a report and its export, a trace packed and not) or under two names,
+// one is listed; exports and reports of nsys take precedence over other captures. Hidden files and what says
+// "read me" (*.md) are not listed.
+func list(folder string, skipped Skipped) (files, folders []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var files, captures, profiles []string
+	home, _ := filepath.EvalSymlinks(folder)
+	var worth [3][]string // other files, captures, profiles of nsys
 	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
+		path, ext := filepath.Join(folder, e.Name()), filepath.Ext(e.Name())
 		info, err := os.Stat(path) // follows links, which cluster jobs like to leave
-		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		files = append(files, path)
-		if !trace.Takes(path) || otherForm(path) || e.Type()&fs.ModeSymlink != 0 && linksWithin(path) {
-			continue
-		}
-		captures = append(captures, path)
-		if ext := filepath.Ext(path); ext == ".sqlite" || ext == ".nsys-rep" {
-			profiles = append(profiles, path)
-		}
-	}
-	taken := files
-	for _, better := range [][]string{captures, profiles} {
-		if len(better) > 0 {
-			taken = better
+		real, _ := filepath.EvalSymlinks(path)
+		switch again := filepath.Dir(real) == home && filepath.Base(real) != e.Name(); {
+		case err != nil || strings.HasPrefix(e.Name(), ".") || ext == ".md":
+		case info.IsDir():
+			folders = append(folders, path)
+		case !info.Mode().IsRegular():
+		case !trace.Takes(path) || again || otherForm(path):
+			worth[0] = append(worth[0], path)
+		case ext == ".sqlite" || ext == ".nsys-rep":
+			worth[2] = append(worth[2], path)
+		default:
+			worth[1] = append(worth[1], path)
 		}
 	}
 	var left []string
-	for _, path := range files {
-		if !slices.Contains(taken, path) {
-			left = append(left, filepath.Base(path))
+	for _, of := range worth {
+		if len(of) > 0 {
+			files, left = of, append(left, files...)
 		}
 	}
-	if skipped != nil && len(left) > 0 {
+	if slices.Sort(left); skipped != nil && len(left) > 0 {
+		for i, path := range left {
+			left[i] = filepath.Base(path)
+		}
 		skipped(folder, left)
 	}
-	return taken, nil
+	return files, folders, nil
 }
 
-// linksWithin reports a link to a file of the same folder.
-func linksWithin(path string) bool {
-	to, err := os.Readlink(path)
-	if err == nil && !filepath.IsAbs(to) {
-		to = filepath.Join(filepath.Dir(path), to)
-	}
-	return err == nil && filepath.Dir(filepath.Clean(to)) == filepath.Dir(path)
+// onlyFolders is the error about a folder in which there is nothing but folders.
+func onlyFolders(folder string, folders []string) error {
+	return fmt.Errorf("folder %s has only folders: give %s", folder, launch.Quote(folders[:min(len(folders), 3)]))
 }
 
 // otherForm reports a capture beside which the same lies in the form that is read

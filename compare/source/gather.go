@@ -28,199 +28,156 @@ type GatherOptions struct {
 // Gather reads the inputs of a report: results, campaign folders, captures and folders of either,
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
 // are compared, where no comparison is given.
-func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
-	inputs, err := Classify(paths, o.Skipped)
+func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, err error) {
+	inputs, err := Classify(args, o.Skipped)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	var all []string
+	var captures []Input
+	var reports []string
 	for _, in := range inputs {
-		all = append(all, in.Paths...)
-	}
-	if err := once(all); err != nil {
-		return nil, err
-	}
-	g := gatherer{GatherOptions: o}
-	for _, in := range inputs {
-		if err := g.add(in); err != nil {
+		path := in.Paths[0]
+		item := Item{Name: filepath.Base(path)}
+		switch in.Kind {
+		case Captures:
+			captures = append(captures, in)
+			continue
+		case Campaigns:
+			var judged Campaign
+			judged, err = ReadCampaign(path)
+			item.Campaign = &judged
+		case Results:
+			item, err = ReadResult(path)
+		default: // a file without a mark is of counts if they can be read, else a report
+			item.Given = []string{path}
+			if item.Counts, err = o.counts(path); err == nil {
+				break
+			}
+			if _, no := readLaunches(path, nil); in.Kind == Reports && no == nil {
+				reports = append(reports, path)
+				continue
+			}
+			if errors.Is(err, counts.ErrUnknown) {
+				_, err = ReadResult(path) // which says what it may be
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
+		items = append(items, item)
 	}
-	if err := g.launches(); err != nil {
-		return nil, err
-	}
-	if err := g.traces(ctx); err != nil {
-		return nil, err
-	}
-	err = g.compare()
-	return g.items, err
-}
-
-type gatherer struct {
-	GatherOptions
-	items    []Item
-	captures []Input
-	reports  []string // of benchmarks
-}
-
-// add reads an input, and keeps captures and reports for later. A file without a mark is expert
-// statistics if they can be read, else a report.
-func (g *gatherer) add(in Input) (err error) {
-	path := in.Paths[0]
-	item := Item{Name: filepath.Base(path)}
-	switch in.Kind {
-	case Captures:
-		g.captures = append(g.captures, in)
-		return nil
-	case Campaigns:
-		var judged Campaign
-		judged, err = ReadCampaign(path)
-		item.Campaign = &judged
-	case Results:
-		item, err = ReadResult(path)
-	default:
-		item.Given = []string{path}
-		item.Counts, err = g.statistics(path)
-		if _, no := readLaunches(path, nil); in.Kind == Reports && err != nil && no == nil {
-			g.reports = append(g.reports, path)
-			return nil
+	if len(reports) > 0 {
+		item, err := gatherReports(reports)
+		if err != nil {
+			return nil, err
 		}
-		if errors.Is(err, counts.ErrUnknown) {
-			_, err = ReadResult(path) // which says what it may be
-		}
+		items = append(items, item)
 	}
-	g.items = append(g.items, item)
-	return err
+	if len(captures) > 0 {
+		traces, err := o.traces(ctx, captures)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, traces...)
+	}
+	return compared(items)
 }
 
-// statistics are the judged expert statistics at a path.
-func (g *gatherer) statistics(path string) (*counts.Result, error) {
+// counts are the judged expert statistics at a path.
+func (o GatherOptions) counts(path string) (*counts.Result, error) {
 	record, err := ReadCounts(path, nil)
 	if err != nil {
 		return nil, err
 	}
-	judged := counts.NewResult(g.Threshold)
-	return judged, judged.Add(record, counts.Options{Threshold: g.Threshold})
+	judged := counts.NewResult(o.Threshold)
+	return judged, judged.Add(record, counts.Options{Threshold: o.Threshold})
 }
 
-// launches judges benchmark reports as compare does.
-func (g *gatherer) launches() error {
-	if len(g.reports) == 0 {
-		return nil
-	}
-	arms, err := ReadArms(g.reports, nil)
+// gatherReports judges benchmark reports as compare does.
+func gatherReports(paths []string) (Item, error) {
+	arms, err := ReadArms(paths, nil)
 	if err != nil {
-		return err
+		return Item{}, err
 	}
 	set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
-	if err == nil {
-		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]),
-			Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}})
-	}
-	return err
+	return Item{Name: filepath.Base(paths[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}}, err
 }
 
-// traces reads the captures: a side for each arm where names or records tell both, else one run, which may
+// traces reads captures: a side for each arm where names or records tell both, else one run, which may
 // hold the steps of both.
-func (g *gatherer) traces(ctx context.Context) error {
-	var all []string
-	for _, in := range g.captures {
-		all = append(all, in.Paths...)
-	}
-	read, done := g.Progress(all)
+func (o GatherOptions) traces(ctx context.Context, captures []Input) (items []Item, err error) {
+	all := pathsOf(captures)
+	read, done := o.Progress(all)
 	defer done()
-	options := trace.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
-	var sides [2]Side
-	if len(all) == 0 || byNames(g.captures, &sides) != nil {
-		return g.run(ctx, all, options)
+	sides, mixed := byNames(captures)
+	if mixed != nil {
+		sides = [2]Side{{Paths: all}, {Paths: all, Arm: gain.Perfect}}
 	}
 	for i, side := range sides {
-		t, err := Trace(ctx, side.Paths, options, Statistics{})
-		if err != nil {
-			return err
+		if mixed != nil && i > 0 && !slices.ContainsFunc(items[0].Trace.Warnings,
+			func(w router.Warning) bool { return w.Code == trace.OtherArms }) {
+			break
 		}
-		if t.Arm == "" {
+		t, err := side.Trace(ctx, trace.Options{Threshold: o.Threshold, Converter: o.Converter, Progress: read}, Statistics{})
+		switch {
+		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
+			return items, nil
+		case err != nil:
+			return nil, err
+		case mixed == nil && t.Arm == "":
 			t = diff.AssumeArm(t, gain.Arms[i])
 		}
-		g.keep(t, side.Paths)
+		name := cmp.Or(t.Arm, strings.TrimSuffix(filepath.Base(side.Paths[0]), filepath.Ext(side.Paths[0])))
+		items = append(items, Item{Name: name, Given: Pattern(side.Paths), Trace: t})
 	}
-	return nil
+	return items, nil
 }
 
-// run reads the captures of one run, and again for the perfect arm where they hold steps of other arms.
-func (g *gatherer) run(ctx context.Context, paths []string, o trace.Options) error {
-	for more := len(paths) > 0; more; o.Arm = string(gain.Perfect) {
-		t, err := Trace(ctx, paths, o, Statistics{})
-		if o.Arm != "" && errors.Is(err, trace.ErrArm) { // the others are two builds
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		g.keep(t, paths)
-		more = o.Arm == "" && slices.ContainsFunc(t.Warnings,
-			func(w router.Warning) bool { return w.Code == trace.OtherArms })
-	}
-	return nil
-}
-
-func (g *gatherer) keep(t *trace.Trace, paths []string) {
-	name := cmp.Or(t.Arm, strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
-	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
-}
-
-// compare adds the comparison of the traces, one of each arm, beside the campaign. Campaigns of different commands
+// compared adds the comparison of the traces, one of each arm, beside the campaign. Campaigns of different commands
 // are refused: no advice joins what two programs did.
-func (g *gatherer) compare() error {
-	var traces [2][]*trace.Trace
+func compared(items []Item) ([]Item, error) {
+	traces := map[string][]*trace.Trace{} // by arm
 	var campaigns []*Campaign
-	compared := false
-	for _, in := range g.items {
-		if in.Campaign != nil {
-			campaigns = append(campaigns, in.Campaign)
-		}
-		compared = compared || in.Compared != nil
-		for i, arm := range gain.Arms {
-			if in.Trace != nil && in.Trace.Arm == string(arm) {
-				traces[i] = append(traces[i], in.Trace)
+	for _, in := range items {
+		switch {
+		case in.Campaign != nil:
+			if campaigns = append(campaigns, in.Campaign); in.Campaign.Command != campaigns[0].Command {
+				return nil, usagef("report: want the results of one program, have campaigns of %q and %q: give each a page "+
+					"of its own", campaigns[0].Command, in.Campaign.Command)
 			}
+		case in.Trace != nil:
+			traces[in.Trace.Arm] = append(traces[in.Trace.Arm], in.Trace)
 		}
 	}
-	for _, other := range campaigns {
-		if first := campaigns[0].Command; other.Command != first {
-			return usagef("report: want the results of one program, have campaigns of %q and %q: give each a page of its own",
-				first, other.Command)
-		}
+	normal, perfect := traces[string(gain.Normal)], traces[string(gain.Perfect)]
+	given := slices.ContainsFunc(items, func(in Item) bool { return in.Compared != nil })
+	if given || len(normal) != 1 || len(perfect) != 1 {
+		return items, nil
 	}
-	if compared || len(traces[0]) != 1 || len(traces[1]) != 1 {
-		return nil
-	}
-	result := diff.Compare(traces[0][0], traces[1][0])
+	result := diff.Compare(normal[0], perfect[0])
 	if len(campaigns) == 1 {
 		result.WithCampaign(campaigns[0].Result, 0)
 	}
-	g.items = append(g.items, Item{Name: "comparison", Compared: &result})
-	return nil
+	return append(items, Item{Name: "comparison", Compared: &result}), nil
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one
-// with * for what differs in them; else the files.
+// with * for what differs in them; else the files: a.rank0.json a.rank1.json → a.rank*.json.
 func Pattern(files []string) []string {
 	if len(files) < 2 {
 		return files
 	}
-	first, last := slices.Min(files), slices.Max(files) // what these share, all share
-	begin := 0
-	for begin < min(len(first), len(last)) && first[begin] == last[begin] {
-		begin++
+	begin, last := slices.Min(files), slices.Max(files) // what these begin with, all do
+	for !strings.HasPrefix(last, begin) {
+		begin = begin[:len(begin)-1]
 	}
-	end := len(first) - begin
+	end := last[len(begin):]
 	for _, f := range files {
-		for end > len(f)-begin || f[len(f)-end:] != first[len(first)-end:] {
-			end--
+		for !strings.HasSuffix(f[len(begin):], end) {
+			end = end[1:]
 		}
 	}
-	pattern := first[:begin] + "*" + first[len(first)-end:]
+	pattern := begin + "*" + end
 	matched, err := filepath.Glob(pattern)
 	if slices.Sort(matched); err != nil || !slices.Equal(matched, slices.Sorted(slices.Values(files))) {
 		return files

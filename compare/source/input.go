@@ -45,19 +45,28 @@ type Input struct {
 type Skipped func(folder string, names []string)
 
 // Classify says what arguments name: "runs" with run-normal/ and run-perfect/ in it → an input for each folder.
+// No file is named twice.
 func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
 	paths, err := Expanded(args)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
-		found, err := classify(path, skipped)
+		found, err := classify(path, skipped, true)
 		if err != nil {
 			return nil, err
 		}
 		inputs = append(inputs, found...)
 	}
-	return inputs, nil
+	return inputs, once(pathsOf(inputs))
+}
+
+// pathsOf are the files of all inputs.
+func pathsOf(inputs []Input) (paths []string) {
+	for _, in := range inputs {
+		paths = append(paths, in.Paths...)
+	}
+	return paths
 }
 
 // Expanded are the files and folders that arguments name: themselves, what patterns match, or several of these
@@ -91,12 +100,10 @@ func expand(path string) ([]string, error) {
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
 	case err == nil:
 		return []string{path}, nil
-	case strings.ContainsAny(path, "*?["):
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file",
-			Err: fs.ErrNotExist}
-	default:
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("want a file, a folder or a pattern: %w", err)
+	case !strings.ContainsAny(path, "*?["):
+		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file", Err: err}
 	}
 	found, err := filepath.Glob(path)
 	if err != nil {
@@ -109,111 +116,95 @@ func expand(path string) ([]string, error) {
 }
 
 // classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
-// folders named after the arms, or else its files.
-func classify(path string, skipped Skipped) ([]Input, error) {
+// folders named after the arms, or else its files. Folders in such folders are not searched: links may lead in
+// circles.
+func classify(path string, skipped Skipped, deep bool) (inputs []Input, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		kind, err := kindOf(path)
-		return []Input{{kind, armOf(path), []string{path}}}, err
+		return ofFiles([]string{path})
 	case bench.IsCampaign(path):
 		return []Input{{Campaigns, "", []string{path}}}, nil
 	case logits.IsCache(path):
-		folder := launch.Quote([]string{path})
 		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE "+
-			"%[1]s' "+
-			"writes", folder)
+			"%[1]s' writes", launch.Quote([]string{path}))
 	}
-	files, err := folderFiles(path, skipped)
-	if err != nil {
-		return nil, err
-	}
+	files, folders, err := list(path, skipped)
 	switch {
+	case err != nil:
+		return nil, err
 	case len(files) > 0 && trace.Takes(files[0]):
-		return byArm(Captures, files), nil
+		return byArm(files), nil
 	case len(counts.Files(path)) > 0:
 		return []Input{{Counts, armOf(path), []string{path}}}, nil
 	}
-	inputs, err := armFolders(path, skipped)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case len(inputs) > 0:
-		return inputs, nil
-	case len(files) == 0 || onlyFolders(path) != nil:
-		return nil, cmp.Or(onlyFolders(path),
-			fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path))
-	}
-	for _, file := range files {
-		kind, err := kindOf(file)
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, Input{kind, armOf(file), []string{file}})
-	}
-	return inputs, nil
-}
-
-// onlyFolders refuses a folder that has only folders, perhaps beside a README.md, and names them; nil for any other.
-func onlyFolders(path string) error {
-	held, _ := filepath.Glob(filepath.Join(path, "*"))
-	held = slices.DeleteFunc(held, func(path string) bool { return filepath.Ext(path) == ".md" })
-	if len(held) == 0 || !slices.ContainsFunc(held, isFolder) || slices.ContainsFunc(held, isFile) {
-		return nil
-	}
-	return fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(held[:min(len(held), 3)]))
-}
-
-// holds reports a folder that is another one or holds it, as links can: following it would not end.
-func holds(folder, other string) bool {
-	folder, err := filepath.EvalSymlinks(folder)
-	other, otherErr := filepath.EvalSymlinks(other)
-	return err == nil && otherErr == nil && strings.HasPrefix(other+"/", folder+"/")
-}
-
-// armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.
-func armFolders(path string, skipped Skipped) (inputs []Input, err error) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
 	for _, arm := range gain.Arms {
-		for _, e := range entries {
-			folder := filepath.Join(path, e.Name())
-			if info, err := os.Stat(folder); armOf(e.Name()) != arm || err != nil || !info.IsDir() || holds(folder, path) {
+		for _, folder := range folders {
+			if !deep || armOf(filepath.Base(folder)) != arm {
 				continue
 			}
-			held, err := classify(folder, skipped)
+			held, err := classify(folder, skipped, false)
 			if err != nil {
 				return nil, err
 			}
 			inputs = append(inputs, held...)
 		}
 	}
+	switch {
+	case len(inputs) > 0:
+		return inputs, nil
+	case len(files) > 0:
+		return ofFiles(files)
+	case len(folders) > 0:
+		return nil, onlyFolders(path, folders)
+	}
+	return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
+}
+
+// ofFiles are files as inputs, each of its own kind: a capture, the JSON of a verb, or a benchmark report.
+func ofFiles(paths []string) (inputs []Input, err error) {
+	for _, path := range paths {
+		head, err := headOf(path)
+		if err != nil {
+			return nil, err
+		}
+		in := Input{Results, armOf(path), []string{path}}
+		switch verb := resultHead.FindSubmatch(head); {
+		case trace.Takes(path):
+			in.Kind = Captures
+		case verb == nil || string(verb[1]) == "workload":
+			in.Kind = Reports
+		case string(verb[1]) == "bench":
+			in.Kind = Campaigns
+		}
+		inputs = append(inputs, in)
+	}
 	return inputs, nil
 }
 
-// byArm are files of one kind, those named after one arm apart.
-func byArm(kind Kind, paths []string) (inputs []Input) {
+// resultHead is how the JSON of a verb begins.
+var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"([a-z ]+)"`)
+
+// byArm are captures, the ones named after one arm apart.
+func byArm(paths []string) (inputs []Input) {
 	for _, arm := range append([]gain.Arm{""}, gain.Arms[:]...) {
 		if of := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return armOf(p) != arm }); len(of) > 0 {
-			inputs = append(inputs, Input{kind, arm, of})
+			inputs = append(inputs, Input{Captures, arm, of})
 		}
 	}
 	return inputs
 }
 
-// Learned are the records to learn a placement from: without those named after perfect routing where
-// others are named normal, as it says nothing of traffic.
+// Learned are the records to learn a placement from: the ones named after perfect routing say nothing of
+// traffic, and are left out where there are others.
 func Learned(paths []string) []string {
-	is := func(arm gain.Arm) func(string) bool { return func(path string) bool { return armOf(path) == arm } }
-	if slices.ContainsFunc(paths, is(gain.Normal)) {
-		return slices.DeleteFunc(slices.Clone(paths), is(gain.Perfect))
+	learned := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return armOf(path) == gain.Perfect })
+	if len(learned) == 0 {
+		return paths
 	}
-	return paths
+	return learned
 }
 
 // armOf is the arm that a file, or else its folder, is named after; "" for none, or both.
@@ -228,27 +219,6 @@ func armOf(path string) gain.Arm {
 		}
 	}
 	return ""
-}
-
-// resultHead is how the JSON of a verb begins.
-var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"([a-z ]+)"`)
-
-// kindOf is the kind of a file.
-func kindOf(path string) (Kind, error) {
-	head, err := headOf(path)
-	if err != nil {
-		return Reports, err
-	}
-	verb := resultHead.FindSubmatch(head)
-	switch {
-	case trace.Takes(path):
-		return Captures, nil
-	case verb == nil || string(verb[1]) == "workload":
-		return Reports, nil
-	case string(verb[1]) == "bench":
-		return Campaigns, nil
-	}
-	return Results, nil
 }
 
 // errPointer is wrapped by the error about a pointer to a file that git has not fetched.
@@ -293,29 +263,22 @@ func once(paths []string) error {
 }
 
 // RunCaptures are the captures that arguments name, of one run.
-func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
+func RunCaptures(args []string, skipped Skipped) ([]string, error) {
 	inputs, err := Classify(args, skipped)
-	if err != nil {
-		return nil, err
-	}
 	arms := map[gain.Arm]bool{}
 	for _, in := range inputs {
-		if err := in.judged(); err != nil {
-			return nil, err
-		}
+		err = cmp.Or(err, in.notCompared())
 		arms[in.Arm] = true
-		paths = append(paths, in.Paths...)
 	}
-	if arms[gain.Normal] && arms[gain.Perfect] {
-		return nil, marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them "+
-			"with: "+
-			"moebalance compare %s; for one arm, give its captures alone", launch.Quote(args)), ErrNotComparable}
+	if err == nil && arms[gain.Normal] && arms[gain.Perfect] {
+		err = marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them "+
+			"with: moebalance compare %s; for one arm, give its captures alone", launch.Quote(args)), ErrNotComparable}
 	}
-	return paths, once(paths)
+	return pathsOf(inputs), err
 }
 
-// judged says of what is neither a capture nor a report which verb takes it; nil for these two.
-func (in Input) judged() error {
+// notCompared is an error about an input that is neither a capture nor a report: it names the verb that takes it.
+func (in Input) notCompared() error {
 	switch path := in.Paths[0]; in.Kind {
 	case Results:
 		return usagef("%s is a JSON result, which is judged already: 'moebalance report' shows it; give captures, or "+

@@ -18,8 +18,7 @@ import (
 type Placing struct {
 	Learn, Judge []string // paths of statistics; without any to judge on, the first are divided
 	Axes         counts.Axes
-	From         string        // a placement
-	Model        *router.Model // nil where it is not named
+	From         string // a placement
 	Timing
 	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
 	// the other fields.
@@ -42,10 +41,8 @@ func (o *Timing) Check() error {
 		return usagef("--trace and --campaign both tell time: want one of them")
 	case o.Counts != "" && len(o.Trace) == 0:
 		return usagef("--counts is of a trace: add --trace")
-	case o.StepTokens != 0 && o.Campaign == "":
-		return usagef("--step-tokens is of a campaign: add --campaign")
-	case o.StepTokens < 0:
-		return usagef("--step-tokens: want 0 or more, have %d", o.StepTokens)
+	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
+		return usagef("--step-tokens: want 0 or more, for a campaign: add --campaign")
 	}
 	return nil
 }
@@ -56,11 +53,15 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	records := slices.Concat(learn, judge)
-	if err := p.size(records); err != nil {
+	if err := p.size(slices.Concat(learn, judge)); err != nil {
 		return nil, err
 	}
-	if err := p.predict(ctx, records[0]); err != nil {
+	if len(p.Trace) > 0 {
+		err = p.fit(ctx, learn[0])
+	} else if p.NoTime = router.Warn("no_time", "", "why", "no_evidence"); p.Campaign != "" {
+		err = p.curve(learn[0])
+	}
+	if err != nil {
 		return nil, err
 	}
 	learned, judged := place.Halves(learn)
@@ -72,13 +73,9 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 
 // read reads the statistics. A pattern such as *.json may name the placement as well, which has none.
 func (p *Placing) read() (learn, judge []*counts.Record, err error) {
-	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
 	learned, err := Expanded(p.Learn)
-	if err != nil {
-		return nil, nil, err
-	}
-	judged, err := Expanded(p.Judge)
-	if err != nil {
+	judged, judgedErr := Expanded(p.Judge)
+	if err := cmp.Or(err, judgedErr); err != nil {
 		return nil, nil, err
 	}
 	paths := slices.Concat(learned, judged)
@@ -88,7 +85,7 @@ func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 	for i, path := range paths {
 		r, err := ReadCounts(path, p.Axes)
 		switch {
-		case err != nil && isFrom(path) && len(learned) > 1:
+		case err != nil && len(learned) > 1 && p.From != "" && filepath.Clean(path) == filepath.Clean(p.From):
 		case err != nil:
 			return nil, nil, err
 		case i < len(learned):
@@ -103,14 +100,11 @@ func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 // size finds how many ranks and redundant experts there are.
 func (p *Placing) size(records []*counts.Record) (err error) {
 	o, first := &p.Options, records[0]
-	if m := p.Model; m != nil {
-		o.Shape, o.MoELayers = &m.Shape, m.Routed()
-	}
 	if p.From != "" {
 		if len(o.Ranks) > 1 {
 			return usagef("--from: want one --ep with it, have %v", o.Ranks)
 		}
-		ranks := cmp.Or(slices.Max(append([]int{0}, o.Ranks...)), first.Ranks)
+		ranks := append(slices.Clone(o.Ranks), first.Ranks)[0]
 		if o.From, err = counts.ReadPlacement(p.From, ranks); err != nil {
 			return err
 		}
@@ -135,16 +129,9 @@ func (p *Placing) size(records []*counts.Record) (err error) {
 	return nil
 }
 
-// predict finds what time is predicted from: a trace, of the run that the record is of unless Counts names others,
-// or a campaign that measured time over load; else it says why there is no prediction.
-func (p *Placing) predict(ctx context.Context, record *counts.Record) error {
-	switch {
-	case len(p.Trace) > 0:
-		return p.traced(ctx, record)
-	case p.Campaign == "":
-		p.NoTime = router.Warn("no_time", "", "why", "no_evidence")
-		return nil
-	}
+// curve predicts time from a campaign that measured it over load, for the tokens in a step of the record where
+// none are given.
+func (p *Placing) curve(record *counts.Record) error {
 	read, err := ReadCampaign(p.Campaign)
 	if err != nil {
 		return fmt.Errorf("--campaign: %w", err)
@@ -153,18 +140,18 @@ func (p *Placing) predict(ctx context.Context, record *counts.Record) error {
 		return usagef("--campaign has the gain of one arm: give a campaign of several routers, or --trace")
 	}
 	topK, tokens := record.TopK, float64(p.StepTokens)
-	if p.Model != nil {
-		topK = p.Model.TopK
+	if p.Shape != nil {
+		topK = p.Shape.TopK
 	}
 	if tokens == 0 && !record.Window && topK > 0 {
 		tokens = place.SlotsPerStep(record) / float64(topK)
 	}
-	p.Dose = &place.Dose{Source: p.Campaign, Tokens: tokens, Result: read.Result}
+	p.NoTime, p.Dose = router.Warning{}, &place.Dose{Source: p.Campaign, Tokens: tokens, Result: read.Result}
 	return nil
 }
 
-// traced fits time to a trace and the counts of its run.
-func (p *Placing) traced(ctx context.Context, record *counts.Record) error {
+// fit predicts time from a trace, of the run that the record is of unless Counts names others.
+func (p *Placing) fit(ctx context.Context, record *counts.Record) error {
 	paths, err := RunCaptures(p.Trace, nil)
 	if err != nil {
 		return err

@@ -3,10 +3,10 @@ package source
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -30,95 +30,60 @@ type ReportSet struct {
 	Notes    []string
 }
 
+// reported is a launch as a report has it.
+type reported struct {
+	metrics.Result
+	name  string               // of the file, and which of several launches in it
+	lines []evidence.ProofLine // that ranks printed
+}
+
 // ReadReports reads benchmark reports as a campaign. The n-th launches of both
 // sides make a pair.
-func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
-	r := reportReader{ReportOptions: o, said: map[gain.Arm][]gain.Proof{}, count: map[gain.Arm]int{}}
-	r.set.Campaign = gain.Recorded{
-		Command:   fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
-		Threshold: o.Threshold, Builds: o.Builds,
-	}
-	r.set.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
-	r.printed = !slices.ContainsFunc(sides[1].Paths, func(path string) bool {
-		lines, err := bench.JudgeReport(gain.Perfect, path, metrics.Proof{}, false)
-		return err != nil || len(lines) == 0
-	})
+func ReadReports(sides [2]Side, o ReportOptions) (set ReportSet, err error) {
+	var launches [2][]reported
+	printed := true // by ranks, in every report of the perfect side
 	for i, side := range sides {
 		for _, path := range side.Paths {
-			if err := r.read(gain.Arms[i], path); err != nil {
-				return ReportSet{}, fmt.Errorf("%s side: %w", gain.Arms[i], err)
+			found, err := o.launches(path, &set.Notes)
+			if err != nil {
+				return set, fmt.Errorf("%s side: %w", gain.Arms[i], err)
+			}
+			launches[i] = append(launches[i], found...)
+			printed = printed && (gain.Arms[i] != gain.Perfect || len(found[0].lines) > 0)
+		}
+	}
+	set.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
+	set.Campaign = gain.Recorded{Threshold: o.Threshold, Builds: o.Builds,
+		Command: strings.Join(sides[0].Paths, ", ") + " against " + strings.Join(sides[1].Paths, ", ")}
+	for i, arm := range gain.Arms {
+		proof := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "every report says so"}
+		if o.Trust {
+			proof.Grade, proof.Evidence = gain.Claimed, "taken on trust"
+		}
+		for pair, l := range launches[i] {
+			if err := set.add(&o, l, arm, pair); err != nil {
+				return set, fmt.Errorf("%s side: %s: %w", arm, l.name, err)
+			}
+			for _, p := range o.proofs(l, arm, printed) {
+				if gain.Weaker(p.Grade, proof.Grade) != proof.Grade {
+					proof.Grade, proof.Evidence = p.Grade, p.Evidence
+				}
 			}
 		}
 		if !o.Builds.Named() {
-			r.set.Campaign.Proof = append(r.set.Campaign.Proof, r.proof(gain.Arms[i]))
+			set.Campaign.Proof = append(set.Campaign.Proof, proof)
 		}
 	}
-	if n, p := r.count[gain.Normal], r.count[gain.Perfect]; n != p {
-		return ReportSet{}, usagef(
-			"the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair",
+	if n, p := len(launches[0]), len(launches[1]); n != p {
+		return set, usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair",
 			quantity.Count(n, "launch"), p)
 	}
-	r.set.Notes = append(r.set.Notes,
+	if len(launches[0]) > 1 && (launches[0][1].OfClient() || launches[1][1].OfClient()) { // which reports do not show
+		set.Campaign.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
+	}
+	set.Notes = append(set.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
-	return r.set, nil
-}
-
-type reportReader struct {
-	ReportOptions
-	set      ReportSet
-	compared *metrics.Metric // of the first report, which all others must match
-	count    map[gain.Arm]int
-	said     map[gain.Arm][]gain.Proof // of each launch
-	printed  bool                      // ranks say in every report of the perfect side that the switch took effect
-}
-
-// read adds the launches of one file.
-func (r *reportReader) read(arm gain.Arm, path string) error {
-	runs, err := readLaunches(path, r.Custom)
-	if err != nil {
-		return err
-	}
-	one, ok, err := metrics.Repeated(runs)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if ok && len(runs) > 1 {
-		r.set.Notes = append(r.set.Notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
-			"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
-		runs = []metrics.Result{one}
-	}
-	for i, run := range runs {
-		name := path
-		if len(runs) > 1 {
-			name = fmt.Sprintf("%s, launch %d", path, i+1)
-		}
-		if err := r.add(arm, run); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for _, w := range run.Warnings {
-			r.set.Notes = append(r.set.Notes, name+": "+w)
-		}
-		said, err := r.evidence(run, arm, path, name)
-		if err != nil {
-			return err
-		}
-		r.said[arm] = append(r.said[arm], said...)
-	}
-	return nil
-}
-
-// proof is the weakest of what the launches of an arm show.
-func (r *reportReader) proof(arm gain.Arm) gain.Proof {
-	weakest := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "every report says so"}
-	if r.Trust {
-		weakest.Grade, weakest.Evidence = gain.Claimed, "taken on trust"
-	}
-	for _, p := range r.said[arm] {
-		if gain.Weaker(p.Grade, weakest.Grade) != weakest.Grade {
-			weakest.Grade, weakest.Evidence = p.Grade, p.Evidence
-		}
-	}
-	return weakest
+	return set, nil
 }
 
 // readLaunches reads the launches of a file: one report, or several.
@@ -131,53 +96,76 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 	return metrics.ParseRuns(path, f, custom)
 }
 
-// evidence is what a launch shows of its routing: its report's own word, else the lines that its ranks
+// launches are the launches of a file. Runs of one client are repetitions on one server, and one launch.
+func (o ReportOptions) launches(path string, notes *[]string) (found []reported, err error) {
+	runs, err := readLaunches(path, o.Custom)
+	if err != nil {
+		return nil, err
+	}
+	one, ok, err := metrics.Repeated(runs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if ok && len(runs) > 1 {
+		*notes = append(*notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
+			"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
+		runs = []metrics.Result{one}
+	}
+	lines, err := bench.ReportLines(path)
+	for i, run := range runs {
+		name := path
+		if len(runs) > 1 {
+			name = fmt.Sprintf("%s, launch %d", path, i+1)
+		}
+		for _, w := range run.Warnings {
+			*notes = append(*notes, name+": "+w)
+		}
+		found = append(found, reported{run, name, lines})
+	}
+	return found, err
+}
+
+// proofs are what a launch shows of its routing: its report's own word, else the lines that its ranks
 // printed. Trust stands in only where there is neither, and never overrides what they show.
-func (r *reportReader) evidence(run metrics.Result, arm gain.Arm, path, launch string) ([]gain.Proof, error) {
-	shown, err := bench.JudgeReport(arm, path, run.Proof, r.printed)
+func (o ReportOptions) proofs(l reported, arm gain.Arm, printed bool) []gain.Proof {
+	shown := bench.JudgeReport(arm, l.Proof, l.lines, printed)
 	for i, p := range shown {
-		of := launch
-		if p.Rank.Defined() && !run.Proof.Claimed {
-			of = fmt.Sprintf("%s, rank %d", launch, p.Rank)
+		of := l.name
+		if p.Rank.Defined() && !l.Proof.Claimed {
+			of = fmt.Sprintf("%s, rank %d", l.name, p.Rank)
 		}
 		shown[i].Evidence = of + ": " + p.Evidence
 	}
-	if err != nil || len(shown) > 0 || r.Trust {
-		return shown, err
+	if len(shown) > 0 || o.Trust {
+		return shown
 	}
-	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: gain.None, Evidence: launch +
-		" does not say how it was routed (--trust-arms takes it as the " + string(arm) + " arm)"}}, nil
+	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: gain.None, Evidence: l.name +
+		" does not say how it was routed (--trust-arms takes it as the " + string(arm) + " arm)"}}
 }
 
-func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
-	if load := bench.RankLoad(run.Proof); arm == gain.Normal && load.Defined() {
-		r.set.Campaign.Ranks, r.set.Campaign.RankLoad = run.Proof.Ranks, max(r.set.Campaign.RankLoad, load)
-	}
-	pair := r.count[arm]
-	if r.count[arm]++; pair == 1 && run.OfClient() && len(r.set.Campaign.Checks) == 0 { // which reports do not show
-		r.set.Campaign.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
-	}
-	name := r.Metric
-	if name == "" && r.compared != nil {
-		name = r.compared.Name
-	}
-	m, err := run.Wanted(name)
-	switch {
-	case err != nil:
+// add adds a launch. All must have the metric of the first one.
+func (set *ReportSet) add(o *ReportOptions, l reported, arm gain.Arm, pair int) error {
+	m, err := l.Wanted(o.Metric)
+	if err != nil {
 		return err
-	case r.compared == nil:
-		r.compared, r.set.Campaign.Metric, r.set.Run.Format = &m, m.Metric, run.Format
 	}
-	if err := r.compared.Comparable(m); err != nil {
+	c := &set.Campaign
+	if len(c.Measurements) == 0 {
+		o.Metric, c.Metric, set.Run.Format = m.Name, m.Metric, l.Format
+	}
+	if err := (metrics.Metric{Metric: c.Metric}).Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}
 	}
-	l := bench.MeasurementOf(run, m)
-	l.Unit, l.Arm, l.Position = pair, arm, gain.UnknownPosition
-	if len(r.Custom) == 0 { // a number of the user's may come from any output
-		tool, _, _ := strings.Cut(run.Format, "/")
-		l.Setup = map[string]string{"tool": tool}
-		maps.Copy(l.Setup, run.Setup)
+	if load := bench.RankLoad(l.Proof); arm == gain.Normal && load > c.RankLoad { // of the report with the most
+		c.Ranks, c.RankLoad = l.Proof.Ranks, load
 	}
-	r.set.Campaign.Measurements = append(r.set.Campaign.Measurements, l)
+	measured := bench.MeasurementOf(l.Result, m)
+	measured.Unit, measured.Arm, measured.Position = pair, arm, gain.UnknownPosition
+	if len(o.Custom) == 0 { // a number of the user's may come from any output
+		tool, _, _ := strings.Cut(l.Format, "/")
+		measured.Setup = map[string]string{"tool": tool}
+		maps.Copy(measured.Setup, l.Setup)
+	}
+	c.Measurements = append(c.Measurements, measured)
 	return nil
 }

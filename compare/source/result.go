@@ -2,10 +2,9 @@ package source
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -17,9 +16,6 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// ErrUnknown is wrapped by ParseResult's refusal of something that is no result.
-var ErrUnknown = errors.New("not a result of moebalance")
 
 // Item is one input of a report: exactly one of the pointers is set. Name is what the
 // report calls it, usually the file's base name.
@@ -50,99 +46,96 @@ func ReadResult(path string) (Item, error) {
 	return ParseResult(filepath.Base(path), text)
 }
 
-// ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors
-// are of type *input.Error; that about anything else wraps ErrUnknown.
-func ParseResult(name string, text []byte) (Item, error) {
-	in := Item{Name: name}
-	var head struct {
-		Kind   string `json:"kind"`
-		Schema int    `json:"schema_version"`
-		Answer struct{ Next []Step }
-	}
-	results := []struct {
-		kind   string
-		schema int // newest understood; results of all earlier ones still read
-		into   any
-	}{
+// result is a kind of result: the newest version that is understood, for all earlier ones still read, and where it
+// is read to.
+type result struct {
+	kind   string
+	schema int
+	into   any
+}
+
+func (in *Item) results() []result {
+	return []result{
 		{"trace", trace.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign},
 		{logits.VerificationKind, logits.VerificationSchema, &in.Cache},
 		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
 		{"place", place.SchemaVersion, &in.Place},
 	}
+}
+
+// ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors are of type *input.Error.
+func ParseResult(name string, text []byte) (in Item, err error) {
+	in.Name = name
+	var head struct {
+		Kind   string `json:"kind"`
+		Schema int    `json:"schema_version"`
+		Answer struct{ Next []Step }
+	}
+	headErr := json.Unmarshal(text, &head)
+	of := in.results()
+	at := slices.IndexFunc(of, func(r result) bool { return r.kind == head.Kind })
+	switch {
+	case headErr != nil:
+		return in, unknown(name, "", headErr)
+	case head.Kind == "":
+		return in, unknown(name, "JSON without a kind", nil)
+	case at < 0:
+		return in, unknown(name, fmt.Sprintf("kind %q", head.Kind), nil)
+	case head.Schema < 1 || head.Schema > of[at].schema:
+		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", of[at].schema),
+			Found: fmt.Sprint(head.Schema), Try: "read it with a newer version, or write it again with this one"}
+	}
+	err = json.Unmarshal(text, of[at].into)
+	if err == nil && in.Campaign != nil {
+		err = in.Campaign.Upgrade(text)
+		in.Campaign.askAgain()
+	}
+	if err != nil {
+		return in, &input.Error{File: name, Expected: "a result of " + head.Kind, Err: err}
+	}
+	in.Next = head.Answer.Next
+	if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
+		return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
+			quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
+			Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
+	}
+	if lacks := in.lacks(); lacks != "" {
+		return in, &input.Error{File: name, Position: lacks, Expected: "at least one", Found: "none",
+			Try: "write the result again"}
+	}
+	return in, nil
+}
+
+// unknown is the error about what is no result.
+func unknown(name, found string, err error) error {
 	var kinds []string
-	for _, r := range results {
+	for _, r := range new(Item).results() {
 		kinds = append(kinds, r.kind)
 	}
-	unknown := &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
-		"the JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
+	return &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
+		"the JSON result of " + strings.Join(kinds, ", "), Found: found, Err: err,
 		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
-	if err := json.Unmarshal(text, &head); err != nil {
-		unknown.Err = notJSON{err}
-		return in, unknown
-	}
-	for _, r := range results {
-		switch {
-		case r.kind != head.Kind:
-			continue
-		case head.Schema < 1 || head.Schema > r.schema:
-			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " +
-				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema),
-				Try: "read it with a newer version, or write it again with this one"}
-		}
-		if err := json.Unmarshal(text, r.into); err != nil {
-			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
-		}
-		in.Next = head.Answer.Next
-		if in.Campaign != nil {
-			if err := in.Campaign.Upgrade(text); err != nil {
-				return in, &input.Error{File: name, Expected: "a result of bench", Err: err}
-			}
-			in.Campaign.askAgain()
-		}
-		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
-			return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
-				quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
-				Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
-		}
-		if lacks := in.lacks(); lacks != "" {
-			return in, &input.Error{File: name, Position: lacks, Expected: "at least one", Found: "none",
-				Try: "write the result again"}
-		}
-		return in, nil
-	}
-	if unknown.Found = fmt.Sprintf("kind %q", head.Kind); head.Kind == "" {
-		unknown.Found = "JSON without a kind"
-	}
-	return in, unknown
 }
 
 // lacks names the key that a result of its kind always has and this one lacks; empty where none is.
 func (in Item) lacks() string {
 	switch {
+	case in.Trace != nil && len(in.Trace.Exports) == 0:
+		return "exports"
+	case in.Counts != nil && len(in.Counts.Records) == 0:
+		return "records"
+	case in.Compared != nil && in.Compared.Verdict == "":
+		return "verdict"
+	case in.Cache != nil && len(in.Cache.Entries) == 0:
+		return "entries"
 	case in.Place != nil && len(in.Place.Placements) == 0:
 		return "placements"
-	case in.Campaign != nil && len(in.Campaign.Main()) == 0:
-		return "comparisons"
 	case in.Campaign != nil && in.Campaign.Verdict == "":
 		return "verdict"
+	case in.Campaign != nil && len(in.Campaign.Main()) == 0:
+		return "comparisons"
 	case in.Campaign != nil && in.Campaign.Gain.N == 0 && in.Campaign.Gain.Estimate.Defined():
 		return "gain"
 	}
 	return ""
-}
-
-// notJSON is the fault of a text that is no JSON, and so no result.
-type notJSON struct{ error }
-
-func (notJSON) Is(err error) bool { return err == ErrUnknown }
-
-// Results counts the pointers that are set.
-func (in Item) Results() (n int) {
-	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil,
-		in.Compared != nil, in.Place != nil} {
-		if set {
-			n++
-		}
-	}
-	return n
 }

@@ -21,8 +21,8 @@ type Arms struct {
 // Side is the files of one arm, all of one kind.
 type Side struct {
 	Paths []string
-	// Arm is the arm to read of captures on both sides, which may hold the steps of both arms. Unsorted says why they
-	// were not sorted into two sides.
+	// Arm is the arm to read of captures on both sides, which may hold the steps of both arms; else "". Unsorted
+	// says why they were not sorted into two sides.
 	Arm      gain.Arm
 	Unsorted error
 	Named    gain.Arm // of one argument: the arm that all its files are named after
@@ -39,72 +39,53 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 			return arms, err
 		}
 		side := &arms.Sides[min(i, 1)]
-		for _, in := range inputs {
-			side.Paths = append(side.Paths, in.Paths...)
-		}
-		if other := func(in Input) bool { return in.Arm != inputs[0].Arm }; !slices.ContainsFunc(inputs, other) {
-			side.Named = inputs[0].Arm
+		side.Paths, side.Named = append(side.Paths, pathsOf(inputs)...), inputs[0].Arm
+		if slices.ContainsFunc(inputs, func(in Input) bool { return in.Arm != inputs[0].Arm }) {
+			side.Named = ""
 		}
 		all = append(all, inputs...)
 	}
-	arms.Kind = all[0].Kind
-	if arms.Kind == Campaigns && len(all) == 1 {
+	if arms.Kind = all[0].Kind; arms.Kind == Campaigns && len(all) == 1 {
 		return arms, nil
 	}
-	if err := ofOneKind(all); err != nil {
-		return arms, err
-	}
-	if len(args) != 2 {
-		if arms.Sides, err = sorted(all); err != nil {
-			return arms, err
-		}
-	}
-	for _, side := range arms.Sides {
-		if err := once(side.Paths); err != nil {
-			return arms, err
-		}
-	}
-	if err := once(slices.Concat(arms.Sides[0].Paths, arms.Sides[1].Paths)); err != nil && arms.Kind == Reports {
-		return arms, marked{fmt.Errorf("%v, on both sides: want launches of the two arms", err), ErrNotComparable}
-	}
-	return arms, nil
-}
-
-// ofOneKind refuses what is no side, and sides of two kinds.
-func ofOneKind(all []Input) error {
 	for _, in := range all {
 		if _, err := counts.Read(in.Paths[0]); in.Kind == Reports && len(all) == 1 && err == nil {
 			in.Kind = Counts
 		}
-		if err := in.judged(); err != nil {
-			return err
-		}
-		if (in.Kind == Captures) != (all[0].Kind == Captures) {
-			return usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
+		switch err := in.notCompared(); {
+		case err != nil:
+			return arms, err
+		case (in.Kind == Captures) != (arms.Kind == Captures):
+			return arms, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
 				all[0].Paths[0], in.Paths[0])
 		}
 	}
-	return nil
+	twice := once(pathsOf(all))
+	switch {
+	case len(args) != 2 && twice != nil:
+		return arms, twice
+	case len(args) != 2:
+		arms.Sides, err = sorted(all)
+	case twice != nil && arms.Kind == Reports:
+		err = marked{fmt.Errorf("%v, on both sides: want launches of the two arms", twice), ErrNotComparable}
+	}
+	return arms, err
 }
 
 // sorted gives each file to the side of its arm. Captures of no arm are on both sides, since they may hold both.
 func sorted(all []Input) (sides [2]Side, err error) {
-	err = byNames(all, &sides)
+	sides, err = byNames(all)
 	if err == nil || slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Captures || in.Arm != "" }) {
 		return sides, err
 	}
-	var paths []string
-	for _, in := range all {
-		paths = append(paths, in.Paths...)
-	}
 	for i, arm := range gain.Arms {
-		sides[i] = Side{Paths: paths, Arm: arm, Unsorted: err}
+		sides[i] = Side{Paths: pathsOf(all), Arm: arm, Unsorted: err}
 	}
 	return sides, nil
 }
 
 // byNames sorts files by the arm that they are named after, or that they record.
-func byNames(all []Input, sides *[2]Side) error {
+func byNames(all []Input) (sides [2]Side, err error) {
 	for _, in := range all {
 		for _, path := range in.Paths {
 			arm := in.Arm
@@ -114,26 +95,24 @@ func byNames(all []Input, sides *[2]Side) error {
 			}
 			i := slices.Index(gain.Arms[:], arm)
 			if i < 0 {
-				return usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with "+
-					"patterns in quotes or commas between files", path)
+				return sides, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two "+
+					"sides, with patterns in quotes or commas between files", path)
 			}
 			sides[i].Paths = append(sides[i].Paths, path)
 		}
 	}
 	for i, arm := range gain.Arms {
 		if len(sides[i].Paths) == 0 {
-			return usagef("none of %s has %s in its name: give the normal side and the perfect side; 'moebalance trace' "+
-				"reads one arm alone", quantity.Count(len(sides[1-i].Paths), "file"), arm)
+			return sides, usagef("none of %s has %s in its name: give the normal side and the perfect side; 'moebalance "+
+				"trace' reads one arm alone", quantity.Count(len(sides[1-i].Paths), "file"), arm)
 		}
 	}
-	return nil
+	return sides, nil
 }
 
 // Trace reads the traces of a side, with the expert statistics of the same run.
 func (s Side) Trace(ctx context.Context, o trace.Options, recorded Statistics) (*trace.Trace, error) {
-	if s.Unsorted != nil {
-		o.Arm = string(s.Arm)
-	}
+	o.Arm = string(s.Arm)
 	t, err := Trace(ctx, s.Paths, o, recorded)
 	if errors.Is(err, trace.ErrArm) && s.Unsorted != nil {
 		err = s.Unsorted

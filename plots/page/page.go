@@ -69,9 +69,6 @@ func New(title string, report []Fact, inputs ...Input) (Page, error) {
 	}
 	p := Page{Title: title, Report: report, inputs: slices.Clone(inputs)}
 	for i, in := range inputs {
-		if in.Results() != 1 {
-			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
-		}
 		p.inputs[i].answer = answerOf(in.Item)
 	}
 	if title == "" {

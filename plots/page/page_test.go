@@ -263,11 +263,8 @@ func TestTables(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}},
-		{{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
-		if _, err := New("t", nil, inputsOf(inputs...)...); err == nil || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%v: want a refusal, have %v", inputs, err)
-		}
+	if _, err := New("t", nil); err == nil || !strings.Contains(err.Error(), "want") {
+		t.Errorf("want a refusal, have %v", err)
 	}
 }
 
@@ -438,7 +435,8 @@ func checkPolicy(t *testing.T, doc string) {
 
 // The result of a verb says what to do next with the files that it was made of.
 func TestNextOfAResult(t *testing.T) {
-	text := `{"schema_version": 1, "kind": "counts", "answer": {"next": [{"text": "Do.", "command": "moebalance do it.json"}]}}`
+	text := `{"schema_version": 1, "kind": "counts", "records": [{}],
+		"answer": {"next": [{"text": "Do.", "command": "moebalance do it.json"}]}}`
 	in, err := source.ParseResult("counts.json", []byte(text))
 	if err != nil {
 		t.Fatal(err)
