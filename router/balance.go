@@ -73,19 +73,3 @@ func OverMean[T int64 | float64](part, total T, parts int) Number {
 	}
 	return Number(float64(part) * float64(parts) / float64(total))
 }
-
-// GainBound is the largest throughput gain (as a fraction, 0.1 for 10 %) that
-// perfect balance can bring when a share f of the step is expert compute whose
-// time follows the busiest rank, and b = mean/max is its balancedness:
-//
-//	gain ≤ 1/(1 − f + f·b) − 1
-//
-// f and b lie in [0, 1]; outside, or for f·b and f such that the denominator is
-// zero, the bound is undefined. It does not hold in weight-streaming decode,
-// where time follows active experts instead of slots.
-func GainBound(f, b float64) Number {
-	if !(f >= 0 && f <= 1 && b >= 0 && b <= 1) || 1-f+f*b <= 0 {
-		return Undefined()
-	}
-	return Number(1/(1-f+f*b) - 1)
-}

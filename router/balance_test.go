@@ -69,24 +69,6 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// The table of the field: a gain of 10 % at f = 0.3, 0.5, 0.7 needs a
-// balancedness of 0.697, 0.818, 0.870; max/mean 1.10 allows 2.8, 4.8, 6.8 %.
-func TestGainBound(t *testing.T) {
-	for _, c := range []struct{ f, b, gain float64 }{
-		{0.3, 0.697, 0.100}, {0.5, 0.818, 0.100}, {0.7, 0.870, 0.100},
-		{0.3, 1 / 1.1, 0.028}, {0.5, 1 / 1.1, 0.048}, {0.7, 1 / 1.1, 0.068},
-	} {
-		if got := GainBound(c.f, c.b); math.Abs(float64(got)-c.gain) > 5e-4 {
-			t.Errorf("f=%v b=%v: got %v, want %v", c.f, c.b, got, c.gain)
-		}
-	}
-	for _, c := range [][2]float64{{-0.1, 0.5}, {0.5, 1.2}, {1, 0}, {math.NaN(), 1}} {
-		if got := GainBound(c[0], c[1]); got.Defined() {
-			t.Errorf("f=%v b=%v: got %v, want undefined", c[0], c[1], got)
-		}
-	}
-}
-
 func TestNumberRoundTrip(t *testing.T) {
 	for _, n := range []Number{0, -1.5, 1.0 / 3, Undefined(), Number(math.Inf(1))} {
 		text, err := json.Marshal(n)

@@ -33,8 +33,6 @@ var held = map[string]string{
 	"bound":                    "gain gain_low gain_high loss_ns step_ns",
 	"waiting":                  "steps mean_wait_ns cause cause_ns",
 	"step":                     "normal_ns perfect_ns ratio",
-	"ceiling":                  "expert_share balancedness gain_bound",
-	"prediction":               "gain low high step_ns step_basis saved_loss_ns",
 	"gain_split":               "basis gain low high",
 	"gain_split.parts":         "part saved_ns gain",
 	"refusals":                 "code",

@@ -271,10 +271,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 }
 
 type comparedKinds struct {
-	Prediction struct {
-		Gain      float64
-		Low, High *float64
-	}
+	Split struct{ Low, High *float64 } `json:"gain_split"`
 	Kinds []struct {
 		Gain    float64 `json:"predicted_gain"`
 		Experts struct {
@@ -295,7 +292,7 @@ func fieldComparison(t *testing.T, files ...string) (c comparedKinds) {
 // slowest rank of each layer, added over layers, were made by a script outside.
 func TestFieldCompare(t *testing.T) {
 	c := fieldComparison(t, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
-	if p := c.Prediction; p.Low == nil || *p.Low > 0 || *p.High < 0.09 {
+	if p := c.Split; p.Low == nil || *p.Low > 0 || *p.High < 0.09 {
 		t.Errorf("prediction %+v: want an interval from what late launches leave to what launches in time would gain", p)
 	}
 	want := [][2]float64{{40.814, 32.111}, {18.456, 16.311}, {6.217, 7.385}}

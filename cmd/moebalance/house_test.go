@@ -56,7 +56,7 @@ compare/counts: compare/counts/tensor compare/imbalance logits/safetensors route
     router/quantity
 compare/counts/tensor: logits/safetensors
 compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges
-    compare/stats router router/quantity
+    compare/replay compare/stats router router/quantity
 compare/gain: compare/stats router router/quantity
 compare/imbalance: compare/kernel compare/stats router
 compare/replay: compare/stats

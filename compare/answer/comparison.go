@@ -110,11 +110,11 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 
 // predicted picks the line of two arms: the gain that a campaign measured beside them, else what they predict.
 func (k *known) predicted(c *diff.Comparison) string {
-	s, measured, line := c.Split, c.Prediction.Measured, "compare.measured"
+	s, measured, line := c.Split, c.Split.Measured, "compare.measured"
 	few, partial := warned(c, diff.FewRanks)
 	switch {
 	case measured != nil:
-		k.gain(*measured, Verdict(c.Prediction.Verdict), gain.Perfect.Label())
+		k.gain(*measured, Verdict(s.Verdict), gain.Perfect.Label())
 		parts := map[bool]string{true: "predicted", false: "unknown"}[s.Known()]
 		k.basis = "gain measured, parts " + parts + " from " + k.basis
 		if k.verdict == Verdict(gain.Significant) {
@@ -163,7 +163,7 @@ func (k *known) parts(c *diff.Comparison) {
 	k.number("step", "step with "+gain.Perfect.Label(), s.PerfectNS, NS, basis)
 	if p := s.Placement; basis == Measured && p.GainBound.Defined() {
 		k.add("alone", Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted})
-		if p.High < c.Prediction.Measured.Low {
+		if p.High < s.Measured.Low {
 			k.know("alone", p.GainBound)
 		}
 	} else {

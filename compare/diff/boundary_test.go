@@ -3,6 +3,7 @@ package diff
 import (
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
@@ -39,9 +40,9 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 		warned          string
 	}{{1.3, 1.05, true, ""}, {1.3, 1.2, true, "perfect_not_balanced"}, {1.15, 1.2, false, ""},
 		{1.04, 1.05, true, "arms_look_alike"}, {1.05, 1.04, true, ""}} {
-		d := Comparison{Comparable: true, Ranks: []int{0, 1}, Ceiling: Ceiling{Balancedness: router.Number(1 / c.normal),
-			PerfectBalancedness: router.Number(1 / c.perfect)}}
-		d.judgeBalance(&trace.Trace{})
+		d := Comparison{Comparable: true, Ranks: []int{0, 1}, Normal: Side{Balancedness: router.Number(1 / c.normal)},
+			Perfect: Side{Balancedness: router.Number(1 / c.perfect)}}
+		d.judgeBalance(arms{{times: &imbalance.Times{}}, {trace: &trace.Trace{}}})
 		if d.Comparable != c.comparable || (len(d.Warnings) > 0) != (c.warned != "") ||
 			c.warned != "" && d.Warnings[0].Code != c.warned {
 			t.Errorf("%+v: comparable %t, %v", c, d.Comparable, d.Warnings)

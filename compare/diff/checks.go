@@ -50,7 +50,7 @@ const (
 // lie below 0.01. It has nothing to do with the threshold of a verdict on gain.
 const balancedWithin = 0.10
 
-// moePhases are the phases that only an MoE layer has; outsidePhases those that balance does not change.
+// moePhases are the phases that only an MoE layer has; outsidePhases the ones that balance does not change.
 var (
 	moePhases     = []trace.Phase{trace.PhaseRouter, trace.PhaseDispatch, trace.PhaseExperts, trace.PhaseCombine}
 	outsidePhases = []trace.Phase{trace.PhaseAttention, trace.PhaseOther}
@@ -83,9 +83,8 @@ func (c *Comparison) same(why string, w Work, args ...any) {
 // asked about arms and balance.
 func (c *Comparison) judge(a arms) {
 	for i, name := range c.Builds.Names() {
-		cells := a[i].trace.Cells
 		routed := func(x trace.Cell) bool { return slices.Contains(moePhases, x.Phase) }
-		if len(cells) == 0 || !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
+		if cells := a[i].trace.Cells; len(cells) == 0 || !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
 			c.refuse("no_moe", "arm", name)
 		}
 		if rank, by, slow := a[i].trace.SlowGPU(); slow {
@@ -98,34 +97,22 @@ func (c *Comparison) judge(a arms) {
 	if c.Comparable {
 		c.judgeWork(a)
 	}
-	if a[0].byPyTorch() != a[1].byPyTorch() {
+	byPyTorch := func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") }
+	if slices.ContainsFunc(a[0].trace.Exports, byPyTorch) != slices.ContainsFunc(a[1].trace.Exports, byPyTorch) {
 		c.refuse("profilers")
 	}
-	for _, rank := range c.Ranks { // no two launches are the same
-		if slices.Equal(a[0].cells(rank), a[1].cells(rank)) {
-			c.refuse("same_recording", "rank", rank)
-			break
-		}
+	same := func(rank int) bool { return slices.Equal(a[0].cells(rank), a[1].cells(rank)) }
+	if at := slices.IndexFunc(c.Ranks, same); at >= 0 { // no two launches are the same
+		c.refuse("same_recording", "rank", c.Ranks[at])
 	}
 	if !c.Builds.Named() && c.judgeArms() {
-		c.judgeBalance(a[1].trace)
+		c.judgeBalance(a)
 	}
-}
-
-// byPyTorch reports a trace of PyTorch's profiler.
-func (a *arm) byPyTorch() bool {
-	return slices.ContainsFunc(a.trace.Exports,
-		func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
 }
 
 // cells are the cells of a rank.
-func (a *arm) cells(rank int) (own []trace.Cell) {
-	for _, c := range a.trace.Cells {
-		if c.Rank == rank {
-			own = append(own, c)
-		}
-	}
-	return own
+func (a *arm) cells(rank int) []trace.Cell {
+	return slices.DeleteFunc(slices.Clone(a.trace.Cells), func(c trace.Cell) bool { return c.Rank != rank })
 }
 
 // judgeExtent wants both arms to have run the same layers on the same ranks. A report of a rank can get
@@ -178,58 +165,23 @@ func (c *Comparison) judgeKernels(why, what string, a arms, timesOf func(*trace.
 	var alone [2]float64
 	mostly := [2]string{"unidentified kernels", "unidentified kernels"}
 	for i, own := range times {
-		all, most := int64(0), int64(0)
-		for _, name := range slices.Sorted(maps.Keys(own)) {
-			if all += own[name]; times[1-i][name] == 0 {
-				alone[i] += float64(own[name])
-			}
-			if own[name] > most {
-				most, mostly[i] = own[name], name
+		all := int64(0)
+		for name, ns := range own {
+			if all += ns; times[1-i][name] == 0 {
+				alone[i] += float64(ns)
 			}
 		}
 		alone[i] /= float64(max(all, 1))
+		if len(own) > 0 {
+			longer := func(x, y string) int { return cmp.Compare(own[x], own[y]) }
+			mostly[i] = slices.MaxFunc(slices.Sorted(maps.Keys(own)), longer)
+		}
 	}
 	if len(times[0])+len(times[1]) > 0 {
 		c.check(why, Work{Quantity: what + " in kernels of this side alone", Unit: "share", Normal: router.Number(alone[0]),
 			Perfect: router.Number(alone[1]), Differs: router.Number(of(alone[0], alone[1])), Allowed: backendMargin},
 			"kernel", mostly[0], "others", mostly[1])
 	}
-}
-
-// judgeOutside compares the compute outside the MoE blocks, per token where ranges name the tokens of
-// every step. What is in no known phase may be of the blocks. A loop over experts that nothing names
-// counts as outside, so experts must be known.
-func (c *Comparison) judgeOutside(a arms) {
-	var ns [2]float64
-	known, noise := false, 0.0
-	for i, arm := range a {
-		mean, deviation := stat.MeanStdDev(arm.outside, nil)
-		ns[i], noise = mean, math.Hypot(noise, stat.StdErr(deviation, float64(len(arm.outside)))/mean)
-		all := router.Number(0)
-		for _, phase := range trace.Phases() {
-			all += arm.of(part{every, phase, false})
-		}
-		if !(arm.of(part{every, trace.PhaseExperts, false}) > 0) {
-			known = false
-			break
-		}
-		known = known || mean >= leastOutside*all.Float64()
-	}
-	if !known {
-		c.warn(EqualWorkUnknown, "", "share", leastOutside)
-		return
-	}
-	per, allowed := "step", computeMargin
-	switch n, p := a[0].tokens, a[1].tokens; {
-	case n > 0 && p > 0:
-		ns[0], ns[1], per = ns[0]/float64(n), ns[1]/float64(p), "token"
-	case n+p == 0 && noise < mostNoise: // of steps of one size
-		allowed += 2 * noise
-	}
-	unit := quantity.TimeUnit(max(ns[0], ns[1]))
-	c.same("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per,
-		Normal: router.Number(ns[0] / unit.Per), Perfect: router.Number(ns[1] / unit.Per), Allowed: allowed},
-		"per", per, "normal_ns", ns[0], "perfect_ns", ns[1])
 }
 
 // attentionKernels is the time of attention by family.
@@ -276,6 +228,39 @@ func expertKernels(t *trace.Trace) map[string]int64 {
 	return times
 }
 
+// judgeOutside compares the compute outside the MoE blocks, per token where ranges name the tokens of
+// every step. What is in no known phase may be of the blocks. A loop over experts that nothing names
+// counts as outside, so experts must be known in both arms.
+func (c *Comparison) judgeOutside(a arms) {
+	var ns [2]float64
+	known, experts, noise := false, true, 0.0
+	for i, arm := range a {
+		mean, deviation := stat.MeanStdDev(arm.outside, nil)
+		ns[i], noise = mean, math.Hypot(noise, stat.StdErr(deviation, float64(len(arm.outside)))/mean)
+		all := router.Number(0)
+		for _, phase := range trace.Phases() {
+			all += arm.of(every, phase)[0]
+		}
+		known = known || mean >= leastOutside*all.Float64()
+		experts = experts && arm.of(every, trace.PhaseExperts)[0] > 0
+	}
+	if !known || !experts {
+		c.warn(EqualWorkUnknown, "", "share", leastOutside)
+		return
+	}
+	per, allowed := "step", computeMargin
+	switch n, p := a[0].tokens, a[1].tokens; {
+	case n > 0 && p > 0:
+		ns[0], ns[1], per = ns[0]/float64(n), ns[1]/float64(p), "token"
+	case n+p == 0 && noise < mostNoise: // of steps of one size
+		allowed += 2 * noise
+	}
+	unit := quantity.TimeUnit(max(ns[0], ns[1]))
+	c.same("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per,
+		Normal: router.Number(ns[0] / unit.Per), Perfect: router.Number(ns[1] / unit.Per), Allowed: allowed},
+		"per", per, "normal_ns", ns[0], "perfect_ns", ns[1])
+}
+
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do not show that arm: a
 // switch that they do not record, or none in the environment at all. The result says so, and what they do
 // say. Whether routing was balanced is asked all the same.
@@ -284,12 +269,11 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 		return t
 	}
 	said := cmp.Or(t.Arm, "nothing")
-	trusted := *t
-	trusted.Arm = string(arm)
+	trusted := NamedArm(t, arm)
 	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
 	trusted.Warnings = append(slices.Clone(t.Warnings),
 		router.Warn("arm_on_trust", "", "arm", arm, "said", said, "evidence", t.ArmEvidence))
-	return &trusted
+	return trusted
 }
 
 // NamedArm is the trace taken as the arm that its files are named after.
@@ -301,14 +285,15 @@ func NamedArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 
 // judgeArms holds the sides against the arms that they record; false where each is the other's.
 func (c *Comparison) judgeArms() bool {
-	sides := [2]*Side{&c.Normal, &c.Perfect}
-	if n, p := sides[0], sides[1]; n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal) {
+	n, p := &c.Normal, &c.Perfect
+	if n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal) {
 		c.refuse("swapped", "arm", gain.Normal, "evidence", n.Evidence, "other", gain.Perfect, "others", p.Evidence)
 		return false
-	} else if n.Arm == "" || p.Arm == "" {
+	}
+	if n.Arm == "" || p.Arm == "" {
 		c.warn("arm_unknown", "", "why", map[bool]string{true: "both", false: "one"}[n.Arm == p.Arm])
 	}
-	for i, s := range sides {
+	for i, s := range []*Side{n, p} {
 		if s.Arm != "" && s.Arm != string(gain.Arms[i]) {
 			c.refuse("arm", "arm", gain.Arms[i], "recorded", s.Arm, "evidence", s.Evidence)
 		}
@@ -316,35 +301,39 @@ func (c *Comparison) judgeArms() bool {
 	return true
 }
 
+// loadOfRanks reports recorded load of ranks.
+func loadOfRanks(r imbalance.Row) bool {
+	return r.Level == router.LevelRank && r.Quantity == imbalance.Load
+}
+
 // judgeBalance asks the recorded load of the perfect arm, and the traces' own times, whether its ranks were
 // balanced, and more so than the ranks of the normal arm.
-func (c *Comparison) judgeBalance(perfect *trace.Trace) {
-	load := func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load }
-	uneven := func(r imbalance.Row) bool { return load(r) && r.Flagged }
+func (c *Comparison) judgeBalance(a arms) {
+	perfect, of := a[1].trace, a[0].times.Of.ExpertTime()
+	uneven := func(r imbalance.Row) bool { return loadOfRanks(r) && r.Flagged }
 	if i := slices.IndexFunc(perfect.Imbalance, uneven); i >= 0 {
 		r := perfect.Imbalance[i]
 		c.refuse("load", "arm", gain.Perfect, "load", r.MaxOverMean, "layer", r.Layer, "floor", r.Floor)
 	}
-	inNormal, inPerfect := 1/c.Ceiling.Balancedness, 1/c.Ceiling.PerfectBalancedness
-	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
-		"there", inPerfect}
+	here, there := 1/c.Normal.Balancedness, 1/c.Perfect.Balancedness
+	args := []any{"of", of, "arm", gain.Normal, "here", here, "other", gain.Perfect, "there", there}
 	_, _, slow := perfect.SlowGPU()
 	switch {
 	case len(c.Ranks) == 0 || slow: // it is not this that is unknown; experts of a slow GPU take longer anyway
-	case !inNormal.Defined() || !inPerfect.Defined():
-		if c.Perfect.Arm == "" && !slices.ContainsFunc(perfect.Imbalance, load) {
-			c.refuse("unmeasured", "arm", gain.Perfect, "of", c.Ceiling.Of.ExpertTime())
+	case !(here > 0 && there > 0):
+		if c.Perfect.Arm == "" && !slices.ContainsFunc(perfect.Imbalance, loadOfRanks) {
+			c.refuse("unmeasured", "arm", gain.Perfect, "of", of)
 			return
 		}
-		c.warn("balance_not_measured", "", "of", c.Ceiling.Of.ExpertTime())
-	case inPerfect > 1+balancedWithin && inNormal <= 1+balancedWithin && c.Normal.Arm+c.Perfect.Arm == "":
-		c.refuse("swapped", "evidence", fmt.Sprintf("max/mean %.3f of %s over ranks", inNormal, c.Ceiling.Of.ExpertTime()),
-			"others", fmt.Sprintf("%.3f", inPerfect))
-	case inPerfect > 1+balancedWithin && inPerfect > inNormal:
+		c.warn("balance_not_measured", "", "of", of)
+	case there > 1+balancedWithin && here <= 1+balancedWithin && c.Normal.Arm+c.Perfect.Arm == "":
+		c.refuse("swapped", "evidence", fmt.Sprintf("max/mean %.3f of %s over ranks", here, of),
+			"others", fmt.Sprintf("%.3f", there))
+	case there > 1+balancedWithin && there > here:
 		c.refuse("unbalanced", args...)
-	case inPerfect > 1+balancedWithin:
+	case there > 1+balancedWithin:
 		c.warn("perfect_not_balanced", string(gain.Perfect), args...)
-	case inPerfect > inNormal:
+	case there > here:
 		c.warn("arms_look_alike", "", args...)
 	}
 }

@@ -46,8 +46,6 @@ type Comparison struct {
 	// added up. Idle gaps between kernels are not in it, and where layers or phases overlap on several
 	// streams both count.
 	Step       Change           `json:"step"`
-	Ceiling    Ceiling          `json:"ceiling"`
-	Prediction Prediction       `json:"prediction"`
 	Split      Split            `json:"gain_split"`
 	Phases     []PhaseChange    `json:"phases"`
 	LayerTimes []LayerChange    `json:"layer_times"`
@@ -57,7 +55,7 @@ type Comparison struct {
 }
 
 // SchemaVersion is the version of Comparison's JSON.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // Codes of warnings that answers ask for.
 const (
@@ -77,6 +75,10 @@ type Side struct {
 	Steps     int           `json:"steps"`     // compared
 	StepNS    router.Number `json:"step_ns"`   // under the profiler, see imbalance.Times
 	Treatment string        `json:"treatment"` // the switch by which bench reaches the engine, see trace.Trace
+	// Balancedness is per step the mean rank's expert time over the slowest rank's, both added over layers, mean over
+	// steps, in (0, 1]: of balanced routing below 1 by uneven hardware and noise. Undefined for fewer than two ranks.
+	Balancedness router.Number `json:"balancedness"`
+	SlowestNS    router.Number `json:"experts_slowest_ns"` // of the slowest rank of each layer, added over layers
 }
 
 // Change is a time in both arms; undefined for an arm without a step.
@@ -130,41 +132,33 @@ func Compare(normal, perfect *trace.Trace) Comparison {
 
 // compare compares the steps that the traces hold, whatever their kind.
 func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
-	c := Comparison{
-		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Refusals: []router.Warning{},
-		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
-	}
-	ranks := [2][]int{ranksOf(sides[0]), ranksOf(sides[1])}
+	c := Comparison{Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true,
+		Refusals: []router.Warning{}, Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{}}
 	layers := common(layersOf(sides[0]), layersOf(sides[1]))
-	c.Ranks, c.Layers = common(ranks[0], ranks[1]), named(layers)
-	run := max(len(ranks[0]), len(ranks[1]), int(sides[0].World), int(sides[1].World))
+	c.Ranks, c.Layers = common(ranksOf(sides[0]), ranksOf(sides[1])), named(layers)
+	a := newArms(sides, c.Ranks, layers)
+	c.Normal, c.Perfect = a[0].side(), a[1].side()
+	run := max(len(c.Normal.Ranks), len(c.Perfect.Ranks), int(sides[0].World), int(sides[1].World))
 	if len(c.Ranks) < run && !builds.Named() {
 		c.warn(FewRanks, "", "common", len(c.Ranks), "world", run)
 	}
-	var a arms
-	for i, side := range []*Side{&c.Normal, &c.Perfect} {
-		a[i] = newArm(sides[i], c.Ranks, layers)
-		*side = a[i].side()
-	}
-	c.Step, c.Phases, c.LayerTimes = changeOf(a[0].per(a[0].busy), a[1].per(a[1].busy)), a.phases(every), []LayerChange{}
+	c.Step, c.Phases, c.LayerTimes = changeOf(a[0].busy(), a[1].busy()), a.phases(every), []LayerChange{}
 	for _, layer := range layers {
 		for _, row := range a.phases(layer) {
 			c.LayerTimes = append(c.LayerTimes, LayerChange{router.OptInt(layer), row})
 		}
 	}
-	c.MostLoss, c.Ceiling, c.Kernels = a.mostLoss(), a.ceiling(), kernelChanges(sides)
+	c.MostLoss, c.Kernels = a.mostLoss(), kernelChanges(sides)
 	c.judge(a)
-	c.predict(a, len(c.Ranks) < run)
+	if c.Split = noSplit(); len(c.Ranks) == run && !builds.Named() {
+		c.predict(a)
+	}
 	if !builds.Named() {
 		c.warnOfLaunches()
 	}
 	if !c.Comparable {
 		c.Verdict, c.Step.Ratio = gain.NotComparable, router.Undefined()
 	}
-	if !c.Comparable || builds.Named() {
-		c.Ceiling.GainBound = router.Undefined()
-	}
-	c.split()
 	for i, name := range builds.Names() {
 		c.warnOfArm(string(name), a[i])
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
@@ -16,71 +17,77 @@ import (
 // KindChange is one kind of steps (see trace.StepKind) compared by itself, and empty where an arm has no
 // such steps. Where ranges name the tokens of steps, only steps with equally many are compared.
 type KindChange struct {
-	Steps          string   `json:"steps"` // such as "prefill steps of 8192 tokens": by ranges, else by time
-	NormalSteps    []int    `json:"normal_steps"`
-	PerfectSteps   []int    `json:"perfect_steps"`
-	LeftOut        int      `json:"steps_left_out"`    // steps of either arm without a like in the other
-	Refused        []string `json:"refused,omitempty"` // for what the kind is not comparable, see Refusals
-	SlowestExperts Change   `json:"experts_slowest"`
-	Step           Change   `json:"step"`
-	// Gain is the predicted one, of a step of this kind.
+	Steps          string `json:"steps"` // such as "prefill steps of 8192 tokens": by ranges, else by time
+	NormalSteps    []int  `json:"normal_steps"`
+	PerfectSteps   []int  `json:"perfect_steps"`
+	LeftOut        int    `json:"steps_left_out"`  // steps of either arm without a like in the other
+	SlowestExperts Change `json:"experts_slowest"` // see Side.SlowestNS
+	Step           Change `json:"step"`
+	// Gain is the predicted one, of a step of this kind; undefined of one that is not comparable.
 	Gain router.Number `json:"predicted_gain"`
 }
 
-// stepKind is one kind of steps of one arm.
+// stepKind is a kind of steps of one arm; the zero value is none.
 type stepKind struct {
 	trace.StepKind
-	batches   map[int]ranges.Batch // by step
-	sizes     map[int][]int        // steps by their tokens, 0 where a range does not say
-	word      string               // what ranges say of all steps: prefill, decode, or nothing
-	tokens    float64              // mean, 0 where a range does not say
-	expertNS  int64
-	instances float64 // of kernels in a step
+	batches  map[int]ranges.Batch // by step, what ranges say
+	tokens   float64              // mean, 0 where a range does not say
+	expertNS float64              // mean over steps
+}
+
+// word is what ranges say of the steps: prefill, decode or dummy, or nothing.
+func (k *stepKind) word() string {
+	if len(k.Steps) == 0 {
+		return ""
+	}
+	return k.batches[k.Steps[0]].String()
+}
+
+// bySize are the steps by their tokens.
+func (k *stepKind) bySize() map[int][]int {
+	steps := map[int][]int{}
+	for _, s := range k.Steps {
+		steps[k.batches[s].Tokens] = append(steps[k.batches[s].Tokens], s)
+	}
+	return steps
 }
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
 func stepKinds(t *trace.Trace) (kinds []*stepKind) {
-	names := map[int]string{}
+	batches := map[int]ranges.Batch{}
 	for _, s := range t.StepTimes {
-		names[int(s.Step)] = s.Range
+		batches[int(s.Step)] = s.Batch
 	}
 	for _, of := range t.StepKinds {
-		k := &stepKind{StepKind: of, batches: map[int]ranges.Batch{}, sizes: map[int][]int{},
-			word: ranges.BatchOf(names[of.Steps[0]]).String()}
+		k := &stepKind{StepKind: of, batches: batches}
 		n := float64(len(k.Steps))
-		for _, step := range k.Steps {
-			b := ranges.BatchOf(names[step])
-			k.batches[step], k.sizes[b.Tokens] = b, append(k.sizes[b.Tokens], step)
-			if k.tokens += float64(b.Tokens) / n; b.String() != k.word {
-				k.word = ""
-			}
-		}
-		if len(k.sizes[0]) > 0 {
-			k.tokens = 0
+		for size, steps := range k.bySize() {
+			k.tokens += float64(size*len(steps)) / n
 		}
 		for _, c := range t.Cells {
-			if int(c.Kind) == k.Kind && c.Step.Defined() {
-				if k.instances += float64(c.Instances) / n; c.Phase == trace.PhaseExperts {
-					k.expertNS += c.ComputeNS()
-				}
+			if int(c.Kind) == k.Kind && c.Step.Defined() && c.Phase == trace.PhaseExperts {
+				k.expertNS += float64(c.ComputeNS()) / n
 			}
 		}
 		kinds = append(kinds, k)
 	}
-	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(b.expertNS, a.expertNS) })
+	all := func(k *stepKind) float64 { return k.expertNS * float64(len(k.Steps)) }
+	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(all(b), all(a)) })
 	return kinds
 }
 
+// near is how near two numbers are: 1 for equal ones, 0.5 for 10 and 20.
+func near(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
+
 // likeness is how alike two kinds are: by the share of kernels in both, of names plus of families, then by
-// tokens, then by kernels per step. It is nil where nothing is alike or ranges say that one is prefill and
+// tokens, then by expert time. It is nil where nothing is alike or ranges say that one is prefill and
 // the other decode.
 func (k *stepKind) likeness(o *stepKind) []float64 {
-	near := func(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
 	alike := shared(k.Kernels, o.Kernels, strings.Clone) + shared(k.Kernels, o.Kernels, kernel.Family)
-	if alike == 0 || k.word != "" && o.word != "" && k.word != o.word {
+	if alike == 0 || k.word() != "" && o.word() != "" && k.word() != o.word() {
 		return nil
 	}
-	return []float64{alike, near(k.tokens, o.tokens), near(k.instances, o.instances)}
+	return []float64{alike, near(k.tokens, o.tokens), near(k.expertNS, o.expertNS)}
 }
 
 // shared is the share of names that both lists have: "a", "b" and "b", "c" share a third.
@@ -98,30 +105,38 @@ func shared(a, b []string, name func(string) string) float64 {
 	return both / float64(len(in))
 }
 
-// kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm, nil where an arm
-// has none.
+// kindPair is a kind of steps of the normal arm and the most alike one of the perfect arm; one is none where an arm
+// has no such steps.
 type kindPair struct {
-	arms    [2]*stepKind
-	steps   [2][]int // compared
-	leftOut int      // steps of either arm that are not
+	arms  [2]*stepKind
+	steps [2][]int // compared
+}
+
+// leftOut is how many steps of either arm are not compared.
+func (p *kindPair) leftOut() (n int) {
+	for i, k := range p.arms {
+		n += len(k.Steps) - len(p.steps[i])
+	}
+	return n
 }
 
 // pairOf pairs the steps of two kinds with equally many tokens, as many of each number in both arms: the
-// last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or none has its
-// like, they are all steps.
+// last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or about as many in
+// both arms, they are all steps; 7 tokens are not like 12.
 func pairOf(normal, perfect *stepKind) kindPair {
 	p := kindPair{arms: [2]*stepKind{normal, perfect}}
-	for size, own := range normal.sizes {
-		other := perfect.sizes[size]
-		n := min(len(own), len(other))
-		p.steps[0], p.steps[1] = append(p.steps[0], own[len(own)-n:]...), append(p.steps[1], other[len(other)-n:]...)
+	others := perfect.bySize()
+	unsaid := len(normal.bySize()[0])+len(others[0]) > 0
+	for size, own := range normal.bySize() {
+		n := min(len(own), len(others[size]))
+		p.steps[0] = append(p.steps[0], own[len(own)-n:]...)
+		p.steps[1] = append(p.steps[1], others[size][len(others[size])-n:]...)
 	}
-	if len(p.steps[0]) == 0 || normal.tokens == 0 || perfect.tokens == 0 {
+	if unsaid || len(p.steps[0]) == 0 && near(normal.tokens, perfect.tokens) > 1-tokensMargin {
 		p.steps = [2][]int{normal.Steps, perfect.Steps}
 	}
 	slices.Sort(p.steps[0])
 	slices.Sort(p.steps[1])
-	p.leftOut = len(normal.Steps) + len(perfect.Steps) - len(p.steps[0]) - len(p.steps[1])
 	return p
 }
 
@@ -137,23 +152,25 @@ func match(normal, perfect []*stepKind) []kindPair {
 			}
 		}
 		if best < 0 {
-			alone = append(alone, kindPair{arms: [2]*stepKind{n, nil}, leftOut: len(n.Steps)})
+			alone = append(alone, kindPair{arms: [2]*stepKind{n, {}}})
 			continue
 		}
 		pairs = append(pairs, pairOf(n, perfect[best]))
 		perfect = slices.Delete(slices.Clone(perfect), best, best+1)
 	}
 	for _, p := range perfect {
-		alone = append(alone, kindPair{arms: [2]*stepKind{nil, p}, leftOut: len(p.Steps)})
+		alone = append(alone, kindPair{arms: [2]*stepKind{{}, p}})
 	}
 	return append(pairs, alone...)
 }
 
-// name names a kind by the tokens that ranges name: "decode steps of 57 to 64 tokens". Without these it is
-// "decode-like steps", with their GPU time where other kinds are called the same.
-func (p kindPair) name(pairs []kindPair, ns router.Number) string {
-	of, word := cmp.Or(p.arms[0], p.arms[1]), p.word()
-	steps := p.steps[0]
+// name names a kind by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to 64
+// tokens", "steps of 3.2 ms GPU time".
+func (p *kindPair) name(ns router.Number) string {
+	of, steps := p.arms[0], p.steps[0]
+	if len(of.Steps) == 0 {
+		of = p.arms[1]
+	}
 	if len(steps) == 0 {
 		steps = of.Steps
 	}
@@ -161,32 +178,23 @@ func (p kindPair) name(pairs []kindPair, ns router.Number) string {
 	for _, s := range steps {
 		batches = append(batches, of.batches[s])
 	}
-	if word, size, ok := strings.Cut(ranges.BatchesName(batches), ", "); ok {
-		return word + " steps of " + size
+	name := strings.TrimSpace(cmp.Or(p.arms[0].word(), p.arms[1].word()) + " steps")
+	if _, size, known := strings.Cut(ranges.BatchesName(batches), ", "); known {
+		return name + " of " + size
 	}
-	name := strings.TrimPrefix(word+"-like steps", "-like ")
-	same := slices.ContainsFunc(pairs, func(o kindPair) bool { return o.arms != p.arms && o.word() == word })
-	if ns.Defined() && (same || word == "") {
+	if ns.Defined() {
 		name += " of " + quantity.Duration(ns) + " GPU time"
 	}
 	return name
 }
 
-// word is what ranges of either arm say of all steps of a kind.
-func (p kindPair) word() (word string) {
-	for _, k := range p.arms {
-		if k != nil {
-			word = cmp.Or(word, k.word)
-		}
-	}
-	return word
-}
-
 // restrict is the traces of both arms with these steps of the kind alone, and what is outside all steps.
-func (p kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
+func (p *kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
 	for i, t := range sides {
+		at := imbalance.Places(p.steps[i])
 		parts[i] = t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
-			return c.Step.Defined() && !slices.Contains(p.steps[i], int(c.Step))
+			_, wanted := at[int(c.Step)]
+			return c.Step.Defined() && !wanted
 		}))
 		parts[i].StepKinds = []trace.StepKind{p.arms[i].StepKind}
 	}
@@ -199,32 +207,29 @@ func (p kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
 // kind with most expert time in the normal arm.
 func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comparison) {
 	sides, pairs := [2]*trace.Trace{normal, perfect}, match(stepKinds(normal), stepKinds(perfect))
-	if len(pairs) == 0 || pairs[0].leftOut == 0 && len(pairs) == 1 || len(pairs[0].steps[1]) == 0 {
+	if len(pairs) > 0 && len(pairs[0].steps[0]) == 0 { // of other tokens, for which they are refused
+		pairs[0].steps = [2][]int{pairs[0].arms[0].Steps, pairs[0].arms[1].Steps}
+	}
+	if len(pairs) == 0 || pairs[0].leftOut() == 0 && len(pairs) == 1 || len(pairs[0].steps[1]) == 0 {
 		return compare(sides, builds)
 	}
+	u := router.Undefined()
 	var rows []KindChange
 	for i, p := range pairs {
-		u := router.Undefined()
-		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut,
+		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut(),
 			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u}
 		if len(p.steps[0]) > 0 {
 			c := compare(p.restrict(sides), builds)
 			if i == 0 {
 				first = c
 			}
-			for _, w := range c.Refusals {
-				k.Refused = append(k.Refused, w.Key())
-			}
-			if i > 0 && slices.Contains(k.Refused, "refused.tokens") { // 7 tokens are not like 12
-				k.LeftOut += len(p.steps[0]) + len(p.steps[1])
-			} else {
-				k.NormalSteps, k.PerfectSteps, k.SlowestExperts, k.Step = p.steps[0], p.steps[1], c.Ceiling.SlowestExperts, c.Step
-			}
-			if k.Gain = c.Prediction.Gain; !c.Comparable || !first.Comparable {
+			k.NormalSteps, k.PerfectSteps, k.Step = p.steps[0], p.steps[1], c.Step
+			k.SlowestExperts = changeOf(c.Normal.SlowestNS, c.Perfect.SlowestNS)
+			if k.Gain = c.Split.Gain; !c.Comparable || !first.Comparable {
 				k.Gain, k.Step.Ratio = u, u
 			}
 		}
-		k.Steps = p.name(pairs, k.Step.NormalNS)
+		k.Steps = p.name(k.Step.NormalNS)
 		rows = append(rows, k)
 	}
 	first.Kinds = rows

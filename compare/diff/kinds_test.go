@@ -2,9 +2,9 @@ package diff
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
+	of "github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
@@ -18,7 +18,8 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *tra
 	}
 	for s, kind := range kinds {
 		t.StepKinds[kind].Steps = append(t.StepKinds[kind].Steps, s)
-		t.StepTimes = append(t.StepTimes, trace.StepTime{Step: router.OptInt(s), WallNS: 1000, Range: ranges[s]})
+		t.StepTimes = append(t.StepTimes, trace.StepTime{Step: router.OptInt(s), WallNS: 1000, Range: ranges[s],
+			Batch: of.BatchOf(ranges[s])})
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
 			t.Cells = append(t.Cells, trace.Cell{Rank: rank, Step: router.OptInt(s), Layer: 0, Phase: trace.PhaseExperts,
@@ -52,8 +53,8 @@ func TestKindsAreMatched(t *testing.T) {
 			t.Errorf("have %s, want %s", have, want)
 		}
 	}
-	if c.Ceiling.SlowestExperts.NormalNS != 400 || c.Normal.Steps != 1 {
-		t.Errorf("the comparison is of other steps: %+v", c.Ceiling.SlowestExperts)
+	if c.Step.NormalNS != 300 || c.Normal.Steps != 1 {
+		t.Errorf("the comparison is of other steps: %+v", c.Step)
 	}
 }
 
@@ -91,23 +92,16 @@ func TestKindsWithoutRanges(t *testing.T) {
 func TestKindsOfOtherTokens(t *testing.T) {
 	const prefill, decode = "execute_context_8(8187)_generation_5(5)", "execute_context_0(0)_generation_32(32)"
 	a, b := []string{"topk", "fused_moe_kernel"}, []string{"topk", "fused_moe_kernel (CUDA graph)"}
-	normal := mixed([][]string{a, b}, []int{0, 1, 1}, []string{prefill, decode, decode}, []int64{400, 20, 20})
-	for ranges, comparable := range map[[2]string]bool{
-		{prefill, "execute_context_0(0)_generation_64(64)"}: true,
-		{"execute_context_1(100)_generation_0(0)", decode}:  false,
-	} {
-		perfect := mixed([][]string{a, b}, []int{0, 1, 1}, []string{ranges[0], ranges[1], ranges[1]},
-			[]int64{360, 30, 30})
-		perfect.Arm = "perfect"
-		c := Compare(normal, perfect)
-		other := c.Kinds[1]
-		refused := slices.Contains(other.Refused, "refused.tokens") && !other.Gain.Defined() &&
-			len(other.NormalSteps)+len(other.PerfectSteps) == 0 && !other.Step.NormalNS.Defined() && other.LeftOut == 4
-		if c.Comparable != comparable || comparable && !refused {
-			t.Errorf("%v: %v, %+v", ranges, reasons(c), c.Kinds)
-		}
-		if !comparable {
-			noGain(t, ranges[0], c)
-		}
+	arm := func(first, second string) *trace.Trace {
+		return mixed([][]string{a, b}, []int{0, 1, 1}, []string{first, second, second}, []int64{400, 30, 30})
+	}
+	c := Compare(arm(prefill, decode), arm(prefill, "execute_context_0(0)_generation_64(64)"))
+	if other := c.Kinds[1]; other.Gain.Defined() || len(other.NormalSteps)+len(other.PerfectSteps) > 0 ||
+		other.Step.NormalNS.Defined() || other.LeftOut != 4 {
+		t.Errorf("%v, %+v", reasons(c), c.Kinds)
+	}
+	c = Compare(arm(prefill, decode), arm("execute_context_1(100)_generation_0(0)", decode))
+	if noGain(t, "100 tokens", c); !c.UnequalSteps() {
+		t.Errorf("%v", reasons(c))
 	}
 }

@@ -1,10 +1,7 @@
 package diff
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,13 +21,12 @@ func (c Comparison) work(quantity string) (w Work, ok bool) {
 // noGain wants nothing in a comparison that could be read as a gain.
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
-	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.GainBound,
-		c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+	numbers := []router.Number{c.Step.Ratio, c.Split.Gain, c.Split.Low, c.Split.Placement.GainBound}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}
 	if slices.ContainsFunc(numbers, router.Number.Defined) || c.Comparable || c.Verdict != gain.NotComparable ||
-		c.Prediction.Measured != nil {
+		c.Split.Measured != nil {
 		t.Errorf("%s: %v, %q, gains %v", what, c.Comparable, c.Verdict, numbers)
 	}
 }
@@ -49,17 +45,12 @@ func scaled(t *trace.Trace, by float64, phases ...trace.Phase) *trace.Trace {
 	return &part
 }
 
-var stepTokens = regexp.MustCompile(`\((\d+)\)`)
-
 // halved is a trace whose ranges name half as many tokens for each step.
 func halved(t *trace.Trace) *trace.Trace {
 	half := *t
 	half.StepTimes = slices.Clone(t.StepTimes)
 	for i := range half.StepTimes {
-		half.StepTimes[i].Range = stepTokens.ReplaceAllStringFunc(half.StepTimes[i].Range, func(s string) string {
-			n, _ := strconv.Atoi(strings.Trim(s, "()"))
-			return fmt.Sprintf("(%d)", n/2)
-		})
+		half.StepTimes[i].Batch.Tokens /= 2
 	}
 	return &half
 }
@@ -194,8 +185,8 @@ func TestFewRanks(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	c := Compare(normal.WithCells(slices.DeleteFunc(slices.Clone(normal.Cells),
 		func(c trace.Cell) bool { return c.Rank == 2 })), perfect)
-	if !c.Comparable || !warned(c, FewRanks, "") || c.Prediction.Gain.Defined() || c.Split.Known() {
-		t.Errorf("three of four ranks: %v, %+v", reasons(c), c.Prediction)
+	if !c.Comparable || !warned(c, FewRanks, "") || c.Split.Known() {
+		t.Errorf("three of four ranks: %v, %+v", reasons(c), c.Split)
 	}
 }
 

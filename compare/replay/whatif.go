@@ -60,6 +60,19 @@ func New(steps []Step) (*Run, error) {
 	return run, run.decide()
 }
 
+// Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.
+func (r *Run) Only(wanted func(step int) bool) *Run {
+	some := &Run{steps: slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool { return !wanted(s.number) })}
+	switch len(some.steps) {
+	case 0:
+		return nil
+	case len(r.steps):
+		return r
+	}
+	_ = some.decide() // ran before
+	return some
+}
+
 // mostApart is the share of a step by which its ranks may begin it apart. They leave the collective
 // that ends the step before together, up to 0.1 % of a step in real captures; the first step of a
 // recording they begin up to a whole one apart, and a busy rank that begins early costs nothing.

@@ -121,7 +121,7 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 		if !have.Comparable || have.Normal.Evidence != "the hook's ranges of steps" ||
 			math.Abs(float64(have.Step.Ratio/want.Step.Ratio-1)) > 1e-9 ||
 			have.Normal.Steps != want.Normal.Steps {
-			t.Errorf("have %+v, %v and %+v, want %+v", have.Normal, have.Refusals, have.Ceiling, want.Ceiling)
+			t.Errorf("have %+v, %v and %+v, want %+v", have.Normal, have.Refusals, have.Step, want.Step)
 		}
 	}
 	items, err := Gather(context.Background(), []string{folder}, GatherOptions{Threshold: 0.1,

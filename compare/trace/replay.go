@@ -54,6 +54,14 @@ const (
 	EvenTokens = "even tokens"
 )
 
+// Of is the run of some of the steps alone, nil for none.
+func (p *Replay) Of(steps []int) *replay.Run {
+	if p.Run == nil {
+		return nil
+	}
+	return p.Run.Only(func(i int) bool { return slices.Contains(steps, p.steps[i]) })
+}
+
 // leastExperts is the share of all expert time from which a kind of steps is worth a replay.
 const leastExperts = 0.1
 

@@ -16,7 +16,8 @@ import (
 type StepTime struct {
 	Step   router.OptInt `json:"step"`
 	WallNS router.Number `json:"wall_ns"`
-	Range  string        `json:"range,omitempty"` // the name of the range that marks it
+	Range  string        `json:"range,omitempty"` // the name of the range that marks it on the first rank
+	Batch  ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
 
 // Idle is how long the GPU of a rank runs no kernel in a step, and how long the step is on
@@ -80,7 +81,7 @@ func (r *reduction) stepTimes() {
 		r.trace.Idle = append(r.trace.Idle, idle)
 	}
 	for _, step := range slices.Sorted(maps.Keys(wall)) {
-		s := StepTime{router.OptInt(step), router.Undefined(), r.ranks[0].of.StepNames[step]}
+		s := StepTime{router.OptInt(step), router.Undefined(), r.ranks[0].of.StepNames[step], r.batch(step)}
 		if ranks[step] == len(r.ranks) {
 			s.WallNS = router.Number(wall[step]) / router.Number(len(r.ranks))
 		}

@@ -21,7 +21,7 @@ func Comparison(r diff.Comparison) output.Document {
 	switch {
 	case r.Builds.Named(): // the parts of a gain are of balance
 		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool { return t.Name == "gain" })
-	case r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign): // else the step is another
+	case r.Comparable && (r.Split.Measured == nil || r.Split.Basis == diff.FromCampaign): // else the step is another
 		d.Lead = d.Named("gain").Without("gain")
 		d.Lead.Title = ""
 	case slices.ContainsFunc(r.Work, func(w diff.Work) bool { return !w.Equal }):
@@ -52,7 +52,7 @@ func comparisonTables(r diff.Comparison) []table.Table {
 		splitTable(r.Split),
 		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, named("phase, "+
 			"normal_instances=launches {A}, perfect_instances=launches {B}, normal_ns=total {A}, perfect_ns=total {B}, "+
-			"normal_mean_ns=mean {A}, perfect_mean_ns=mean {B}, name:short")).LeadBy("normal_ns", "perfect_ns"),
+			"difference_ns, name:short")).LeadBy("normal_ns", "perfect_ns"),
 		table.Of("work", "What balance cannot change", r.Work, named("quantity, unit, normal:real={A}, perfect:real={B}, "+
 			"differs:percent, allowed:percent")),
 	}
