@@ -2,7 +2,6 @@ package plots
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -40,19 +39,21 @@ func per(arms []Arm) string {
 }
 
 // ranks are the ranks of all arms, ascending.
-func ranks(arms []Arm) []int {
-	var all []int
+func ranks(arms []Arm) (all []int) {
 	for _, a := range arms {
 		all = append(all, a.Times.Ranks...)
 		for _, r := range a.Trace.Ranks {
 			all = append(all, r.Rank)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return distinct(all)
 }
 
-func sortedKeys[V any](set map[int]V) []int { return slices.Sorted(maps.Keys(set)) }
+// distinct are numbers in order, each once: 3, 1, 3 → 1, 3.
+func distinct(numbers []int) []int {
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
 
 // extent is the first part of a caption: "4 ranks, mean over the steps that count".
 func extent(arms []Arm) string {
@@ -77,21 +78,20 @@ type cell struct {
 // heatOf puts cells into a grid for each name, over all rows and columns that any grid has. Values of one
 // place add up: an expert's copies on two ranks are one cell.
 func (s HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
-	rows, columns := map[int]bool{}, map[int]bool{}
 	for _, c := range cells {
-		rows[c.row], columns[c.column] = true, true
+		s.Rows, s.Columns = append(s.Rows, c.row), append(s.Columns, c.column)
 	}
-	row, column := sortedKeys(rows), sortedKeys(columns)
+	s.Rows, s.Columns = distinct(s.Rows), distinct(s.Columns)
 	for _, name := range names {
-		g := Grid{Name: name, Rows: row, Columns: column}
-		for range row {
-			g.Values = append(g.Values, unknowns(len(column)))
+		g := Grid{Name: name}
+		for range s.Rows {
+			g.Values = append(g.Values, slices.Repeat([]float64{nan}, len(s.Columns)))
 		}
 		s.Grids = append(s.Grids, g)
 	}
 	for _, c := range cells {
-		i, _ := slices.BinarySearch(row, c.row)
-		j, _ := slices.BinarySearch(column, c.column)
+		i, _ := slices.BinarySearch(s.Rows, c.row)
+		j, _ := slices.BinarySearch(s.Columns, c.column)
 		switch at := &s.Grids[c.grid].Values[i][j]; {
 		case known(*at) && known(c.value):
 			*at += c.value
@@ -174,53 +174,37 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 	}
 	s := HeatSpec{Name: "recorded-load", Title: "Which experts get the tokens?", RowLabel: "layer", ColumnLabel: "expert",
 		Quantity: "load"}.heatOf(names, cells)
-	layers, experts := 0, 0
-	if len(s.Grids) > 0 {
-		layers, experts = len(s.Grids[0].Rows), len(s.Grids[0].Columns)
-	}
-	s.Caption = fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(layers, "layer"),
-		quantity.Count(experts, "expert"), cancels("expert"))
+	s.Caption = fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(len(s.Rows), "layer"),
+		quantity.Count(len(s.Columns), "expert"), cancels("expert"))
 	return s
 }
 
-// PhaseTimes is the time of each rank by phase, work and collectives apart. Phases that no
-// arm has are left out; a rank that an arm lacks is unknown in it.
+// PhaseTimes is the time of each rank by phase, work and collectives apart. A rank that an arm lacks has an empty
+// bar in it.
 func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
 		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
-	groups := ranks(arms)
-	byRank := make([]map[int]*trace.RankPhases, len(arms))
-	for i, a := range arms {
-		byRank[i] = a.Trace.RankPhases()
-	}
-	for _, phase := range trace.Phases() {
-		has := func(arm map[int]*trace.RankPhases) bool {
-			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank] != nil && arm[rank].Work[phase] > 0 })
-		}
-		if slices.ContainsFunc(byRank, has) {
-			s.Phases = append(s.Phases, string(phase))
-		}
-	}
-	for i, a := range arms {
-		k := Stack{Name: a.Name, Transfer: unknowns(len(groups)), Wait: unknowns(len(groups)), Idle: unknowns(len(groups))}
-		for r, rank := range groups {
-			k.Bars = append(k.Bars, fmt.Sprintf("rank %d", rank))
-			work := unknowns(len(s.Phases))
-			if p := byRank[i][rank]; p != nil {
-				for j, phase := range s.Phases {
-					work[j] = p.Work[trace.Phase(phase)]
+	for _, a := range arms {
+		byRank, k := a.Trace.RankPhases(), Stack{Name: a.Name}
+		for _, rank := range ranks(arms) {
+			bar := Bar{Name: fmt.Sprintf("rank %d", rank)}
+			if p := byRank[rank]; p != nil {
+				for _, phase := range trace.Phases() {
+					bar.Add(string(phase), p.Work[phase])
 				}
-				k.Wait[r], k.Transfer[r] = p.Wait, p.Transfer
-				if !known(p.Wait) {
-					k.Transfer[r] = p.Collectives
+				if drawable(p.Wait) {
+					bar.Add(Transfer, p.Transfer)
+					bar.Add(Waiting, p.Wait)
+				} else {
+					bar.Add(Collectives, p.Collectives)
 				}
 			}
-			k.Work = append(k.Work, work)
-		}
-		for _, idle := range a.Trace.Idle {
-			if r := slices.Index(groups, idle.Rank); r >= 0 && s.Per == "per step" {
-				k.Idle[r] = idle.NoKernelNS.Float64()
+			for _, idle := range a.Trace.Idle {
+				if idle.Rank == rank && s.Per == "per step" {
+					bar.Add(NoKernel, idle.NoKernelNS.Float64())
+				}
 			}
+			k.Bars = append(k.Bars, bar)
 		}
 		s.Arms = append(s.Arms, k)
 	}

@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -80,31 +81,28 @@ func TestReplicatedExpert(t *testing.T) {
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 }
 
+// A rank's work, of 2 layers · (4−3) µs of dispatch per step, comes before its collectives; phases that no trace has
+// are unknown; where nothing is replayed, collectives are one part.
 func TestPhaseTimes(t *testing.T) {
-	s := PhaseTimes(NewArm("normal", small()))
-	if !slices.Equal(s.Phases, []string{"dispatch", "experts"}) {
-		t.Fatalf("phases %v: only those with work in a step are wanted", s.Phases)
-	}
-	a := s.Arms[0]
-	checkValues(t, "work of rank 0", a.Work[0], []float64{2000, 40000}) // 2 layers · (4−3) µs of dispatch per step
-	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
-	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
-
-	foreign := small()
+	foreign, unknown, lacking := small(), small(), small()
 	for i := range foreign.Cells {
 		if foreign.Cells[i].Phase == trace.PhaseDispatch {
 			foreign.Cells[i].Phase = "lunch"
 		}
 	}
-	if s := PhaseTimes(NewArm("normal", foreign)); !slices.Equal(s.Phases, []string{"experts", "unknown"}) {
-		t.Errorf("phases %v: want one that no trace has under unknown", s.Phases)
-	}
-
-	unknown := small()
 	unknown.Replays = nil
-	a = PhaseTimes(NewArm("normal", unknown)).Arms[0]
-	checkValues(t, "wait where nothing is replayed", a.Wait, []float64{nan, nan})
-	checkValues(t, "its transfer", a.Transfer, []float64{6000, 6000})
+	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 0 })
+	for want, of := range map[string]*trace.Trace{
+		"rank 0 [{dispatch 2000} {experts 40000} {transfer 1500} {waiting in collectives 4500}]": small(),
+		"rank 0 [{experts 40000} {unknown 2000} {transfer 1500} {waiting in collectives 4500}]":  foreign,
+		"rank 0 [{dispatch 2000} {experts 40000} {collectives, waiting included 6000}]":          unknown,
+		"rank 0 []": lacking,
+	} {
+		bar := PhaseTimes(NewArm("normal", of)).Arms[0].Bars[0]
+		if have := fmt.Sprint(bar.Name, " ", bar.parts); have != want {
+			t.Errorf("%s, want %s", have, want)
+		}
+	}
 }
 
 // A rank that one arm lacks is unknown there.
@@ -114,11 +112,6 @@ func TestMissingRank(t *testing.T) {
 	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
 	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
 	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)
-
-	phases := PhaseTimes(normal, perfect)
-	checkValues(t, "work of rank 1", phases.Arms[1].Work[1], []float64{nan, nan})
-	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]},
-		[]float64{nan, nan})
 	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{20000, nan})
 }
 

@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func wave(n int, level float64) []float64 {
 }
 
 func waveGrid(name string, rows, columns int) Grid {
-	g := Grid{Name: name, Rows: upTo(rows), Columns: upTo(columns)}
+	g := Grid{Name: name}
 	for i := range rows {
 		g.Values = append(g.Values, wave(columns, float64(1000*(i+1))))
 	}
@@ -55,17 +56,21 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 		normal.Values[0][0] = 5
 	}
 	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, RowLabel: "layer",
-		ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
-	stack := func(name string) Stack {
-		s := Stack{Name: name, Bars: labels(upTo(ranks)), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5),
-			Idle: wave(ranks, 2e5)}
-		for range ranks {
-			s.Work = append(s.Work, wave(7, 1e6))
+		ColumnLabel: "expert", Quantity: "time", Rows: upTo(layers), Columns: upTo(experts),
+		Grids: []Grid{normal, perfect}}))
+	stack := func(name string) (s Stack) {
+		s.Name = name
+		for _, rank := range labels(upTo(ranks)) {
+			bar := Bar{Name: rank}
+			for i, of := range []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown",
+				Transfer, Waiting, NoKernel} {
+				bar.Add(of, wave(10, 1e6)[i])
+			}
+			s.Bars = append(s.Bars, bar)
 		}
 		return s
 	}
-	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
-	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases,
+	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step",
 		Arms: []Stack{stack("normal"), stack("perfect")}}))
 	var pairs []gain.Unit
 	for i, v := range wave(steps, 0.2) {
@@ -223,17 +228,14 @@ func horizontalText(f Figure) (out []placed) {
 }
 
 func TestNothingToDraw(t *testing.T) {
-	holes := Grid{Name: "normal", Rows: []int{0}, Columns: []int{0}, Values: [][]float64{{math.NaN()}}}
+	holes := HeatSpec{Rows: []int{0}, Columns: []int{0}, Grids: []Grid{{Values: [][]float64{{math.NaN()}}}}}
 	for name, draw := range map[string]func() (Figure, error){
 		"no grids":   func() (Figure, error) { return HeatMap(HeatSpec{}) },
 		"no rows":    func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{{}}}) },
-		"only holes": func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{holes}}) },
+		"only holes": func() (Figure, error) { return HeatMap(holes) },
 		"no phases":  func() (Figure, error) { return PhaseStacks(StackSpec{}) },
-		"idle ranks": func() (Figure, error) {
-			return PhaseStacks(StackSpec{Arms: []Stack{{Bars: []string{"0"}, Work: [][]float64{{}}, Wait: []float64{0},
-				Transfer: []float64{0}, Idle: []float64{nan}}}})
-		},
-		"no pairs": func() (Figure, error) { return Gains(gain.Result{}, 0) },
+		"idle ranks": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Bars: []Bar{{Name: "0"}}}}}) },
+		"no pairs":   func() (Figure, error) { return Gains(gain.Result{}, 0) },
 		"no curve": func() (Figure, error) {
 			return Gains(gain.Result{Points: []gain.Comparison{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}}, 0)
 		},
@@ -251,23 +253,13 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
-// Parts of a bar are named exactly as they are drawn: time that cannot be divided is not called
-// transfer, and what an arm lacks or a broken file holds is not drawn.
+// What a broken file holds is not drawn.
 func TestPartsOfABar(t *testing.T) {
-	for want, c := range map[string][3]float64{
-		"transfer 2, waiting in collectives 1, no kernel 4": {1, 2, 4},
-		"collectives, waiting included 3":                   {nan, 3, nan},
-		"":                                                  {nan, nan, nan},
-		"transfer 3":                                        {0, 3, -1},
-	} {
-		a := Stack{Bars: []string{"0"}, Work: [][]float64{{nan}}, Wait: c[:1], Transfer: c[1:2], Idle: c[2:]}
-		ns, keys := a.parts([]string{"experts"}, 0)
-		var said []string
-		for i, k := range keys {
-			said = append(said, fmt.Sprintf("%s %g", k.label, ns[i]))
-		}
-		if got := strings.Join(said, ", "); got != want {
-			t.Errorf("%v: %q, want %q", c, got, want)
-		}
+	var bar Bar
+	for _, ns := range []float64{nan, -1, 0, math.Inf(1), 2} {
+		bar.Add(Transfer, ns)
+	}
+	if want := []part{{Transfer, 2}}; !slices.Equal(bar.parts, want) {
+		t.Errorf("%v, want %v", bar.parts, want)
 	}
 }

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 )
 
 // Gains draws what a campaign measured: a point for each pair of launches, for each launch that holds both
-// arms, or for each block of the only launch; or the gain at each of several loads. Of an unfinished campaign,
-// which has launches left, the title says so. Without a gain the error wraps ErrNothing.
+// arms, or for each block of the only launch, around the estimate in its interval; or the gain at each of several
+// loads. The threshold is dashed. Of an unfinished campaign, which has launches left, the title says so. Without a
+// gain the error wraps ErrNothing.
 func Gains(r gain.Result, left int) (Figure, error) {
 	unit, measured := "pair", quantity.Count(r.Gain.N, "complete pair")+" of launches"
 	units := slices.DeleteFunc(r.Units(), func(u gain.Unit) bool { return u.Arm != "" })
@@ -37,61 +39,84 @@ func Gains(r gain.Result, left int) (Figure, error) {
 	f := Figure{Name: "gain", Title: fmt.Sprintf("What did each %s gain?", unit), height: chartHeight,
 		Caption: fmt.Sprintf("Gain of %s over %s; %s; %s.", r.Called(gain.Perfect).Label(), r.Called(gain.Normal).Label(),
 			measured, metric)}
+	var chart gains
 	if len(r.Points) > 0 {
 		f.Title = "At which load does balance gain?"
 		f.Caption += " The intervals hold together at " + quantity.Confidence(r.SimultaneousConfidence) + "."
+		chart.loads(r.Points)
+	} else {
+		chart.units(unit, units, r.Gain)
 	}
 	if left > 0 { // the figure may be shown without its page
 		f.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(left, "launch"))
 	}
-	if len(r.Points) > 0 {
-		return f.curve(r)
+	if len(chart.points.XYs) == 0 {
+		return Figure{}, fmt.Errorf("gains: %w: want at least one %s or load with a gain", ErrNothing, unit)
 	}
-	return f.pairs(unit, units, r)
-}
-
-// pairs draws one point per unit, the estimate as a line, its interval as a band, the threshold dashed and
-// zero as a thin line.
-func (f Figure) pairs(unit string, list []gain.Unit, r gain.Result) (Figure, error) {
-	none := router.Undefined()
-	var pairs, whole marks
-	var numbers []int
-	for _, p := range list {
-		if p.Status == gain.PairComplete && p.Gain.Defined() {
-			pairs.add(float64(len(numbers)), 100*p.Gain, none, none)
-			numbers = append(numbers, p.Pair)
-		}
-	}
-	if len(numbers) == 0 {
-		return Figure{}, fmt.Errorf("gains: %w: want at least one %s with a gain", ErrNothing, unit)
-	}
-	p, last := newPanel("", unit+", in the order run", "throughput gain"), float64(len(numbers))-0.5
-	for _, end := range []float64{-0.5, last} {
-		whole.add(end, 100*r.Gain.Estimate, 100*r.Gain.Low, 100*r.Gain.High)
-	}
-	f.legend = []key{glyphKey("one "+unit, disc(ink))}
-	p.Add(rules())
-	if r.Gain.Estimate.Defined() {
-		p.Add(whole.band(intervalFill), whole.line(line(blue, 1.6)))
-		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(r.Gain.Estimate), line(blue, 1.6)))
-	}
-	if r.Gain.Low.Defined() && r.Gain.High.Defined() {
-		f.legend = append(f.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(r.Gain.Confidence),
-			quantity.Change(r.Gain.Low), quantity.Change(r.Gain.High)), intervalFill))
-	}
-	p.Add(pairs.points(disc(ink), ink)...)
-	f.threshold(p, r.Threshold, pairs.ends(), whole.ends())
-	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, last, indexTicks{labels(numbers), 24}
+	chart.draw(&f, r.Threshold)
 	return f, nil
 }
 
-// threshold completes a chart of gains in percent: zero and the threshold as lines, and a scale that holds
-// both and the values.
-func (f *Figure) threshold(p *plot.Plot, threshold float64, values ...[]float64) {
+// gains is a chart of gains in percent: points, the line through estimates, and the band of their intervals.
+type gains struct {
+	x            string
+	points, line marks
+	ticks        plot.Ticker
+	first, last  float64 // of the x axis
+	legend       []key
+}
+
+// loads are the gains at several loads, on a logarithmic axis. Two are no curve.
+func (g *gains) loads(points []gain.Comparison) {
+	var ticks plot.ConstantTicks
+	for _, p := range points {
+		if p.Value > 0 && p.Gain.Estimate.Defined() {
+			at := math.Log(p.Value)
+			g.points.add(at, 100*p.Gain.Estimate, 100*p.Gain.Low, 100*p.Gain.High)
+			ticks = append(ticks, plot.Tick{Value: at, Label: quantity.Plain(p.Value)})
+			g.first, g.last = ticks[0].Value-0.1, at+0.1
+		}
+	}
+	if g.x, g.ticks = points[0].Name, ticks; len(ticks) > 2 {
+		g.line = g.points
+	}
+	g.legend = []key{glyphKey("estimate", disc(ink)), lineKey("simultaneous interval", line(blue, 1.2))}
+}
+
+// units are the gains of units in the order run, before the estimate of all.
+func (g *gains) units(unit string, units []gain.Unit, whole gain.Gain) {
+	none, numbers := router.Undefined(), []int{}
+	for _, p := range units {
+		if p.Status == gain.PairComplete && p.Gain.Defined() {
+			g.points.add(float64(len(numbers)), 100*p.Gain, none, none)
+			numbers = append(numbers, p.Pair)
+		}
+	}
+	g.x, g.ticks = unit+", in the order run", indexTicks{labels(numbers), 24}
+	g.first, g.last = -0.5, float64(len(numbers))-0.5
+	g.legend = []key{glyphKey("one "+unit, disc(ink))}
+	for _, end := range []float64{g.first, g.last} {
+		g.line.add(end, 100*whole.Estimate, 100*whole.Low, 100*whole.High)
+	}
+	if whole.Estimate.Defined() {
+		g.legend = append(g.legend, lineKey("estimate "+quantity.Change(whole.Estimate), line(blue, 1.6)))
+	}
+	if whole.Low.Defined() && whole.High.Defined() {
+		g.legend = append(g.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(whole.Confidence),
+			quantity.Change(whole.Low), quantity.Change(whole.High)), intervalFill))
+	}
+}
+
+// draw draws the chart with zero and the threshold as lines, on a scale that holds both and the values.
+func (g *gains) draw(f *Figure, threshold float64) {
+	p := newPanel("", g.x, "throughput gain")
+	p.Add(rules(), g.line.band(intervalFill), g.line.line(line(blue, 1.6)))
+	p.Add(g.points.points(disc(ink), blue)...)
 	p.Add(across(0, line(softInk, 0.8)), across(100*threshold, thresholdLine))
-	p.Y.Min, p.Y.Max = padded(append(slices.Concat(values...), 100*threshold)...)
+	p.X.Min, p.X.Max, p.X.Tick.Marker = g.first, g.last, g.ticks
+	p.Y.Min, p.Y.Max = padded(append(slices.Concat(g.points.ends(), g.line.ends()), 100*threshold)...)
 	p.Y.Tick.Marker = valueTicks{" %"}
-	f.panels, f.legend = []*plot.Plot{p}, append(f.legend, lineKey("threshold "+quantity.Confidence(threshold),
+	f.panels, f.legend = []*plot.Plot{p}, append(g.legend, lineKey("threshold "+quantity.Confidence(threshold),
 		thresholdLine))
 }
 

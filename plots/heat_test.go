@@ -19,8 +19,8 @@ func upTo(n int) []int {
 // balanced is a grid whose rows are even, up to noise of one part in a million,
 // at different levels.
 func balanced() Grid {
-	g := Grid{Name: "perfect", Rows: []int{3, 4, 5}, Columns: upTo(8)}
-	for i := range g.Rows {
+	g := Grid{Name: "perfect"}
+	for i := range 3 {
 		row := make([]float64, 8)
 		for j := range row {
 			row[j] = 1e6 * float64(i+1) * (1 + 1e-6*float64(j%3))
@@ -33,7 +33,8 @@ func balanced() Grid {
 // Perfect balance is a plain field: the scale does not stretch itself over
 // noise, and layers of different cost look alike.
 func TestBalancedHeatMapIsPlain(t *testing.T) {
-	f, err := HeatMap(HeatSpec{Name: "heat-balanced", Title: "Even", Quantity: "time", Grids: []Grid{balanced()}})
+	f, err := HeatMap(HeatSpec{Name: "heat-balanced", Title: "Even", Quantity: "time", Rows: upTo(3), Columns: upTo(8),
+		Grids: []Grid{balanced()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 	}
 	grid := balanced()
 	grid.Values[2][7] = math.NaN()
-	img := (&heat{cells: grid.RelativeToRow(), colors: heatColors(), scale: scale{span: 0.1}}).image()
+	img := (&heat{grid.RelativeToRow(), 1.1}).image()
 	seen := map[color.Color]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
@@ -56,36 +57,30 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40,
-		math.Inf(1): unknownLevel} {
-		if got := (&heat{scale: scale{span: 1}}).level(v); got != want {
-			t.Errorf("level(%g) = %d, want %d of %d", v, got, want, heatLevels)
-		}
-	}
-	for v, want := range map[float64]int{0: 0, 0.9: 0, 0.95: 10, 1: 20, 1.1: 40, 3: 40} {
-		if got := (&heat{scale: scale{span: 0.1}}).level(v); got != want {
-			t.Errorf("of 10 %% to both sides, level(%g) = %d, want %d", v, got, want)
-		}
-	}
-	for v, want := range map[float64]int{0: 0, 1.0 / 16: 0, 0.25: 10, 1: 20, 4: 30, 12: 38, 16: 40} {
-		if got := (&heat{scale: scale{16, true}}).level(v); got != want {
-			t.Errorf("by factors up to 16, level(%g) = %d, want %d", v, got, want)
+	for span, levels := range map[float64]map[float64]int{
+		1.1: {0: 0, 0.9: 0, 1: 20, 1.048809: 30, 1.1: 40, 3: 40},
+		16:  {0: 0, 1.0 / 16: 0, 0.25: 10, 1: 20, 1.01: 20, 4: 30, 12: 38, 16: 40},
+	} {
+		for v, want := range levels {
+			if got := (&heat{span: span}).level(v); got != want {
+				t.Errorf("by factors up to %g, level(%g) = %d, want %d of %d", span, v, got, want, heatLevels)
+			}
 		}
 	}
 }
 
-// The scale reaches as far as the data, to a round number; beyond 2 × mean by factors.
-func TestScale(t *testing.T) {
-	for most, want := range map[float64]float64{1: 0.1, 1.05: 0.1, 1.17: 0.2, 1.21: 0.3, 1.4: 0.5, 1.9: 1, 1.99: 1} {
+// The scale reaches as far as the data, to a round factor, and never to noise.
+func TestSpan(t *testing.T) {
+	for most, want := range map[float64]float64{1: 1.1, 1.05: 1.1, 1.17: 1.2, 1.21: 1.5, 1.9: 2, 1.99: 2} {
 		s := HeatSpec{Grids: []Grid{{Values: [][]float64{{most, 2 - most}}}, balanced()}}
-		if got := s.scale(); got != (scale{span: want}) {
-			t.Errorf("up to %g × mean the scale reaches %v to both sides, want %g", most, got, want)
+		if got := s.span(); got != want {
+			t.Errorf("up to %g × mean the scale reaches %g, want %g", most, got, want)
 		}
 	}
 	for zeros, want := range map[int]float64{2: 3, 3: 4, 11: 12, 12: 16, 400: 256} { // one of so many has all
 		s := HeatSpec{Grids: []Grid{{Values: [][]float64{append(make([]float64, zeros), 1)}}}}
-		if got := s.scale(); got != (scale{want, true}) {
-			t.Errorf("up to %d × mean the scale is %v, want a factor of %g", zeros+1, got, want)
+		if got := s.span(); got != want {
+			t.Errorf("up to %d × mean the scale reaches %g, want %g", zeros+1, got, want)
 		}
 	}
 }
@@ -126,7 +121,7 @@ func TestTicks(t *testing.T) {
 // Two arms of 61 layers and 256 experts on 64 ranks take less than 200 kB of a page.
 func TestHeatMapsStaySmall(t *testing.T) {
 	normal, perfect := waveGrid("normal", 61, 256), waveGrid("perfect", 61, 256)
-	f, err := HeatMap(HeatSpec{Quantity: "time", Grids: []Grid{normal, perfect}})
+	f, err := HeatMap(HeatSpec{Quantity: "time", Rows: upTo(61), Columns: upTo(256), Grids: []Grid{normal, perfect}})
 	if n := len(render(t, f.WriteDrawing)); err != nil || n > 2e5 {
 		t.Errorf("%d bytes, %v", n, err)
 	}

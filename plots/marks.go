@@ -39,11 +39,6 @@ func (m *marks) ends() (values []float64) {
 	return values
 }
 
-// bounded reports whether any point has an interval.
-func (m *marks) bounded() bool {
-	return slices.ContainsFunc(m.YErrors, func(e struct{ Low, High float64 }) bool { return e.Low+e.High > 0 })
-}
-
 // points draws the points, with their intervals as bars.
 func (m *marks) points(style draw.GlyphStyle, bars color.Color) []plot.Plotter {
 	return []plot.Plotter{&plotter.YErrorBars{XYs: m.XYs, YErrors: m.YErrors, LineStyle: line(bars, 1.2)},

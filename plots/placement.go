@@ -47,7 +47,7 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	p.Add(rules())
 	p.Add(slices.Concat(placed.points(disc(blue), softInk), now.points(ring(ink), softInk))...)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, float64(len(layers))-0.5, indexTicks{labels(layers), 24}
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(p.Y.Max-1), valueTicks{""}
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+1.06*max(p.Y.Max-1, 0.01), valueTicks{""}
 	f.panels = []*plot.Plot{p}
 	f.legend = []key{glyphKey(best.Running(), ring(ink)), glyphKey(best.Title(), disc(blue))}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,

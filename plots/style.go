@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	stdfont "golang.org/x/image/font"
-	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
@@ -47,9 +46,10 @@ var (
 	skyBlue = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
 	green   = color.NRGBA{0x00, 0x9e, 0x73, 0xff}
 	orange  = color.NRGBA{0xe6, 0x9f, 0x00, 0xff}
-	yellow  = color.NRGBA{0xf0, 0xe4, 0x42, 0xff}
-	purple  = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
-	brown   = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
+	// vermilion stands out on paper as well as on the dark ground of an inverted figure, where yellow fades.
+	vermilion = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
+	purple    = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
+	brown     = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
 )
 
 // tint lets the ground show through: share 1 is c itself, 0 nothing of it.
@@ -241,10 +241,7 @@ type valueTicks struct{ suffix string }
 
 // Ticks implements plot.Ticker.
 func (t valueTicks) Ticks(low, high float64) (out []plot.Tick) {
-	if !(high > low) {
-		high = low + 0.1
-	}
-	power := math.Pow(10, math.Floor(math.Log10((high-low)/6)))
+	power := math.Pow(10, math.Floor(math.Log10(max(high-low, 0.1)/6)))
 	step := power
 	for _, m := range []float64{2, 5, 10} {
 		if (high-low)/step > 6.01 {
@@ -267,20 +264,7 @@ func known(v float64) bool { return quantity.Known(v) }
 // can hold anything; what is below zero is no time and no load, and is not drawn.
 func drawable(v float64) bool { return known(v) && v >= 0 }
 
-func unknowns(n int) []float64 { return slices.Repeat([]float64{nan}, n) }
-
 // knowns are the finite values.
 func knowns(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !known(v) })
-}
-
-// mean is the mean of the finite values, NaN without one.
-func mean(values []float64) float64 { return stat.Mean(knowns(values), nil) }
-
-// headroom is the top of an axis that starts at 0; 1 for nothing but zeros.
-func headroom(most float64) float64 {
-	if most <= 0 {
-		return 1
-	}
-	return most * 1.06
 }

@@ -47,7 +47,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	var inputs []page.Input
 	for _, in := range items {
 		d := render.Of(in)
-		inputs = append(inputs, page.Input{Item: in, Notes: d.Notes, Tables: d.Tables})
+		inputs = append(inputs, page.Input{Item: in, Answer: *d.Answer, Tables: d.Tables, Notes: d.Notes})
 	}
 	date := time.Now()
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {

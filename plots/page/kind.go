@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,47 +74,13 @@ func byLoad(a, b Input) int {
 	return -1
 }
 
-// answerOf is the answer of a result, whose commands name the files that it was read from. The result of a
-// verb, which does not hold these, has its commands.
-func answerOf(in source.Item) answer.Answer {
-	a := answered(in)
-	if files := in.Trace != nil || in.Counts != nil || in.Place != nil; files && len(in.Given) == 0 && len(in.Next) > 0 {
-		a.Next = nil
-		for _, s := range in.Next[:min(len(in.Next), 2)] {
-			a.Next = append(a.Next, answer.Step(s))
-		}
-	}
-	return a
-}
-
-func answered(in source.Item) answer.Answer {
-	given := cmp.Or(launch.Quote(in.Given), "FILES")
-	switch {
-	case in.Campaign != nil:
-		return answer.OfCampaign(in.Campaign.Result, in.Campaign.Run)
-	case in.Trace != nil:
-		return answer.OfTrace(in.Trace, given)
-	case in.Compared != nil:
-		return answer.OfComparison(in.Compared)
-	case in.Counts != nil:
-		return answer.OfCounts(in.Counts, given)
-	case in.Place != nil:
-		return answer.OfPlacement(in.Place, "")
-	}
-	folder := in.Name
-	if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
-		folder = filepath.Dir(entries[0].Path)
-	}
-	return answer.OfCache(in.Cache, folder)
-}
-
 // answer is the lead's, with what traces of both arms add to a campaign.
 func (p *Page) answer(lead Input) answer.Answer {
-	a := lead.answer
+	a := lead.Answer
 	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 &&
-		compared[0].answer.Verdict == answer.Verdict(gain.Significant) {
-		a = compared[0].answer // which has this gain, and not what to keep in mind about the campaign
-		a.Caveats = answer.DoubtsFirst(slices.Concat(lead.answer.Caveats, a.Caveats))
+		compared[0].Answer.Verdict == answer.Verdict(gain.Significant) {
+		a = compared[0].Answer // which has this gain, and not what to keep in mind about the campaign
+		a.Caveats = answer.DoubtsFirst(slices.Concat(lead.Answer.Caveats, a.Caveats))
 	}
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
@@ -160,21 +125,20 @@ func comparedPhases(c *diff.Comparison) plots.StackSpec {
 	names := c.Builds.Names()
 	s := plots.StackSpec{Name: "compared-phases", Title: "Where does the time of a step go?", Per: "per step",
 		Caption: "Mean over ranks and steps of kernel time by phase, of the steps that the comparison counts."}
-	k := plots.Stack{Bars: []string{names[0].Label(), names[1].Label()}, Work: make([][]float64, 2),
-		Transfer: make([]float64, 2), Wait: []float64{math.NaN(), math.NaN()}, Idle: make([]float64, 2)}
+	bars, collectives := []plots.Bar{{Name: names[0].Label()}, {Name: names[1].Label()}}, [2]float64{}
 	for _, phase := range c.Phases {
 		for side, ns := range []router.Number{phase.NormalNS, phase.PerfectNS} {
 			if phase.Collective {
-				k.Transfer[side] += ns.Float64()
+				collectives[side] += ns.Float64()
 			} else {
-				k.Work[side] = append(k.Work[side], ns.Float64())
+				bars[side].Add(string(phase.Phase), ns.Float64())
 			}
 		}
-		if !phase.Collective {
-			s.Phases = append(s.Phases, string(phase.Phase))
-		}
 	}
-	s.Arms = []plots.Stack{k}
+	for side, ns := range collectives {
+		bars[side].Add(plots.Collectives, ns)
+	}
+	s.Arms = []plots.Stack{{Bars: bars}}
 	return s
 }
 
@@ -201,7 +165,7 @@ func (p *Page) times(inputs []Input) []drawing {
 	switch {
 	case len(inputs) > 1 && len(p.of(isCompared)) > 0: // the comparison shows it
 		return out[1:]
-	case inputs[0].answer.Verdict == answer.Uneven:
+	case inputs[0].Answer.Verdict == answer.Uneven:
 		out[0], out[1] = out[1], out[0]
 	}
 	return out

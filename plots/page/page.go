@@ -39,9 +39,9 @@ type Fact struct{ Name, Value string }
 // Input is one result and how its verb prints it.
 type Input struct {
 	source.Item
+	Answer answer.Answer
 	Tables []table.Table
 	Notes  []string
-	answer answer.Answer
 }
 
 // section is the results of one kind: the question that they answer, the answers, and what
@@ -68,9 +68,6 @@ func New(title string, report []Fact, inputs ...Input) (Page, error) {
 		return Page{}, errors.New("building a report: want at least one result, have none")
 	}
 	p := Page{Title: title, Report: report, inputs: slices.Clone(inputs)}
-	for i, in := range inputs {
-		p.inputs[i].answer = answerOf(in.Item)
-	}
 	if title == "" {
 		p.Title = titleOf(p.inputs)
 	}
@@ -95,7 +92,7 @@ func (p *Page) build() error {
 			continue
 		}
 		s := section{ID: k.name, Title: k.title, Short: k.short}
-		if first := inputs[0].answer; strings.Contains(first.Line, key(first)) {
+		if first := inputs[0].Answer; strings.Contains(first.Line, key(first)) {
 			s.Key = key(first)
 		}
 		if k.name == leads.name && (len(inputs) == 1 || k.alone) { // the lead's own
@@ -178,7 +175,7 @@ func (s *section) fill(p *Page, inputs []Input) {
 		if len(inputs) > 1 {
 			of = p.called(in) + ": "
 		}
-		switch line := in.answer.Line; {
+		switch line := in.Answer.Line; {
 		case strings.HasPrefix(line, "Under "+strings.TrimSuffix(of, ": ")+","): // which names the input
 			s.Lines = append(s.Lines, line)
 		case line != p.Answer.Line || of != "":

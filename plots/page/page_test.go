@@ -75,9 +75,27 @@ func cache() *logits.Verification {
 
 func inputsOf(items ...source.Item) (inputs []Input) {
 	for _, in := range items {
-		inputs = append(inputs, Input{Item: in})
+		inputs = append(inputs, Input{Item: in, Answer: answerOf(in)})
 	}
 	return inputs
+}
+
+func answerOf(in source.Item) answer.Answer {
+	switch {
+	case in.Campaign != nil:
+		return answer.OfCampaign(in.Campaign.Result, in.Campaign.Run)
+	case in.Trace != nil:
+		return answer.OfTrace(in.Trace, "FILES")
+	case in.Compared != nil:
+		return answer.OfComparison(in.Compared)
+	case in.Counts != nil:
+		return answer.OfCounts(in.Counts, "FILES")
+	case in.Place != nil:
+		return answer.OfPlacement(in.Place, "")
+	case in.Cache != nil:
+		return answer.OfCache(in.Cache, in.Name)
+	}
+	return answer.Answer{}
 }
 
 func write(t *testing.T, inputs ...Input) (Page, string) {
@@ -186,7 +204,7 @@ func TestWholePage(t *testing.T) {
 	if want := []string{"gain", "phase-time", "rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
 		t.Errorf("figures %v, want %v", names(p), want)
 	}
-	for i, c := range p.of(func(in source.Item) bool { return in.Campaign != nil })[0].answer.Caveats {
+	for i, c := range p.of(func(in source.Item) bool { return in.Campaign != nil })[0].Answer.Caveats {
 		if !slices.ContainsFunc(p.Answer.Caveats, func(a answer.Caveat) bool { return a.String() == c.String() }) {
 			t.Errorf("the page, which leads with the campaign's gain, lacks its caveat %d: %s", i, c)
 		}
@@ -430,18 +448,5 @@ func checkPolicy(t *testing.T, doc string) {
 	if needs := regexp.MustCompile(
 		`(?i)<[^>]*\s(?:style|on[a-z]+)=|<(?:script|link|iframe|object)\b`).FindAllString(doc, -1); len(needs) > 0 {
 		t.Errorf("the page needs more than its policy allows: %q", needs[:min(len(needs), 3)])
-	}
-}
-
-// The result of a verb says what to do next with the files that it was made of.
-func TestNextOfAResult(t *testing.T) {
-	text := `{"schema_version": 1, "kind": "counts", "records": [{}],
-		"answer": {"next": [{"text": "Do.", "command": "moebalance do it.json"}]}}`
-	in, err := source.ParseResult("counts.json", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next := answerOf(in).Next; len(next) != 1 || next[0].Command != "moebalance do it.json" {
-		t.Errorf("%+v", next)
 	}
 }

@@ -1,30 +1,47 @@
 package render
 
 import (
+	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
-// Of is the document of a result of any kind.
+// Of lays a gathered result out as its verb does. Its commands name the files that it was read from; the result of a
+// verb, which does not hold these, has its commands.
 func Of(in source.Item) output.Document {
+	d, given := output.Document{}, cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {
 	case in.Campaign != nil:
 		return Campaign(*in.Campaign)
-	case in.Trace != nil:
-		return Trace(in.Trace, in.Name)
 	case in.Compared != nil:
 		return Comparison(*in.Compared)
+	case in.Cache != nil:
+		folder := in.Name
+		if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
+			folder = filepath.Dir(entries[0].Path)
+		}
+		return VerifiedCache(folder, *in.Cache)
+	case in.Trace != nil:
+		d = Trace(in.Trace, given)
 	case in.Counts != nil:
-		return Counts(in.Counts, in.Name)
+		d = Counts(in.Counts, given)
 	case in.Place != nil:
-		return Place(in.Place, "")
+		d = Place(in.Place, "")
 	}
-	return VerifiedCache(in.Name, *in.Cache)
+	if len(in.Given) == 0 && len(in.Next) > 0 {
+		d.Answer.Next = nil
+		for _, s := range in.Next[:min(len(in.Next), 2)] {
+			d.Answer.Next = append(d.Answer.Next, answer.Step(s))
+		}
+	}
+	return d
 }
 
 // NotComparable is the first campaign, or else comparison, whose sides are not comparable, and why. The name is
