@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func arrayOf(t *testing.T, content []byte, text string) (*Record, error) {
+func withAxes(t *testing.T, content []byte, text string) (*Record, error) {
 	t.Helper()
 	axes, err := ParseAxes(text)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestAxes(t *testing.T) {
 		{ids, "tokens,topk", "", 2, 0, []step{{0, 0, []int64{1, 2, 1}, nil}}},
 		{ids, "tokens,layers", "", 1, 0, []step{{0, 0, []int64{1, 1, 0}, nil}, {0, 1, []int64{0, 1, 1}, nil}}},
 	} {
-		r, err := arrayOf(t, []byte(c.content), c.axes)
+		r, err := withAxes(t, []byte(c.content), c.axes)
 		if c.refused != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("%q: %+v, %v", c.axes, r, err)
@@ -71,13 +71,13 @@ func TestAxesRefused(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for text, shape := range map[string][]int64{"[]": {0}, "[[]]": {1, 0}, "[[1, 2.0],\n[3,4e0]]": {2, 2}, "[-1]": {1},
 		"[[[[1]]]]": {1, 1, 1, 1}} {
-		if a, err := (value{json: []byte(text)}).array(); err != nil || !slices.Equal(a.Shape, shape) {
+		if a, err := arrayOf(celled(text)); err != nil || !slices.Equal(a.Shape, shape) {
 			t.Errorf("%s: %v, %v", text, a, err)
 		}
 	}
 	for _, text := range []string{"[[[[[1]]]]]", "[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[[]],[[1]]]", "[true]", `["1"]`,
 		"[[1],[]]", "[[],[1]]", "7", `{"a":[1]}`, "[[[]],[1]]"} {
-		if a, err := (value{json: []byte(text)}).array(); err == nil {
+		if a, err := arrayOf(celled(text)); err == nil {
 			t.Errorf("%s: %v", text, a)
 		}
 	}

@@ -21,7 +21,6 @@ type collector struct {
 	size    int               // of all cells
 	most    int               // that there may be
 	stepped bool              // it is known what was one step
-	windows bool              // steps are sums of an unknown number of passes
 	lined   bool              // a table or lines, whose format has its own name
 	sums    bool              // samples of one expert add up
 	keys    map[string]string // of objects, as plain has them
@@ -31,22 +30,24 @@ type collector struct {
 	source  int               // the one that is read
 }
 
-// key is the step that a context names.
-func (of context) key() (key stepKey, err error) {
-	if l, s := of.numbers[isLayer], of.numbers[isStep]; l >= maxLayers || l < -1 || s < -1 {
-		return key, fmt.Errorf("want a layer below %d and a step, have %d and %d", maxLayers, l, s)
+// newCollector bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
+// text, as of sparse steps of 512 experts, in folders 2 GiB.
+func newCollector(d *document, axes Axes) *collector {
+	most := 1 << 28
+	if len(d.text) > 0 {
+		most = min(most, 1<<22+64*len(d.text))
 	}
-	return stepKey{max(0, of.numbers[isStep]), int(max(0, of.numbers[isLayer])), of.phase, of.model}, nil
+	return &collector{Record: &Record{Source: d.path, placed: map[int][]int64{}}, axes: axes, cells: map[stepKey]*Step{},
+		keys: map[string]string{}, most: most}
 }
 
-// mostCells bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
-// text, as of sparse steps of 512 experts, in folders 2 GiB.
-func mostCells(text int) int {
-	const most = 1 << 28
-	if text == 0 {
-		return most
+// key is the step that a context names.
+func (of context) key() (stepKey, error) {
+	layer, step := max(0, of.numbers[isLayer]), max(0, of.numbers[isStep])
+	if layer >= maxLayers {
+		return stepKey{}, fmt.Errorf("want a layer below %d, have %d", maxLayers, layer)
 	}
-	return min(most, 1<<22+64*text)
+	return stepKey{step, int(layer), of.phase, of.model}, nil
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a
@@ -64,22 +65,22 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 	if axes.has("ranks") && axes.has("experts") {
 		c.Ranks = int(ranks)
 	}
-	c.stepped = c.stepped || of.numbers[isStep] >= 0 || axes.has("steps")
-	n, first, size, empty := int64(0), max(0, of.numbers[isLayer]), int(layers*ranks*width), 0
-	for values := range slices.Chunk(a.Values, size) {
-		switch at := max(0, of.numbers[isStart]) + n; {
+	c.stepped = c.stepped || of.has(isStep) || axes.has("steps")
+	first, size, empty := max(0, of.numbers[isLayer]), int(layers*ranks*width), 0
+	for n := range steps {
+		values := a.Values[int(n)*size : int(n+1)*size]
+		switch {
 		case axes.has("steps") && !holdsAny(values):
 			empty++ // SGLang's recorder is a ring buffer, which may not be full
-			n++
 			continue
 		case axes.has("steps"):
 			of.numbers[isStep] = n
-		case axes.has("tokens") && at < of.numbers[isPrompt]:
-			of.phase = Prefill
 		case axes.has("tokens") && of.numbers[isPrompt] > 0:
 			of.phase = Decode
+			if max(0, of.numbers[isStart])+n < of.numbers[isPrompt] {
+				of.phase = Prefill
+			}
 		}
-		n++
 		of.numbers[isLayer] = first
 		for row := range slices.Chunk(values, size/int(layers)) {
 			if err := c.row(row, axes, of); err != nil {
@@ -103,17 +104,15 @@ func (c *collector) row(row []int64, axes Axes, of context) error {
 	switch {
 	case axes.areChoices():
 		err = c.choose(key, row)
-	case axes.has("copies") && key.layer >= len(of.copies):
-		err = fmt.Errorf("want the map of its copies beside it (physical_to_logical_map), have %d layers", len(of.copies))
 	case axes.has("copies"):
 		err = c.copied(key, row, of)
-	case axes.has("experts"):
+	case axes.has("ranks") && !axes.has("experts"):
+		err = c.add(c.into(key), router.LevelRank, 0, row, true)
+	default:
 		if c.Experts = cmp.Or(c.Experts, len(row)); len(row) != c.Experts {
 			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
 		}
 		err = c.add(c.into(key), router.LevelExpert, 0, row, c.sources == 0)
-	default:
-		err = c.add(c.into(key), router.LevelRank, 0, row, true)
 	}
 	if err != nil {
 		return fmt.Errorf("%v: %w", key, err)
@@ -154,10 +153,6 @@ func (c *collector) add(into *Step, level string, first int, slots []int64, once
 		if c.size += more; c.size > c.most {
 			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
 		}
-		if *list == nil && once && checkCounts(slots) == nil && first == 0 {
-			*list = slots
-			return nil
-		}
 		*list = append(slices.Grow(*list, more), slices.Repeat([]int64{-1}, more)...)
 	}
 	for i, n := range slots {
@@ -173,20 +168,24 @@ func (c *collector) add(into *Step, level string, first int, slots []int64, once
 	return nil
 }
 
+// forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.
+var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
+
 // copied adds the slots of one layer per physical copy of an expert. Where the number of ranks is known, the copies
 // stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks, copies [5 1 2 4] of experts
 // [0 1 1 0] → experts [9 3], ranks [6 6]. A step in which sources worked in unlike modes is mixed.
 func (c *collector) copied(key stepKey, slots []int64, of context) error {
-	logical, phase := of.copies[key.layer], forwardModes[of.numbers[isMode]]
+	if key.layer >= len(of.copies) {
+		return fmt.Errorf("want the map of its copies beside it (physical_to_logical_map), have %d layers", len(of.copies))
+	}
+	logical, phase, ranks := of.copies[key.layer], forwardModes[of.numbers[isMode]], max(1, c.Ranks)
 	experts, err := expertsOf(logical)
-	ranks := max(1, c.Ranks)
 	switch {
 	case err != nil:
 		return err
-	case len(slots) != len(experts):
-		return fmt.Errorf("want as many copies as in their map, have %d and %d", len(slots), len(experts))
-	case len(slots)%ranks != 0:
-		return fmt.Errorf("%d copies do not divide over %d ranks", len(slots), ranks)
+	case len(slots) != len(experts) || len(slots)%ranks != 0:
+		return fmt.Errorf("want as many copies as in their map, equally many on %d ranks, have %d and %d", ranks, len(slots),
+			len(experts))
 	case c.source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], logical):
 		return errors.New("the map of copies differs from the map of other ranks")
 	}
@@ -195,16 +194,13 @@ func (c *collector) copied(key stepKey, slots []int64, of context) error {
 		into.Phase = Mixed
 	}
 	for i := range slots {
-		err := c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false)
-		if c.Ranks > 0 && err == nil {
-			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false)
-		}
-		if err != nil {
-			return err
+		err = cmp.Or(err, c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false))
+		if c.Ranks > 0 {
+			err = cmp.Or(err, c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false))
 		}
 	}
 	c.placed[key.layer] = logical
-	return nil
+	return err
 }
 
 // maxTopK is far above any model's.
@@ -239,12 +235,7 @@ func (c *collector) choose(key stepKey, ids []int64) error {
 
 // isPadding reports a row that engines leave at 0 or −1, for a dense layer or a padded token.
 func isPadding(ids []int64) bool {
-	for _, id := range ids {
-		if id != ids[0] || id > 0 {
-			return false
-		}
-	}
-	return len(ids) > 1 || ids[0] < 0
+	return ids[0] <= 0 && (len(ids) > 1 || ids[0] < 0) && slices.Min(ids) == slices.Max(ids)
 }
 
 // finish makes steps from what was gathered, equally many experts and ranks in each, and checks them.
@@ -272,15 +263,15 @@ func (c *collector) finish() error {
 	}
 	for key, s := range c.cells {
 		s.Load.PerExpert, s.Received = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks)
-		if err := cmp.Or(checkCounts(s.Load.PerExpert), checkCounts(s.Received)); err != nil {
-			return fmt.Errorf("%v: %w", key, err)
+		if max(slices.Max(append(s.Load.PerExpert, 0)), slices.Max(append(s.Received, 0))) > maxCount {
+			return fmt.Errorf("%v: want sums of at most %d, have more", key, int64(maxCount))
 		}
 		if len(models) > 1 {
 			s.Phase = Phase(strings.Trim(string(s.Phase+", "+key.model), ", "))
 		}
 		c.steps = append(c.steps, *s)
 	}
-	c.Window = !c.stepped || c.windows
+	c.Window = !c.stepped
 	slices.SortFunc(c.steps, Step.compare)
 	return c.Record.finish()
 }
@@ -328,12 +319,24 @@ func (c *collector) named() error {
 
 // filled has n cells, 0 where nothing was recorded; nil for nil.
 func filled(list []int64, n int) []int64 {
-	if list == nil || len(list) == n && !slices.Contains(list, -1) {
-		return list
+	if list == nil {
+		return nil
 	}
 	out := make([]int64, n)
 	for i, v := range list {
 		out[i] = max(v, 0)
 	}
 	return out
+}
+
+// expertsOf are numbers as expert ids; an id that no model has is an error.
+func expertsOf(ids []int64) ([]int32, error) {
+	out := make([]int32, len(ids))
+	for i, e := range ids {
+		if e < 0 || e >= maxExperts {
+			return nil, fmt.Errorf("the map names expert %d", e)
+		}
+		out[i] = int32(e)
+	}
+	return out, nil
 }

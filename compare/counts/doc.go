@@ -6,10 +6,10 @@
 // physical copies, one step or a window of them. What a file does not say
 // stays unknown; what cannot be read is refused by name.
 //
-// Whatever the file, a number goes one way. A document is its container: JSON, numpy.save, torch.save, a text, or a
-// folder. The first format that matches its content reads it; rows of tables, lines of logs and samples of metrics
-// are objects, like JSON's and pickles'. What their fields are called says what they are: numbers (step, layer,
-// expert, …), or payloads, under which arrays with named axes (Axes) stand. One collector makes the steps of a
+// Whatever the file, a number goes one way. A document is its container: JSON, numpy.save, torch.save, safetensors, a
+// text, or a folder of them. JSON and binary files are trees; a row of a table, a line of a log and a sample of metrics
+// are objects like theirs. What their fields are called says what they are: numbers (step, layer, expert, …), or
+// payloads, under which arrays with named axes (Axes) stand. One walk and one collector make the steps of a
 // Record of them, with one set of checks.
 // ReadPlacement reads files that say which rank holds which expert, and Slots.Write writes them.
 //

@@ -20,12 +20,11 @@ import (
 // document is one file or folder: the names in a folder, or what the container of a file holds.
 type document struct {
 	path   string
-	files  []string         // of a folder, by name
-	text   []byte           // of a file
-	first  value            // of JSON, torch.save or numpy.save
-	keys   map[string]value // of the first value
-	more   bool             // values follow the first
-	broken error            // where the text begins like JSON and is none
+	files  []string // of a folder, by name
+	text   []byte   // of a file
+	root   any      // the tree of a binary file, or of the first record of JSON; nil for another text
+	binary string   // the container of a binary file, "" for a text
+	broken error    // where the text begins like JSON and is none
 }
 
 func openDocument(path string) (*document, error) {
@@ -48,82 +47,77 @@ func openDocument(path string) (*document, error) {
 	return d, err
 }
 
+// The containers of binary files.
+const (
+	torchFile       = "PyTorch tensor"
+	numpyFile       = "NumPy array"
+	safetensorsFile = "safetensors file"
+)
+
 // newDocument opens the container of a file's content.
 func newDocument(path string, text []byte) (d *document, err error) {
-	d = &document{path: path, text: text}
-	trimmed := bytes.TrimSpace(text)
+	d = &document{path: path, text: bytes.TrimSpace(text)}
 	switch {
-	case len(trimmed) == 0:
+	case len(d.text) == 0:
 		err = errors.New("the file is empty: write it again")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		d.first.item, err = tensor.OpenTorch(text)
+		d.binary = torchFile
+		d.root, err = tensor.OpenTorch(text)
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
-		d.first.item, err = tensor.ParseNumPy(text)
+		d.binary = numpyFile
+		a, failed := tensor.ParseNumPy(text)
+		d.root, err = tensor.Stored(func() (tensor.Array, error) { return a, nil }), failed
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
-	case trimmed[0] == '{' || trimmed[0] == '[':
-		d.text = trimmed
+		d.binary = safetensorsFile
+		d.root, err = tensor.OpenSafetensors(path, text)
+	case d.text[0] == '{' || d.text[0] == '[':
+		n := 0
 		for v, err := range d.values() {
-			if d.more = d.first.json != nil; err != nil { // a log may begin with "[2026-11-22 …" or "[0] "
-				d.first, d.broken = value{}, err
-			} else if !d.more {
-				d.first = v
-				continue
+			if n++; n == 1 {
+				d.root = v
 			}
-			break
-		}
-	}
-	if d.keys = map[string]value{}; err == nil && !d.first.isList() {
-		var parts row
-		if parts, err = d.first.parts(); d.first.isObject() {
-			for _, part := range parts {
-				d.keys[part.name] = part.value
+			if err != nil { // a log may begin with "[2026-11-22 …" or "[0] "
+				d.root, d.broken = nil, err
+			}
+			if n > 1 {
+				break
 			}
 		}
+	default:
+		d.text = text // with the end of its last line
 	}
 	return d, err
 }
 
 // has reports a document that begins with an object of all these keys.
 func (d *document) has(keys ...string) bool {
-	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := d.keys[key]; return !ok })
+	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(keysOf(d.root), key) })
 }
 
-// values are the values of the document, of JSON without a copy of them. A list of objects is its
-// items, as the lines of JSONL are: [{…}, {…}] → two values.
-func (d *document) values() iter.Seq2[value, error] {
-	return func(yield func(value, error) bool) {
-		if d.first.item != nil {
-			yield(d.first, nil)
+// values are the records of the document: its tree, or the values of JSON, of a list of objects its items, as the
+// lines of JSONL are: [{…}, {…}] → two values.
+func (d *document) values() iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		if d.binary != "" {
+			yield(d.root, nil)
 			return
 		}
-		dec := jsontext.NewDecoder(bytes.NewBuffer(d.text), jsontext.AllowDuplicateNames(true),
-			jsontext.AllowInvalidUTF8(true))
-		for {
-			text, err := dec.ReadValue()
-			switch {
-			case err == io.EOF:
+		for dec := newDecoder(d.text); ; dec.left = maxParts {
+			var v any
+			var err error
+			for err == nil && (dec.PeekKind() == ']' || dec.StackDepth() == 0 && dec.ofObjects()) {
+				_, err = dec.ReadToken()
+			}
+			if err == nil {
+				v, err = dec.decode()
+			}
+			if err == io.EOF {
 				return
-			case errors.Is(err, io.ErrUnexpectedEOF):
-				err = fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
-			case err != nil:
-				err = d.notJSON(err)
 			}
-			end := int(dec.InputOffset())
-			v := value{json: d.text[end-len(text) : end : end]}
-			if err != nil || !v.holds("[") || !v.holdsParts("{") {
-				if !yield(v, err) || err != nil {
-					return
-				}
-				continue
+			if err != nil {
+				v, err = nil, d.notJSON(err)
 			}
-			items, err := v.parts()
-			for _, item := range items {
-				if !yield(item.value, nil) {
-					return
-				}
-			}
-			if err != nil && !yield(v, err) {
+			if !yield(v, err) || err != nil {
 				return
 			}
 		}
@@ -133,7 +127,10 @@ func (d *document) values() iter.Seq2[value, error] {
 // notJSON says where the text is no JSON, and by what: `[[NaN,1]]` → line 1: NaN is no JSON number.
 func (d *document) notJSON(err error) error {
 	bad := (*jsontext.SyntacticError)(nil)
-	if !errors.As(err, &bad) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
+	case !errors.As(err, &bad):
 		return err
 	}
 	at := min(int(bad.ByteOffset), len(d.text))
@@ -149,7 +146,7 @@ var notNumber = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf(?:inity)?)\b`)
 
 // isText reports a text that is no JSON; a text has no byte of zero.
 func (d *document) isText() bool {
-	return d.text != nil && d.first.none() && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
+	return d.text != nil && d.root == nil && d.binary == "" && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
 }
 
 // named are the folder's files whose name matches.

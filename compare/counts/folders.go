@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -24,6 +24,7 @@ var (
 	tensorrtCounts = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
 	torchRecord    = regexp.MustCompile(`^expert_distribution_recorder_.*\.pt$`)
 	torchRank      = regexp.MustCompile(`_(\d{1,5})\.pt$`)
+	hookProof      = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`) // which the hook writes in any case
 )
 
 // Files lists the files of a folder that Read may read there.
@@ -35,8 +36,32 @@ func Files(dir string) []string {
 	return slices.Concat(d.named(tensorrtInfo), d.named(tensorrtCounts), d.named(torchRecord))
 }
 
+// readFolder reads what the ranks wrote to a folder.
+func (c *collector) readFolder(d *document) error {
+	switch torch := d.named(torchRecord); {
+	case len(d.named(tensorrtInfo)) > 0:
+		return c.readTensorRT(d)
+	case len(torch) > 0:
+		c.Format = passFormat
+		if stat, err := openDocument(torch[0]); err == nil && len(torch) == 1 && stat.has("logical_count") {
+			return c.objects(stat)
+		}
+		return c.ofRanks(torch, torchRank, func(dump *document) error {
+			if !dump.has("records") {
+				return errors.New("want a list of records: this is no dump of passes")
+			}
+			return c.objects(dump)
+		})
+	case len(d.named(hookProof)) > 0:
+		return unrecorded(d.named(hookProof)[0])
+	}
+	return errors.New("no expert counts in this folder: want meta_info.json with " +
+		"rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats " +
+		"one by one (DIR/*.json); 'moebalance trace' reads traces")
+}
+
 // ofRanks reads a file of each rank, from 0 on, which all record the same steps. The name of a file ends in its rank.
-func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(path string) error) error {
+func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*document) error) error {
 	paths := make([]string, len(files))
 	for _, path := range files {
 		m := rank.FindStringSubmatch(filepath.Base(path))
@@ -50,53 +75,33 @@ func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(path 
 		}
 		paths[n] = path
 	}
-	if c.Ranks, c.sources = len(paths), len(paths); c.Ranks > maxRanks {
-		return bounded(0, c.Ranks)
+	c.Ranks, c.sources = len(paths), len(paths)
+	if err := bounded(0, c.Ranks); err != nil {
+		return err
 	}
-	for n, path := range paths {
-		c.source = n
-		if err := read(path); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	for c.source = range c.sources {
+		d, err := openDocument(paths[c.source])
+		if err == nil {
+			err = read(d)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(paths[c.source]), err)
 		}
 	}
 	return nil
 }
 
-// readTorch reads one dump per rank and sums the passes of the same number. A single file without rank is a stat dump.
-func readTorch(d *document, c *collector) error {
-	files := d.named(torchRecord)
-	if len(files) == 1 {
-		if dump, err := openDocument(files[0]); err == nil && dump.has("logical_count") {
-			return readObjects(dump, c)
-		}
-	}
-	return c.ofRanks(files, torchRank, func(path string) error {
-		dump, err := openDocument(path)
-		if err == nil && !dump.has("records") {
-			err = errors.New("want a list of records: this is no dump of passes")
-		}
-		if err != nil {
-			return err
-		}
-		return readObjects(dump, c)
-	})
-}
-
-// statistics are what meta_info.json says.
-type statistics struct {
-	Experts int `json:"num_experts"`
-	TopK    int `json:"num_experts_per_token"`
-	Ranks   int `json:"ep_size"` // only some versions
-	// Mode is what 'moebalance hook' adds: in tep mode the files of all ranks hold the
-	// same slots, which count once.
-	Mode string `json:"mode"`
-}
-
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
-func readTensorRT(d *document, c *collector) error {
-	var info statistics
+func (c *collector) readTensorRT(d *document) error {
+	var info struct {
+		Experts int    `json:"num_experts"`
+		TopK    int    `json:"num_experts_per_token"`
+		Ranks   int    `json:"ep_size"` // only some versions
+		Mode    string `json:"mode"`    // of 'moebalance hook': in tep mode the files of all ranks hold the same slots
+	}
+	c.Format = "TensorRT-LLM expert statistics"
 	files := d.named(tensorrtCounts)
 	text, err := input.ReadFile(d.named(tensorrtInfo)[0], maxFile)
 	if err == nil && json.Unmarshal(text, &info) != nil {
@@ -120,59 +125,70 @@ func readTensorRT(d *document, c *collector) error {
 		return fmt.Errorf("meta_info.json: %w", err)
 	}
 	c.Experts, c.TopK, c.ofAll = info.Experts, info.TopK, true
-	alike := len(files) > 1 && info.Mode != string(router.TEP)
-	if err := c.ofRanks(files, tensorrtCounts, func(path string) error {
-		same, err := c.rankFile(path, info)
-		alike = alike && same
-		return err
-	}); err != nil {
-		return err
+	all := files
+	if info.Mode == string(router.TEP) {
+		files = files[:1]
 	}
+	first, alike := map[string][]int64{}, len(files) > 1
+	err = c.ofRanks(files, tensorrtCounts, func(file *document) error {
+		return c.readSteps(file, func(name string, slots []int64) {
+			if c.source == 0 {
+				first[name] = slots
+			}
+			alike = alike && slices.Equal(first[name], slots)
+		})
+	})
+	c.Ranks = len(all)
 	for _, s := range c.cells { // even counts of all ranks are a balanced plan's
 		if alike && slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(files)) {
 			c.warn("same_sources", "ranks", len(files))
 			break
 		}
 	}
+	return err
+}
+
+// stepLayer is the name of a tensor: "100_3" is iteration 100, layer 3.
+var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+
+// readSteps reads the tensors of one rank, each of which see gets.
+func (c *collector) readSteps(file *document, see func(name string, slots []int64)) error {
+	tensors, _ := file.root.(*tensor.Parts)
+	if tensors == nil || file.binary != safetensorsFile {
+		return errors.New("want a safetensors file")
+	}
+	for _, t := range *tensors {
+		m, of := stepLayer.FindStringSubmatch(t.Name), nothing()
+		if m == nil {
+			return fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
+		}
+		of.numbers[isStep], _ = whole(m[1]) // digits
+		of.numbers[isLayer], _ = whole(m[2])
+		a, err := arrayOf(t.Value)
+		if err == nil {
+			err = c.array(a, Axes{"experts"}, of)
+		}
+		if err != nil {
+			return err
+		}
+		see(t.Name, a.Values)
+	}
 	return nil
 }
 
-// rankFile adds the counts of one rank's file, and reports whether they are the counts of the ranks before. Where the
-// ranks hold the same tokens, rank 0's count.
-func (c *collector) rankFile(path string, info statistics) (same bool, err error) {
-	f, err := safetensors.Open(path)
+// unrecorded says why a folder of the hook holds no counts: a monolithic kernel chooses the experts
+// itself, so that nothing outside it sees them.
+func unrecorded(path string) error {
+	var proof struct {
+		Steps  int      `json:"steps"`
+		Hidden []string `json:"hidden"` // which kernel hides its choices, and which backend shows them
+	}
+	text, err := input.ReadFile(path, 1<<20)
 	if err != nil {
-		return false, err
+		return err
 	}
-	same = true
-	defer func() { err = errors.Join(err, f.Close()) }() // only read from
-	c.stepped = true
-	slots := make([]int64, c.Experts)
-	for _, t := range f.Tensors() {
-		first, second, _ := strings.Cut(t.Name, "_") // "100_3" is iteration 100, layer 3
-		iteration, err := strconv.ParseUint(first, 10, 62)
-		layer, also := strconv.ParseUint(second, 10, 14) // below maxLayers
-		switch {
-		case err != nil || also != nil:
-			return false, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
-		case len(t.Shape) != 1 || t.Shape[0] != int64(c.Experts):
-			return false, fmt.Errorf("tensor %v: want %d experts, as meta_info.json says", t, c.Experts)
-		}
-		key := stepKey{iteration: int64(iteration), layer: int(layer)}
-		raw, err := f.Bytes(t)
-		if err == nil {
-			err = safetensors.DecodeIntegers(slots, raw, t.DType)
-		}
-		into := c.into(key)
-		for e, n := range into.Load.PerExpert { // of the ranks before
-			same = same && n == slots[e]*int64(c.source)
-		}
-		if err == nil && (c.source == 0 || info.Mode != string(router.TEP)) {
-			err = c.add(into, router.LevelExpert, 0, slots, false)
-		}
-		if err != nil {
-			return false, fmt.Errorf("%v: %w", key, err)
-		}
-	}
-	return same, nil
+	_ = json.Unmarshal(text, &proof) // of what is no proof nothing is said
+	why := append(proof.Hidden, "a monolithic expert kernel may choose the experts, unseen (GPT-OSS in MXFP4 on Hopper "+
+		"does by default); record with a backend that shows them, such as moe_backend=marlin")[0]
+	return fmt.Errorf("the hook recorded no counts in %d steps: %s", proof.Steps, why)
 }

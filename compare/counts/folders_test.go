@@ -89,8 +89,8 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 	if r.Ranks != 2 {
 		t.Error(r.Ranks)
 	}
-	r = mustRead(t, tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "4611686018427387903_16383: 1 1 0 0"}))
-	checkSteps(t, r, []step{{1<<62 - 1, maxLayers - 1, []int64{1, 1, 0, 0}, nil}})
+	r = mustRead(t, tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "461168601842738790_16383: 1 1 0 0"}))
+	checkSteps(t, r, []step{{461168601842738790, maxLayers - 1, []int64{1, 1, 0, 0}, nil}})
 }
 
 func TestFoldersRefused(t *testing.T) {
@@ -99,7 +99,7 @@ func TestFoldersRefused(t *testing.T) {
 		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
 		"compressed by gzip":     fixture("vllm", "qwen3-normal.rank0.json.gz"),
-		"keys architectures":     fixture("..", "router", "presets", "deepseek-v3.json"),
+		"source, architectures":  fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),
 	}
@@ -111,7 +111,7 @@ func TestFoldersRefused(t *testing.T) {
 		"rank2.safetensors: want one file of each": {fourExperts, map[string]string{"rank0.safetensors": one, "rank2.safetensors": one}},
 		"rank00.safetensors: want one file of":     {fourExperts, map[string]string{"rank0.safetensors": one, "rank00.safetensors": one}},
 		"ep_size 8":                                {`{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]string{"rank0.safetensors": one}},
-		"want 5 experts":                           {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
+		"counts of 5 experts":                      {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
 		"want a count between 0":                   {fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 -1 0 0"}},
 		"recorded twice":                           {fourExperts, map[string]string{"rank0.safetensors": one + ",01_0: 1 1 0 0"}},
 		"EXPERT_STATISTIC":                         {fourExperts, nil},
@@ -121,7 +121,7 @@ func TestFoldersRefused(t *testing.T) {
 	} {
 		cases[want] = tensorrtFolder(t, c.meta, c.files)
 	}
-	for _, name := range []string{"", "_", "1_", "_0", "1_0_0", "+1_0", "1_-0", " 1_0", "1_16384", "4611686018427387904_0"} {
+	for _, name := range []string{"", "_", "1_", "_0", "1_0_0", "+1_0", "1_-0", " 1_0", "4611686018427387903_0"} {
 		cases["want tensors named iteration_layer, have \""+name+"\""] = tensorrtFolder(t, fourExperts,
 			map[string]string{"rank0.safetensors": name + ": 1 1 0 0"})
 	}

@@ -2,11 +2,9 @@ package counts
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"regexp"
 	"runtime"
 	"slices"
@@ -22,44 +20,31 @@ type Format struct {
 	ID     string // a short name for help: "npy"
 	Name   string // as results carry it
 	Origin string // the flag, variable or endpoint that makes the engine record it
-
-	match func(*document) bool // nil for objects, whose payload names the format
-	read  func(*document, *collector) error
-}
-
-// formats are told apart by content; the first that matches reads the document. A document of JSON or of
-// torch.save that none matches is read as objects.
-var formats = []Format{
-	{"trtllm-statistics", "TensorRT-LLM expert statistics",
-		"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …",
-		func(d *document) bool { return len(d.named(tensorrtInfo)) > 0 }, readTensorRT},
-	{"sglang-passes", passFormat, "--expert-distribution-recorder-mode per_pass (or per_token); POST " +
-		"/start_expert_distribution_record, /stop_…, /dump_…",
-		func(d *document) bool { return len(d.named(torchRecord)) > 0 }, readTorch},
-	{"sglang-stat", statFormat, "--expert-distribution-recorder-mode stat; POST as above", nil, nil},
-	{"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes", nil, nil},
-	{"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL; snapshots of windows", nil, nil},
-	{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
-		"CompletionOutput.routed_experts, saved as JSON", nil, nil},
-	{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks", nil, nil},
-	{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`, nil,
-		nil},
-	{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
-		func(d *document) bool { return d.first.json != nil && d.first.isList() }, readArray},
-	{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments",
-		func(d *document) bool { _, ok := d.first.item.(tensor.Array); return ok }, readArray},
-	{"tensor", "PyTorch tensor of loads", "torch.save", func(d *document) bool { return d.first.isList() }, readArray},
-	{"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang", isTable, readTable},
-	{"metrics", "Prometheus text", "curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics, with " +
-		"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N for the load per rank",
-		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics},
-	{"log", "engine log lines", `SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: ` +
-		`--enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`, isLog, readLog},
 }
 
 // Formats lists what Read understands, by name.
 func Formats() []Format {
-	return slices.SortedFunc(slices.Values(formats), func(a, b Format) int { return strings.Compare(a.Name, b.Name) })
+	return []Format{
+		{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
+			"CompletionOutput.routed_experts, saved as JSON"},
+		{"sglang-passes", passFormat, "--expert-distribution-recorder-mode per_pass (or per_token); POST " +
+			"/start_expert_distribution_record, /stop_…, /dump_…"},
+		{"sglang-stat", statFormat, "--expert-distribution-recorder-mode stat; POST as above"},
+		{"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes"},
+		{"trtllm-statistics", "TensorRT-LLM expert statistics",
+			"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …"},
+		{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks"},
+		{"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL"},
+		{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`},
+		{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()"},
+		{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments"},
+		{"tensor", "PyTorch tensor of loads", "torch.save"},
+		{"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang"},
+		{"metrics", "Prometheus text", "curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics, with " +
+			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N for the load per rank"},
+		{"log", "engine log lines", `SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: ` +
+			`--enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`},
+	}
 }
 
 // Read reads the expert statistics at path, a file or a folder, whatever engine
@@ -83,29 +68,38 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 	return r, nil
 }
 
-// record reads the document in the first format that matches.
+// record reads the document by its container: a folder, a tree of objects and arrays, a table, or lines.
 func (d *document) record(axes Axes) (*Record, error) {
-	c := &collector{Record: &Record{Source: d.path, placed: map[int][]int64{}}, axes: axes, cells: map[stepKey]*Step{},
-		keys: map[string]string{}, most: mostCells(len(d.text))}
-	at := slices.IndexFunc(formats, func(f Format) bool { return f.match != nil && f.match(d) })
-	var err error
-	switch {
-	case at >= 0 && axes != nil && d.first.none():
-		err = fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out",
-			formats[at].Name)
-	case at >= 0:
-		c.Format = formats[at].Name
-		err = formats[at].read(d, c)
-	default:
-		if err = d.refused(); err == nil && !d.first.none() {
-			err = readObjects(d, c)
-		}
-		if err == nil && c.Format == "" {
-			err = d.unknown()
+	for _, other := range others {
+		if other.match(d) {
+			return nil, errors.New(other.say)
 		}
 	}
-	if err != nil {
+	c := newCollector(d, axes)
+	var t *table
+	var err error
+	switch {
+	case d.text == nil:
+		err = c.readFolder(d)
+	case d.root != nil:
+		err = c.objects(d)
+	case d.isText():
+		if t, err = openTable(d); t != nil && err == nil {
+			err = c.readTable(t)
+		} else if t == nil {
+			err = c.readLines(d)
+		}
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case c.Format == "":
+		return nil, d.unknown()
+	case axes != nil && d.root == nil:
+		return nil, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out",
+			c.Format)
+	case c.Format == countsFormat && (d.text == nil || d.binary != ""):
+		c.Format = statFormat
 	}
 	return c.Record, c.finish()
 }
@@ -113,16 +107,17 @@ func (d *document) record(axes Axes) (*Record, error) {
 // mostLayers are more than any model has; an array of more is of steps or tokens.
 const mostLayers = 256
 
-// readArray reads a list of lists, a tensor or an array that is alone in its file. Two dimensions
+// bare adds a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
-func readArray(d *document, c *collector) error {
-	a, err := d.first.array()
+func (c *collector) bare(d *document, v any, values int) error {
+	a, err := arrayOf(v)
 	axes := Axes{"layers", "experts"}
 	if c.axes != nil {
 		axes = c.axes
 	}
+	c.Format = map[string]string{"": "JSON matrix"}[d.binary] + d.binary + " of loads"
 	switch {
-	case d.more:
+	case values > 1:
 		return errors.New("want one list or object, have several values")
 	case err != nil:
 		return err
@@ -178,85 +173,51 @@ var errPlacement = errors.New(
 	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement " +
 		"beside it, with --placement)")
 
-// logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
-var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
-
-// benchmarkKey is in the reports of benchmarks.
-var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
-	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
+var (
+	// logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
+	logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
+	// benchmarkKey is in the reports of benchmarks.
+	benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
+		`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
+)
 
 // others are documents that hold no counts, told apart before any counts are looked for, and what to do with them.
 var others = []struct {
 	match func(*document) bool
 	say   string
 }{
-	{func(d *document) bool { return d.text == nil }, "no expert counts in this folder: want meta_info.json with " +
-		"rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats " +
-		"one by one (DIR/*.json); 'moebalance trace' reads traces"},
+	{func(d *document) bool { return d.binary == safetensorsFile },
+		"this is one safetensors file: give the folder that holds all ranks' files and meta_info.json"},
 	{func(d *document) bool { return d.has("records") }, "this is one rank's dump of passes, and the load is the sum " +
 		"over the ranks: give the folder that holds all of them"},
-	{func(d *document) bool { return d.has("traceEvents") || d.begins("SQLite format 3\x00") },
+	{func(d *document) bool {
+		return d.has("traceEvents") || bytes.HasPrefix(d.text, []byte("SQLite format 3\x00"))
+	},
 		"this is a trace, not counts: 'moebalance trace' reads it"},
 	{func(d *document) bool { return d.has("schema_version", "kind") },
 		"this is a result of moebalance, not counts: 'moebalance report' reads it"},
-	{func(d *document) bool { return d.begins("\x1f\x8b") },
+	{func(d *document) bool { return bytes.HasPrefix(d.text, []byte("\x1f\x8b")) },
 		"this is compressed by gzip: decompress counts first; 'moebalance trace' reads compressed traces"},
-}
-
-func (d *document) begins(with string) bool { return bytes.HasPrefix(d.text, []byte(with)) }
-
-// refused says of a document that holds no counts that can be judged what to do with it; nil of any other.
-func (d *document) refused() error {
-	if len(d.named(hookProof)) > 0 {
-		return d.unrecorded()
-	}
-	for _, other := range others {
-		if other.match(d) {
-			return errors.New(other.say)
-		}
-	}
-	return nil
 }
 
 // unknown is what to say of a document without any counts.
 func (d *document) unknown() error {
-	keys := slices.Sorted(maps.Keys(d.keys))
 	switch {
 	case d.isPlacement():
 		return errPlacement
 	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
 		return errors.New("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
-	case d.first.none() && d.isText() && logPrefix.Match(d.text):
+	case d.isText() && logPrefix.Match(d.text):
 		return errors.New("no line of this log tells expert load: 'moebalance counts --help' names the options that print " +
 			"such lines")
 	case d.broken != nil:
 		return d.broken
 	}
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
-	if len(keys) > 0 {
+	if keys := keysOf(d.root); len(keys) > 0 {
 		found = "an object of the keys " + strings.Join(keys[:min(len(keys), 8)], ", ")
-	} else if !d.first.none() {
+	} else if d.root != nil {
 		found = "an object without keys"
 	}
 	return fmt.Errorf("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
-}
-
-// hookProof is what 'moebalance hook' writes beside the counts, or without any.
-var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
-
-// unrecorded says why a folder of the hook holds no counts: a monolithic kernel chooses the experts
-// itself, so that nothing outside it sees them.
-func (d *document) unrecorded() error {
-	var proof struct {
-		Steps  int      `json:"steps"`
-		Hidden []string `json:"hidden"` // which kernel hides its choices, and which backend shows them
-	}
-	text, err := input.ReadFile(d.named(hookProof)[0], 1<<20)
-	if err != nil {
-		return err
-	}
-	_ = json.Unmarshal(text, &proof) // of what is no proof nothing is said
-	why := append(proof.Hidden, "a monolithic expert kernel may choose the experts, unseen (GPT-OSS in MXFP4 on Hopper "+
-		"does by default); record with a backend that shows them, such as moe_backend=marlin")[0]
-	return fmt.Errorf("the hook recorded no counts in %d steps: %s", proof.Steps, why)
 }

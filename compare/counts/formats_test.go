@@ -131,10 +131,11 @@ func TestSpellings(t *testing.T) {
 		`[{"layer_id": 0, "expert_id": 1, "count": 7}, {"layer_id": 0, "expert_id": 0, "count": 5}]`: want,
 		`{"prefill": {"expert_counts": [[5, 7]]}, "decode": {"expert_counts": [[1, 2]]}}`: {{0, 0, []int64{1, 2}, nil},
 			{0, 0, []int64{5, 7}, nil}},
-		// vLLM: a snapshot of a window, of which the last step is a part, on copies 0 1 1 0 of two ranks; a log line
-		`{"world_size": 2, "num_physical_experts": 4, "snapshots": [{"step": 3000, "window_expert_load": [[5, 1, 2, 4]], ` +
-			`"latest_expert_load": [[1, 1, 0, 0]], "physical_to_logical_map": [[0, 1, 1, 0]]}]}`: {{3000, 0, []int64{9, 3},
+		// vLLM: copies 0 1 1 0 of two ranks, without a map the experts themselves; a log line
+		`{"num_ranks": 2, "step": 3000, "expert_load": [[5, 1, 2, 4]], "p2l_map": [[0, 1, 1, 0]]}`: {{3000, 0, []int64{9, 3},
 			[]int64{6, 6}}},
+		`{"num_ranks": 2, "step": 3000, "expert_load": [[5, 1, 2, 4]]}`: {{3000, 0, []int64{5, 1, 2, 4}, nil}},
+		`{"expert_load": [5, 7]}`: want, `{"expert_counts": {"0": 5, "1": 7}}`: want, `{"expert_counts": [5, 7]}`: want,
 		`INFO 11-20 eplb: {"schema_version": 2, "eplb_step": 11, "expert_parallel_size": 2, "experts_per_token": 2, ` +
 			`"logical_expert_counts": [[4, 0], [1, 3]]}`: {{11, 0, []int64{4, 0}, nil}, {11, 1, []int64{1, 3}, nil}},
 		// without a key of ours: layers, or layers and experts, by their numbers
@@ -143,7 +144,6 @@ func TestSpellings(t *testing.T) {
 			[]int64{5, 7}, nil}},
 		`{"expert_counts": {"3": [5, 7]}}`: {{0, 3, []int64{5, 7}, nil}}, `{"expert_load": [[5, 7]]}`: want,
 		`{"step": 1, "layer": 0, "load": [5, 7]}`: {{1, 0, []int64{5, 7}, nil}}, "expert,tokens\n0,5\n1,7\n": want,
-		"layer 3: [5, 7]\nlayer 4: [1, 2]\n":      {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
 		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
 		// two ranks' choices of top-2 slots of 4 in TensorRT-LLM's calibration: 0 1 | 0 2 and 0 3 | 1 0
 		`{"world_size": 2, "all_ranks_records": [[{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}], [{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYAZiRgYIAAAAPAAF"}]]}`: {{47,
@@ -173,10 +173,10 @@ func TestRefusals(t *testing.T) {
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "recorded twice", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,\"a,b\"\n0,0,1\n":      "want 4 fields as in the header",
-		"layer,expert,count,num_tokens\n0,0,1,2\n": `header: want one column of the count, have "count" and "num_tokens"`,
+		"layer,expert,count,num_tokens\n0,0,1,2\n": `header: want one column of a kind, have "count" and "num_tokens"`,
 		"layer,expert,share\n0,0,1\n":              "unknown format",
 		"layer,expert,count\n":                     "holds no counts",
-		"layer,expert,count\n0,,1\n":               "line 2: expert: want a whole number, have none",
+		"layer,expert,count\n0,,1\n":               `line 2: expert: want a whole number from 0 on, have ""`,
 		`{"layer": 0, "expert": 1, "count": -5}`:   "want a count between 0", `{"expert": -1, "count": 5}`: "want a number of the expert",
 		"expert,share\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "line 2",
@@ -184,12 +184,12 @@ func TestRefusals(t *testing.T) {
 		"layer,expert,count\n0,-1,1\n":              `line 2: expert: want a whole number from 0 on, have "-1"`,
 		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: phase: want a phase",
 		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: expert 0 is recorded twice",
-		"layer,0,1\n0,5,x\n":                        `have x as 1`,
-		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: iteration 0, layer 0: expert 0 is recorded twice",
-		"step,experts\n0,\"[1, 2]\"\n1,5\n":         "line 3: want a list of counts as experts",
+		"layer,0,1\n0,5,x\n":                        `line 2: expertcounts: want whole numbers, have "[5,x]"`,
+		"layer,0,1\n0,5,1\n0,2,2\n":                 "line 3: expertcounts: iteration 0, layer 0: expert 0 is recorded twice",
+		"step,experts\n0,\"[1, 2]\"\n1,x\n":         `line 3: expertcounts: want whole numbers, have "[x]"`,
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                           "without their shape",
-		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                       "want 12 bytes",
+		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                       "want the numbers of shape [1 1 3]",
 		`{"routed_experts": "@"}`:                                                      "routed_experts: want base64",
 		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                     "recorded no routing",
 		`{"routed_experts": [[[0, -7]]]}`:                                              "have -7",
@@ -202,22 +202,20 @@ func TestRefusals(t *testing.T) {
 		`{"router_data": {"selected_experts": [1]}}`:                                   "holds no counts",
 		strings.Repeat(`{"topk_ids": [1], "a":`, 99) + "1" + strings.Repeat("}", 99):   "at most 32 lists and objects",
 
-		`{"expert_counts": [1, 2]}`: "of the layer named beside it",
 		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 1, "expert_counts": [1, 2]}`:                                                             "recorded twice",
 		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 2, "expert_counts": [1]}`:                                                                "want counts of 2 experts",
-		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want 72 bytes",
+		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want the numbers of shape [9 2]",
 		`{"all_ranks_records": [{"raw_data": "eJxj"}]}`:                                                                                           "want base64 beside the metadata",
 
-		fmt.Sprintf(bucket, "0.5", "1"):                                                      "le: want a whole number",
-		fmt.Sprintf(bucket, "0.0", "-1"):                                                     "want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"):                    "buckets that fall",
-		fmt.Sprintf(bucket, "0.0", "9") + "vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "want one counter of the load per rank, have",
-		fmt.Sprintf(bucket, "+Inf", "9"):                                                     "holds no counts",
-		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                              "want the labels of a layer",
-		"vllm:phy_expert_heat{rank=\"x\",layer=\"0\",phy_expert_id=\"1\"} 5\n":               "rank",
-		"vllm:phy_expert_heat{rank=\"16384\",layer=\"0\"} 5\n":                               "rank",
-		"vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"0\"} NaN\n":        "NaN",
-		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                                    "ends within a line",
+		fmt.Sprintf(bucket, "0.5", "1"):                                               "le: want a whole number",
+		fmt.Sprintf(bucket, "0.0", "-1"):                                              "count: want a whole number from 0 on",
+		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"):             "buckets that fall",
+		fmt.Sprintf(bucket, "+Inf", "9"):                                              "holds no counts",
+		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                       "holds no counts",
+		"vllm:phy_expert_heat{rank=\"x\",layer=\"0\",phy_expert_id=\"1\"} 5\n":        "rank",
+		"vllm:phy_expert_heat{rank=\"16384\",layer=\"0\"} 5\n":                        "rank",
+		"vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"0\"} NaN\n": "NaN",
+		strings.TrimSpace(fmt.Sprintf(bucket, "0.0", "123")):                          "ends within a line",
 
 		// a number in a file is no size of memory
 		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",

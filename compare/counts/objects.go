@@ -3,10 +3,12 @@ package counts
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -16,17 +18,21 @@ const (
 	isLayer
 	isExpert
 	isRank
-	isCount  // of the expert or rank
-	isStart  // tokens of the request before the first one here
-	isPrompt // tokens of the request's prompt
-	isMode   // SGLang's number of the kind of a pass
-	isKnown  // experts that the model has
+	isCount     // of the expert or rank
+	isStart     // tokens of the request before the first one here
+	isPrompt    // tokens of the request's prompt
+	isMode      // SGLang's number of the kind of a pass
+	isKnown     // experts that the model has
+	isRedundant // copies beyond one of each expert
 	isRanks
 	isTopK
 	numbersOf
 )
 
-// names of numbers and words, as plain has them: "Layer Idx" and layer_idx → layer.
+// unknown is a number that nothing names.
+const unknown = math.MinInt64
+
+// names of numbers, as plain has them: "Layer Idx" and layer_idx → layer.
 var names = func() map[string]int {
 	all := map[string]int{}
 	for at, spellings := range map[int]string{
@@ -37,6 +43,7 @@ var names = func() map[string]int {
 		isCount:  "count counts tokens numtokens tokencount slots numslots load selectioncount activationcount",
 		isStart:  "routedexpertsstartlen", isPrompt: "prompttokens", isMode: "forwardmode", isKnown: "numexperts",
 		isRanks: "numranks worldsize epsize expertparallelsize", isTopK: "expertspertoken",
+		isRedundant: "numredundantexperts",
 	} {
 		for name := range strings.FieldsSeq(spellings) {
 			all[name] = at
@@ -46,12 +53,11 @@ var names = func() map[string]int {
 }()
 
 // payload is what a name of counts or choices means: the axes of its array, which may
-// lack the outermost. Without the layers, the layer is named beside it.
+// lack the outermost. Without the layers, the layer is named beside it, or is the only one.
 type payload struct {
 	format string
 	axes   Axes
-	least  int  // dimensions
-	window bool // a step is the sum of many
+	least  int // dimensions
 }
 
 const (
@@ -66,52 +72,57 @@ const (
 )
 
 var (
-	layerCounts = payload{layerFormat, Axes{"layers", "experts"}, 1, false}
-	rankCounts  = payload{layerFormat, Axes{"ranks"}, 1, false}
-	choices     = payload{routedFormat, Axes{"topk"}, 1, false}
+	layerCounts = payload{layerFormat, Axes{"layers", "experts"}, 1}
+	rankCounts  = payload{layerFormat, Axes{"ranks"}, 1}
+	choices     = payload{routedFormat, Axes{"topk"}, 1}
 )
 
 // payloads by name. What an object says beside them, and those around it, tells their step, layer and kind.
 var payloads = map[string]payload{
 	"counts": layerCounts, "load": layerCounts, "expertcounts": layerCounts, "tokensperexpert": layerCounts,
 	"rankcounts": rankCounts, "topkids": choices, "expertids": choices, "selectedexperts": choices,
-	"routedexperts":       {routedFormat, Axes{"tokens", "layers", "topk"}, 3, false},
-	"logicalcount":        {countsFormat, Axes{"steps", "layers", "experts"}, 2, false},
-	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2, false},
-	"expertload":          {loadFormat, Axes{"layers", "copies"}, 2, false},
-	"windowexpertload":    {loadFormat, Axes{"layers", "copies"}, 2, true},
-	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2, false},
+	"routedexperts":       {routedFormat, Axes{"tokens", "layers", "topk"}, 3},
+	"logicalcount":        {countsFormat, Axes{"steps", "layers", "experts"}, 2},
+	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2},
+	"expertload":          {loadFormat, Axes{"layers", "copies"}, 1},
+	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2},
 	"rawdata":             {format: calibrationFormat},
 }
 
 // context is what an object, or one around it, says of the counts in it.
 type context struct {
-	numbers      [numbersOf]int64 // −1 where nothing says
-	phase, model Phase            // a model or a data set is no phase
-	copies       [][]int64        // the expert of each physical copy, by layer
-	shape        []int64          // of base64 that is no .npy
-	calibration  []calibration
-	depth        int  // in how many lists and objects it stands
-	counted      bool // it stands in an object of counts, whose keys are numbers of layers and experts
+	numbers      [numbersOf]int64
+	phase, model Phase     // a model or a data set is no phase
+	copies       [][]int64 // the expert of each physical copy, by layer
+	shape        []int64   // of base64 that is no .npy
+	metadata     any       // of TensorRT-LLM's calibration
+	depth        int       // in how many lists and objects it stands
+	keyed        bool      // it stands in an object whose keys are numbers of layers, or of a layer's experts
+	counted      bool      // that object has a name of counts
 }
 
 // nothing is the context of what nothing is said of.
 func nothing() (of context) {
 	for i := range of.numbers {
-		of.numbers[i] = -1
+		of.numbers[i] = unknown
 	}
 	return of
 }
 
-// maxDepth is more than any document has; every level is read once more.
+func (of context) has(at int) bool { return of.numbers[at] != unknown }
+
+// maxDepth is more than any document has.
 const maxDepth = 32
 
-// readObjects reads the counts of objects wherever they stand in a document. One that holds none is about
+// objects reads the counts of objects wherever they stand in a document. One that holds none is about
 // those after it.
-func readObjects(d *document, c *collector) error {
+func (c *collector) objects(d *document) error {
 	n, of := 0, nothing()
 	for v, err := range d.values() {
-		if n++; err == nil {
+		n++
+		if stored, ok := v.(tensor.Stored); ok && err == nil {
+			err = c.bare(d, stored, n)
+		} else if err == nil {
 			err = c.walk(v, &of)
 		}
 		if err != nil && n > 1 {
@@ -123,30 +134,31 @@ func readObjects(d *document, c *collector) error {
 	return nil
 }
 
-// walk reads what stands in a value; around is what is known outside, and learns what an object without counts says.
-func (c *collector) walk(v value, around *context) error {
+// walk reads what stands in an object or a list; around is what is known outside, and learns what an object without
+// counts says.
+func (c *collector) walk(v any, around *context) error {
+	parts, ok := v.(*tensor.Parts)
+	if !ok {
+		return nil
+	}
 	of := *around
 	if of.depth++; of.depth > maxDepth {
 		return fmt.Errorf("want at most %d lists and objects within one another", maxDepth)
 	}
 	about := of.depth == 1 // of the document, with nothing below
-	of.numbers[isCount] = -1
-	parts, err := v.parts()
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if err := c.describe(&of, part.name, part.value); err != nil {
-			return named(part.name, err)
+	of.numbers[isCount] = unknown
+	for _, part := range *parts {
+		if err := c.describe(&of, part.Name, part.Value); err != nil {
+			return named(part.Name, err)
 		}
-		about = about && !part.isObject() && !part.isList()
+		about = about && !isDeep(part.Value)
 	}
-	if of.numbers[isCount] != -1 && (of.numbers[isExpert] != -1 || of.numbers[isRank] >= 0 && of.numbers[isLayer] >= 0) {
+	if of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)) {
 		return c.cell(of)
 	}
-	for _, part := range parts {
-		if err := c.part(part.name, part.value, of); err != nil {
-			return named(part.name, err)
+	for _, part := range *parts {
+		if err := c.part(part.Name, part.Value, of); err != nil {
+			return named(part.Name, err)
 		}
 	}
 	if about {
@@ -154,6 +166,15 @@ func (c *collector) walk(v value, around *context) error {
 		around.depth = 0
 	}
 	return nil
+}
+
+// isDeep reports an array, an object or a list.
+func isDeep(v any) bool {
+	switch v.(type) {
+	case tensor.Stored, *tensor.Parts:
+		return true
+	}
+	return false
 }
 
 // named says at which key an error is.
@@ -166,88 +187,84 @@ func named(key string, err error) error {
 
 var (
 	layerKey  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`) // of all that is below it
-	numberKey = regexp.MustCompile(`^\d{1,5}$`)
+	numberKey = regexp.MustCompile(`^(\d{1,5})$`)
 )
 
 // part reads one part of an object or a list.
-func (c *collector) part(key string, v value, of context) error {
+func (c *collector) part(key string, v any, of context) error {
 	p, isPayload := payloads[c.plain(key)]
+	_, isArray := v.(tensor.Stored)
 	counts := isPayload && p.format == layerFormat
-	n, _ := strconv.ParseInt(key, 10, 64)
-	isNumber := numberKey.MatchString(key) && (of.counted || of.depth == 1 && v.isNumbers())
-	m := layerKey.FindStringSubmatch(key)
-	switch {
-	case isPayload && (!counts || v.isNumbers()):
+	if isPayload && (isArray || !counts) {
 		return c.payload(p, v, of)
-	case isNumber && of.numbers[isLayer] >= 0 && !v.isObject() && !v.isList():
-		var ok bool
-		of.numbers[isExpert] = n
-		if of.numbers[isCount], ok = v.whole(); !ok {
-			return fmt.Errorf("want a count, have %.40s", v.json)
+	}
+	m := layerKey.FindStringSubmatch(key)
+	isNumber := m == nil && numberKey.MatchString(key) && (of.keyed || of.depth == 1 && isArray)
+	if isNumber {
+		m = []string{key, key}
+	}
+	if m != nil {
+		n, _ := strconv.ParseInt(m[1], 10, 64) // five digits at most
+		if isNumber && !isDeep(v) && (of.counted || of.has(isLayer)) {
+			of.numbers[isExpert] = n
+			if err := of.number(isCount, cell(fmt.Sprint(v))); err != nil {
+				return err
+			}
+			return c.cell(of)
 		}
-		return c.cell(of)
-	case m != nil:
-		of.numbers[isLayer], _ = strconv.ParseInt(m[1], 10, 64) // five digits at most
-	case isNumber:
 		of.numbers[isLayer] = n
 	}
 	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
-	byLayer := m != nil || isNumber
-	if of.counted = of.counted || counts || byLayer || key == "layers"; !byLayer || !v.isNumbers() {
+	of.keyed = of.keyed || counts || m != nil || key == "layers"
+	if of.counted = of.counted || counts; m == nil || !isArray {
 		return c.walk(v, &of)
 	}
-	if a, err := v.array(); err == nil && isNumber && of.depth == 1 && isMap(a) {
+	if a, err := arrayOf(v); err == nil && isNumber && of.depth == 1 && isMap(a) {
 		return errPlacement
 	}
 	return c.payload(layerCounts, v, of)
 }
 
 // describe reads what one field of an object says of the counts beside it and below.
-func (c *collector) describe(of *context, key string, v value) (err error) {
+func (c *collector) describe(of *context, key string, v any) (err error) {
 	name := c.plain(key)
 	if at, ok := names[name]; ok {
 		return of.number(at, v)
 	}
 	switch name {
 	case "phase":
-		of.phase, err = phaseOf(v.word()) // a number means something else
+		of.phase, err = phaseOf(word(v)) // a number means something else
 	case "model", "modelname":
-		of.model = Phase(v.word())
+		of.model = Phase(word(v))
 	case "dataset":
-		of.model = Phase(strings.Trim(string(of.model)+", "+v.word(), ", "))
+		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
 	case "usage":
-		err = c.describe(of, "prompt_tokens", v.part("prompt_tokens"))
+		err = of.number(isPrompt, part(v, "prompt_tokens"))
 	case "prompttokenids", "shape":
-		if a, failed := v.array(); failed == nil && name == "shape" {
+		if a, failed := arrayOf(v); failed == nil && name == "shape" {
 			of.shape = a.Values
 		} else if failed == nil {
 			of.numbers[isPrompt] = int64(len(a.Values))
 		}
 	case "physicaltologicalmap", "lastphysicaltologicalmap", "p2lmap":
-		of.copies, err = v.matrix()
+		of.copies, err = matrix(v)
 	case "metadata":
-		of.calibration = calibrations(v)
+		of.metadata = v
 	}
 	return err
 }
 
 // number takes the number of a name from a cell, or from a field that holds one.
-func (of *context) number(at int, v value) error {
-	n, ok := v.whole()
-	if v.cell != "" && (!ok || n < 0) {
-		return fmt.Errorf("want a whole number from 0 on, have %q", v.cell)
+func (of *context) number(at int, v any) error {
+	n, ok := number(v)
+	if text, isCell := v.(cell); isCell && (!ok || n < 0) {
+		return fmt.Errorf("want a whole number from 0 on, have %q", string(text))
 	}
-	if ok && n < 0 && (at == isCount || at == isExpert) {
-		n = wrong
-	}
-	if ok {
+	if ok && (n >= 0 || at == isCount || at == isExpert) {
 		of.numbers[at] = n
 	}
 	return nil
 }
-
-// wrong is a number below 0 that counts, or names what is counted: it is refused where the other stands beside it.
-const wrong = -2
 
 // plain is plain of a key, which recurs.
 func (c *collector) plain(key string) string {
@@ -263,10 +280,10 @@ func (c *collector) plain(key string) string {
 // cell adds the slots of one expert or rank.
 func (c *collector) cell(of context) error {
 	c.preset(layerFormat)
-	c.atLeast, c.stepped = true, c.stepped || of.numbers[isStep] >= 0
+	c.atLeast, c.stepped = true, c.stepped || of.has(isStep)
 	key, err := of.key()
 	level, at, most := router.LevelExpert, of.numbers[isExpert], int64(maxExperts)
-	if at == -1 {
+	if !of.has(isExpert) {
 		level, at, most = router.LevelRank, of.numbers[isRank], maxRanks
 	}
 	if err == nil && (at < 0 || at >= most) {
@@ -286,23 +303,18 @@ func (c *collector) preset(format string) {
 }
 
 // payload adds what stands under the key of a payload.
-func (c *collector) payload(p payload, v value, of context) error {
-	if p.format == countsFormat && v.item != nil {
-		p.format = statFormat
-	}
+func (c *collector) payload(p payload, v any, of context) error {
 	c.preset(p.format)
 	switch {
-	case v.none():
+	case v == nil:
 		return nil
 	case p.axes == nil:
 		return c.calibrated(v, of)
-	}
-	layered := of.numbers[isLayer] >= 0
-	if p.axes.areChoices() {
-		if of.numbers[isStep] = -1; p.least == 1 && !layered { // about the model
+	case p.axes.areChoices():
+		if of.numbers[isStep] = unknown; p.least == 1 && !of.has(isLayer) { // about the model
 			return nil
 		}
-	} else if p.format == loadFormat && of.copies == nil && of.numbers[isRanks] < 0 { // somebody's own
+	case p.format == loadFormat && of.copies == nil && of.numbers[isRedundant] < 1: // each expert is its only copy
 		p = layerCounts
 	}
 	a, err := routes(v, &of)
@@ -314,11 +326,10 @@ func (c *collector) payload(p payload, v value, of context) error {
 	switch {
 	case err != nil:
 		return err
-	case c.axes == nil && (n < p.least || n > len(p.axes) || n == 1 && !layered && p.axes.has("layers")):
-		return fmt.Errorf("want %s, or what is of the layer named beside it, have %v; --axes names other dimensions",
-			strings.Join(p.axes, " × "), a.Shape)
+	case c.axes == nil && (n < p.least || n > len(p.axes)):
+		return fmt.Errorf("want %s, have %v; --axes names other dimensions", strings.Join(p.axes, " × "), a.Shape)
 	case p.axes.has("copies"):
-		c.sources, c.windows = max(1, c.sources), c.windows || p.window
+		c.sources = max(1, c.sources)
 	default:
 		for layer, row := range of.copies {
 			c.placed[layer] = row
@@ -342,5 +353,17 @@ func (c *collector) onRanks(ranks int64) error {
 	return bounded(0, c.Ranks)
 }
 
-// forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.
-var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
+// matrix reads numbers of [layers, copies].
+func matrix(v any) (rows [][]int64, err error) {
+	a, err := arrayOf(v)
+	if err == nil && (len(a.Shape) != 2 || a.Shape[1] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
+		err = fmt.Errorf("want [layers, copies], have %v", a.Shape)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for row := range a.Rows() {
+		rows = append(rows, row)
+	}
+	return rows, nil
+}

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -32,43 +34,18 @@ var ErrRanks = errors.New("give the EP size, by --ep")
 // allLayers is the number of a layer that stands for every one.
 const allLayers = -1
 
-// assignments are the logical expert of every physical slot, layer by layer: of the model's layers in TensorRT-LLM's
-// EPLB configuration, which is YAML, or of MoE layers in vLLM's initial mapping (pull request 41141), which is JSON.
-type assignments struct {
-	Type      string          `json:"record_type,omitempty" yaml:"-"`
-	Version   int             `json:"version,omitempty" yaml:"-"`
-	Ranks     int             `json:"ep_size,omitempty" yaml:"ep_size,omitempty"`
-	Redundant int             `json:"num_redundant_experts" yaml:"-"`
-	Slots     int             `json:"num_slots" yaml:"num_slots"`
-	Layers    map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
-}
+const (
+	vllmMapping    = "eplb_initial_mapping" // of pull request 41141, by MoE layer
+	assignmentsKey = "initial_global_assignments"
+)
 
-const vllmMapping = "eplb_initial_mapping"
-
-// assignmentsKey is in every file of assignments.
-var assignmentsKey = regexp.MustCompile(`(?m)(?:^\s*|"|')initial_global_assignments["']?\s*:`)
-
-// expertMap is vllm-ascend's, which numbers MoE layers alone.
-type expertMap struct {
-	Layers int              `json:"moe_layer_count"`
-	List   []expertMapLayer `json:"layer_list"`
-}
-
-type expertMapLayer struct {
-	Layer   int               `json:"layer_id"`
-	Devices int               `json:"device_count"`
-	List    []expertMapDevice `json:"device_list"`
-}
-
-type expertMapDevice struct {
-	Device  int     `json:"device_id"`
-	Experts []int32 `json:"device_expert"`
-}
+// assigned is in every file of assignments, JSON or YAML.
+var assigned = regexp.MustCompile(`(?m)(?:^\s*|"|')` + assignmentsKey + `["']?\s*:`)
 
 // isPlacement reports a document that says where experts are. A bare list may be of counts.
 func (d *document) isPlacement() bool {
 	return d.has("layer_list") || d.has("physical_to_logical_map") || d.has("model_maps") ||
-		(d.isText() || d.first.json != nil) && assignmentsKey.Match(d.text)
+		d.binary == "" && assigned.Match(d.text)
 }
 
 // held is what a file says of a placement: the experts that each rank holds, by layer. Where ranks
@@ -79,91 +56,116 @@ type held struct {
 	moeOnly bool // layers are numbered without dense ones
 }
 
-// held reads a document in the form that its keys tell.
-func (d *document) held() (held, error) {
-	switch models := d.keys["model_maps"]; {
-	case d.has("layer_list"):
-		return d.mapped()
-	case d.has("physical_to_logical_map"):
-		return listed(d.keys["physical_to_logical_map"], false)
-	case models.isObject(): // a fork of vLLM writes maps by model
-		maps, err := models.parts()
-		if err != nil || len(maps) != 1 {
-			return held{}, fmt.Errorf("want model_maps of one model, have %d", len(maps))
+// held reads a document in the form that its keys tell. Of several records the first with a placement counts.
+func (d *document) held() (h held, err error) {
+	if d.isText() { // TensorRT-LLM's EPLB configuration, of the model's layers
+		var file struct {
+			Ranks  int              `yaml:"ep_size" json:"ep_size"`
+			Slots  int              `yaml:"num_slots" json:"num_slots"`
+			Layers map[string][]int `yaml:"initial_global_assignments" json:"initial_global_assignments"`
 		}
-		return listed(maps[0].part("physical_to_logical_map"), true)
-	case d.isPlacement():
-		return d.assigned()
-	case d.first.isList():
-		return listed(d.first, true)
+		if err := yaml.Unmarshal(d.text, &file); err != nil && assigned.Match(d.text) {
+			return h, errors.New("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
+		}
+		if file.Layers != nil {
+			text, _ := json.Marshal(file) // numbers and lists
+			d = &document{text: text}
+		}
 	}
-	return held{}, errors.New(
+	for v, err := range d.values() {
+		h = held{layers: map[int][][]int32{}}
+		if found, err := h.read(v); found || err != nil {
+			return h, err
+		}
+		if err != nil {
+			break
+		}
+	}
+	return h, errors.New(
 		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map " +
 			"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
-// assigned reads assignments; vLLM's are one of several records where they are JSONL.
-func (d *document) assigned() (held, error) {
-	var file assignments
-	err := error(nil)
-	if d.isText() {
-		err = yaml.Unmarshal(d.text, &file)
+// read reads what one value says.
+func (h *held) read(v any) (found bool, err error) {
+	list, maps := part(v, "layer_list"), items(part(v, "model_maps"))
+	switch p2l, slots := part(v, "physical_to_logical_map"), part(v, assignmentsKey); {
+	case list != nil:
+		return true, h.mapped(items(list))
+	case p2l != nil:
+		return true, h.listed(p2l)
+	case len(maps) == 1: // a fork of vLLM writes maps by model
+		h.moeOnly = true
+		return true, h.listed(part(maps[0].Value, "physical_to_logical_map"))
+	case maps != nil:
+		return true, fmt.Errorf("want model_maps of one model, have %d", len(maps))
+	case slots != nil:
+		ranks, _ := number(part(v, "ep_size"))
+		size, _ := number(part(v, "num_slots"))
+		h.ranks, h.moeOnly = int(max(0, min(ranks, maxRanks+1))), word(part(v, "record_type")) == vllmMapping
+		return true, h.assigned(items(slots), int(size))
 	}
-	for v, failed := range d.values() {
-		if d.isText() || failed != nil || file.Layers != nil {
-			break
-		}
-		err = json.Unmarshal(v.json, &file)
+	_, found = v.(tensor.Stored)
+	h.moeOnly = true
+	if found {
+		err = h.listed(v)
 	}
-	h := held{file.Ranks, map[int][][]int32{}, file.Type == vllmMapping}
-	if err != nil {
-		return h, errors.New("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
-	}
-	for layer, slots := range file.Layers {
-		if len(slots) != file.Slots {
-			return h, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, file.Slots, len(slots))
-		}
-		h.layers[layer] = [][]int32{slots}
-	}
-	return h, nil
+	return found, err
 }
 
-// mapped reads vllm-ascend's map.
-func (d *document) mapped() (held, error) {
-	var file expertMap
-	err := json.Unmarshal(d.first.json, &file)
-	h := held{0, map[int][][]int32{}, true}
-	if err != nil || len(file.List) == 0 || len(file.List) != file.Layers {
-		return h, fmt.Errorf("want %s (moe_layer_count) in layer_list, each with a device_list, have %d",
-			quantity.Count(file.Layers, "layer"), len(file.List))
+// assigned reads the slots of layers, by number.
+func (h *held) assigned(layers tensor.Parts, size int) error {
+	for _, layer := range layers {
+		n, err := strconv.Atoi(layer.Name)
+		a, failed := arrayOf(layer.Value)
+		if err = cmp.Or(err, failed); err != nil || n < 0 || n >= maxLayers || len(a.Values) != size {
+			return fmt.Errorf("layer %s: want a list of %d slots (num_slots), have %d", layer.Name, size, len(a.Values))
+		}
+		experts, err := expertsOf(a.Values)
+		if err != nil {
+			return err
+		}
+		h.layers[n] = [][]int32{experts}
 	}
-	h.ranks = file.List[0].Devices
-	for _, layer := range file.List {
-		slices.SortFunc(layer.List, func(a, b expertMapDevice) int { return cmp.Compare(a.Device, b.Device) })
-		for rank, device := range layer.List {
-			if device.Device == rank && len(h.layers[layer.Layer]) == rank {
-				h.layers[layer.Layer] = append(h.layers[layer.Layer], device.Experts)
+	return nil
+}
+
+// mapped reads vllm-ascend's map, which numbers MoE layers alone.
+func (h *held) mapped(layers tensor.Parts) error {
+	h.moeOnly = true
+	for _, layer := range layers {
+		at, _ := number(part(layer.Value, "layer_id"))
+		devices := items(part(layer.Value, "device_list"))
+		if h.ranks = cmp.Or(h.ranks, len(devices)); h.ranks != len(devices) || len(devices) == 0 {
+			return fmt.Errorf("layer %d: want a device_list of %d devices, have %d", at, h.ranks, len(devices))
+		}
+		byRank := make([][]int32, h.ranks)
+		for _, device := range devices {
+			rank, ok := number(part(device.Value, "device_id"))
+			a, err := arrayOf(part(device.Value, "device_expert"))
+			if err != nil || !ok || rank < 0 || rank >= int64(h.ranks) || byRank[rank] != nil {
+				return fmt.Errorf("layer %d: want each of %d devices once, with device_expert", at, h.ranks)
+			}
+			if byRank[rank], err = expertsOf(a.Values); err != nil {
+				return err
 			}
 		}
-		if have := len(h.layers[layer.Layer]); have != h.ranks || len(layer.List) != have || layer.Devices != have {
-			return h, fmt.Errorf("layer %d: want each of %d devices once, have %d of %d", layer.Layer, h.ranks, have,
-				len(layer.List))
-		}
+		h.layers[int(at)] = byRank
 	}
-	return h, nil
+	return nil
 }
 
 // listed reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
-func listed(v value, moeOnly bool) (held, error) {
-	a, err := v.array()
+func (h *held) listed(v any) error {
+	a, err := arrayOf(v)
 	n := len(a.Shape)
 	if err == nil && (n < 1 || n > 3 || len(a.Values) == 0) {
 		err = fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
 	}
 	if err != nil {
-		return held{}, err
+		return err
 	}
-	h, layer, perLayer := held{layers: map[int][][]int32{}, moeOnly: moeOnly}, allLayers, 1
+	layer, perLayer := allLayers, 1
 	if n == 3 {
 		perLayer = int(a.Shape[1])
 		h.ranks = perLayer
@@ -171,14 +173,14 @@ func listed(v value, moeOnly bool) (held, error) {
 	for row := range a.Rows() {
 		experts, err := expertsOf(row)
 		if err != nil {
-			return h, err
+			return err
 		}
 		if n > 1 && (layer == allLayers || len(h.layers[layer]) == perLayer) {
 			layer++
 		}
 		h.layers[layer] = append(h.layers[layer], experts)
 	}
-	return h, nil
+	return nil
 }
 
 // ReadPlacement reads where the experts are: a file of an engine, a fork's maps by model, or bare lists: of slots for
@@ -247,37 +249,36 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 	} else if slices.ContainsFunc(own, func(l int) bool { return !slices.Contains(moe, l) }) {
 		moe = own
 	}
-	rows := map[int][]int32{}
+	rows := make([][]int32, len(moe))
 	for i, layer := range moe {
 		if rows[i] = s[layer]; rows[i] == nil {
 			rows[i] = trivial(slots, experts)
 		}
 	}
+	var file map[string]any
 	switch engine {
 	case TensorRT:
-		text := fmt.Sprintf("num_slots: %d\ninitial_global_assignments:\n", slots)
+		text := fmt.Sprintf("num_slots: %d\n%s:\n", slots, assignmentsKey)
 		for _, layer := range own {
 			text += fmt.Sprintf("  %d: %s\n", layer, strings.ReplaceAll(fmt.Sprint(s[layer]), " ", ", "))
 		}
 		_, err := io.WriteString(w, text+"layer_updates_per_iter: 0\n")
 		return err
 	case SGLang:
-		list := make([][]int32, len(rows))
-		for i := range list {
-			list[i] = rows[i]
-		}
-		return json.NewEncoder(w).Encode(map[string]any{"physical_to_logical_map": list})
+		file = map[string]any{"physical_to_logical_map": rows}
 	case VLLM:
-		return json.NewEncoder(w).Encode(assignments{Type: vllmMapping, Version: 1, Redundant: slots - experts, Slots: slots,
-			Layers: rows})
-	}
-	file := expertMap{Layers: len(rows)}
-	for i := range len(rows) {
-		layer := expertMapLayer{Layer: i, Devices: ranks}
-		for held := range slices.Chunk(rows[i], slots/ranks) {
-			layer.List = append(layer.List, expertMapDevice{len(layer.List), held})
+		file = map[string]any{"record_type": vllmMapping, "version": 1, "num_redundant_experts": slots - experts,
+			"num_slots": slots, assignmentsKey: maps.Collect(slices.All(rows))}
+	case Ascend:
+		var layers []any
+		for i, row := range rows {
+			var devices []any
+			for held := range slices.Chunk(row, slots/ranks) {
+				devices = append(devices, map[string]any{"device_id": len(devices), "device_expert": held})
+			}
+			layers = append(layers, map[string]any{"layer_id": i, "device_count": ranks, "device_list": devices})
 		}
-		file.List = append(file.List, layer)
+		file = map[string]any{"moe_layer_count": len(rows), "layer_list": layers}
 	}
 	return json.NewEncoder(w).Encode(file)
 }

@@ -48,7 +48,7 @@ func TestPlacements(t *testing.T) {
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		// a number in a file is no size of memory
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "each of 1000000000 devices",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "want a device_list of 0 devices",
 		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`:              "16384 ranks",
 		"num_slots: 1\nep_size: -3\ninitial_global_assignments:\n  0: [0]\n":                             "give the EP size",
 		"[[[2000000000]]]": "names expert", "": "the file is empty",
@@ -56,14 +56,14 @@ func TestPlacementRefusals(t *testing.T) {
 		"{\"a\":": "ends early",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
 		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",
-		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "want 5 slots",
+		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "a list of 5 slots",
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 1, 3]\n":                                                                                     "no rank holds expert 2",
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "names no layer",
 		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "lists of experts by layer",
-		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "want 2 layers",
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]}]}]}`:                                       "each of 2 devices once",
+		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "names no layer",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_list":[{"device_id":1,"device_expert":[0]}]}]}`:                                                        "each of 1 devices once",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":0,"device_expert":[1]}]}]}`:   "once",
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "each with a device_list",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "names expert",
 	} {
 		if p, err := parsePlacement("x", []byte(content), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, p)
@@ -90,10 +90,10 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n",
 			map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
 		{VLLM,
-			`{"record_type":"eplb_initial_mapping","version":1,"num_redundant_experts":1,"num_slots":4,"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]}}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
+			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
 		{Ascend,
-			`{"moe_layer_count":2,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[2,0]},{"device_id":1,"device_expert":[1,2]}]},` +
-				`{"layer_id":1,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0,1]},{"device_id":1,"device_expert":[2,2]}]}]}` + "\n",
+			`{"layer_list":[{"device_count":2,"device_list":[{"device_expert":[2,0],"device_id":0},{"device_expert":[1,2],"device_id":1}],"layer_id":0},` +
+				`{"device_count":2,"device_list":[{"device_expert":[0,1],"device_id":0},{"device_expert":[2,2],"device_id":1}],"layer_id":1}],"moe_layer_count":2}` + "\n",
 			map[int][]int32{0: slots[1], 1: slots[3]}},
 	} {
 		var out bytes.Buffer
@@ -168,7 +168,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	}
 	var out bytes.Buffer
 	part := Slots{2: slots[2]}
-	want := `"initial_global_assignments":{"0":[0,1,2,3],"1":[0,2,1,3],"2":[0,1,2,3]}}`
+	want := `"initial_global_assignments":{"0":[0,1,2,3],"1":[0,2,1,3],"2":[0,1,2,3]},`
 	if err := part.Write(&out, VLLM, 4, 2, moe); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%s, want %s (%v)", out.String(), want, err)
 	}

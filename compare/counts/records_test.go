@@ -114,15 +114,6 @@ func TestEqualTokens(t *testing.T) {
 	}
 }
 
-// Branches of vLLM set a gauge to the tokens of the last step: one step, not a sum.
-func TestGaugesAreOneStep(t *testing.T) {
-	r := parsed(t, "# TYPE vllm:eplb_tokens_routed_to_ep_rank gauge\n"+
-		"vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"1\"} 9\n")
-	if r.Window || slices.Contains(codes(r.Warnings), "cumulative") || r.Slots() != 9 {
-		t.Errorf("%+v", r)
-	}
-}
-
 func parsed(t *testing.T, text string) *Record {
 	t.Helper()
 	r, err := parse("x", []byte(text))

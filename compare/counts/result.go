@@ -20,7 +20,7 @@ type Result struct {
 	Imbalance     []imbalance.Row  `json:"imbalance"`
 	Summary       []Summary        `json:"summary"`
 	Loads         []ResultLoad     `json:"loads"`
-	Reported      []ResultReported `json:"reported"`
+	Reported      []Reported       `json:"reported"`
 	Warnings      []router.Warning `json:"warnings"`
 }
 
@@ -39,9 +39,8 @@ type ResultRecord struct {
 
 // Summary is the imbalance over the layers of a record.
 type Summary struct {
-	Source  string `json:"source"`
-	Phase   Phase  `json:"phase,omitempty"` // where the format separates phases
-	Flagged int    `json:"flagged"`         // as flagged_layers
+	Source string `json:"source"`
+	Phase  Phase  `json:"phase,omitempty"` // where the format separates phases
 	imbalance.Summary
 }
 
@@ -53,18 +52,12 @@ type ResultLoad struct {
 	Slots  []int64 `json:"slots"` // by expert
 }
 
-// ResultReported is one line of a log that reports balance.
-type ResultReported struct {
-	Source string `json:"source"`
-	Reported
-}
-
 // NewResult holds no record yet. JSON shows empty lists as such.
 func NewResult(threshold float64) *Result {
 	return &Result{
 		SchemaVersion: ResultSchema, Kind: "counts", Threshold: threshold,
 		Records: []ResultRecord{}, Imbalance: []imbalance.Row{}, Summary: []Summary{}, Loads: []ResultLoad{},
-		Reported: []ResultReported{}, Warnings: []router.Warning{},
+		Reported: []Reported{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -97,16 +90,14 @@ func (res *Result) addPhase(r *Record, o Options) error {
 	}
 	for _, level := range []string{router.LevelRank, router.LevelExpert} {
 		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
-			res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Flagged: s.Flagged, Summary: s})
+			res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Summary: s})
 		}
 	}
 	loads := r.ByLayer()
 	for _, layer := range slices.Sorted(maps.Keys(loads)) {
 		res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
 	}
-	for _, line := range r.Reported {
-		res.Reported = append(res.Reported, ResultReported{Source: r.Source, Reported: line})
-	}
+	res.Reported = append(res.Reported, r.Reported...)
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil
 }

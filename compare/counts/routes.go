@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,57 +12,45 @@ import (
 )
 
 // routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
-// stands beside it (SGLang), or of what Dynamo's handlers for vLLM describe.
-func routes(v value, of *context) (tensor.Array, error) {
-	if v.isNumbers() {
-		return v.array()
+// stands beside it (SGLang), or an object of data, shape, dtype and start, as Dynamo's handlers for vLLM write.
+func routes(v any, of *context) (tensor.Array, error) {
+	dtype := "int32"
+	if described, ok := v.(*tensor.Parts); ok {
+		shape, err := arrayOf(part(described, "shape"))
+		if err != nil {
+			return shape, fmt.Errorf("want data, shape and dtype, have %q", keysOf(described))
+		}
+		of.shape, dtype = shape.Values, word(part(described, "dtype"))
+		_ = of.number(isStart, part(described, "start")) // no cell
+		v = part(described, "data")
 	}
-	described := struct {
-		Data  string  `json:"data"`
-		Shape []int64 `json:"shape"`
-		Start int64   `json:"start"`
-		DType string  `json:"dtype"`
-	}{v.word(), of.shape, of.numbers[isStart], "int32"}
-	if !v.holds(`{"`) || v.holds("{") && json.Unmarshal(v.json, &described) != nil {
-		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", v.json)
+	text := word(v)
+	if text == "" {
+		return arrayOf(v)
 	}
-	of.numbers[isStart] = described.Start
-	raw, err := base64.StdEncoding.DecodeString(described.Data)
+	raw, err := base64.StdEncoding.DecodeString(text)
 	switch {
 	case err != nil:
-		return tensor.Array{}, fmt.Errorf("want base64, have %.40q", described.Data)
+		return tensor.Array{}, fmt.Errorf("want base64, have %.40q", text)
 	case bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)):
 		return tensor.ParseNumPy(raw)
-	case len(described.Shape) == 0:
+	case len(of.shape) == 0:
 		return tensor.Array{},
 			errors.New(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	return tensor.Dense(raw, described.DType, described.Shape, false)
-}
-
-// calibration is what TensorRT-LLM's calibration says of the choices of a layer in one iteration on one rank.
-type calibration struct {
-	Layer int64   `json:"layer_idx"`
-	Slots int64   `json:"num_slots"`
-	Shape []int64 `json:"token_selected_slots_shape"` // tokens and top-k
-}
-
-// calibrations are what stands beside raw_data; nil for anything else.
-func calibrations(v value) (list []calibration) {
-	if json.Unmarshal(v.json, &list) != nil {
-		return nil
-	}
-	return list
+	return tensor.Dense(raw, dtype, of.shape)
 }
 
 // maxCalibration bounds the choices of one iteration, which are compressed.
 const maxCalibration = 1 << 28
 
 // calibrated reads calibration_data.json: the slots that a rank's tokens chose, layer after layer, as base64 of
-// compressed int32. Slots are experts where none is redundant, and are taken as such.
-func (c *collector) calibrated(v value, of context) error {
-	raw, err := base64.StdEncoding.DecodeString(v.word())
-	if err != nil || of.calibration == nil {
+// compressed int32, with layer_idx, num_slots and token_selected_slots_shape (tokens and top-k) of each in the metadata
+// beside it. Slots are experts where none is redundant, and are taken as such.
+func (c *collector) calibrated(v any, of context) error {
+	raw, err := base64.StdEncoding.DecodeString(word(v))
+	layers, ok := of.metadata.(*tensor.Parts)
+	if err != nil || !ok {
 		return errors.New("want base64 beside the metadata of its layers")
 	}
 	packed, err := zlib.NewReader(bytes.NewReader(raw))
@@ -73,19 +60,21 @@ func (c *collector) calibrated(v value, of context) error {
 	if err != nil {
 		return errors.New("want base64 of what zlib compressed, whole")
 	}
-	for _, part := range of.calibration {
-		if len(part.Shape) != 2 || part.Shape[1] < 1 || part.Shape[1] > maxTopK || part.Shape[0] < 0 ||
-			part.Shape[0] > int64(len(raw)) {
-			return fmt.Errorf("layer %d: want slots of [tokens, top-k], have %v", part.Layer, part.Shape)
+	for _, layer := range *layers {
+		at, _ := number(part(layer.Value, "layer_idx"))
+		slots, _ := number(part(layer.Value, "num_slots"))
+		shape, _ := arrayOf(part(layer.Value, "token_selected_slots_shape"))
+		n := int64(len(raw)) / 4
+		if len(shape.Values) == 2 && shape.Values[0] >= 0 && shape.Values[1] > 0 && shape.Values[0] <= n/shape.Values[1] {
+			n = shape.Values[0] * shape.Values[1]
 		}
-		n := min(int64(len(raw)), 4*part.Shape[0]*part.Shape[1])
-		a, err := tensor.Dense(raw[:n], "int32", part.Shape, false)
+		a, err := tensor.Dense(raw[:4*n], "int32", shape.Values)
 		if err == nil {
-			of.numbers[isLayer], c.known, raw = part.Layer, max(c.known, part.Slots), raw[n:]
+			of.numbers[isLayer], c.known, raw = at, max(c.known, slots), raw[4*n:]
 			err = c.array(a, Axes{"tokens", "topk"}, of)
 		}
 		if err != nil {
-			return fmt.Errorf("layer %d: %w", part.Layer, err)
+			return fmt.Errorf("layer %d: %w", at, err)
 		}
 	}
 	return c.onRanks(of.numbers[isRanks])

@@ -16,161 +16,128 @@ import (
 
 var (
 	partColumn = regexp.MustCompile(`^(|e|expert|(?:rank|eprank|gpu))(\d{1,5})$`) // of one expert or rank
-	listColumn = regexp.MustCompile(`^(expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
+	listColumn = regexp.MustCompile(`^(?:expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
 	labels     = []string{"phase", "model", "modelname", "dataset"}
 )
 
-// columns are the columns of a table: those that label a row or hold its count, by what they name; and the
-// columns of the parts, each of one expert or rank from 0 on, or the one column of lists, where counts of
-// all stand in one row.
-type columns struct {
-	names  []string // as plain has them
-	is     []int    // a number, or isLabel or isNothing
-	parts  []int
-	listed bool // the one part is a column of lists
-	counts payload
+// table is a text whose rows are objects. Layer,Expert 0,Expert 1 and 3,5,7 → layer 3, expertcounts [5,7].
+type table struct {
+	*csv.Reader
+	fields []string // of each column, "" where it says nothing
+	parts  []int    // the columns of experts or ranks from 0 on, or the one column of lists
+	counts string   // the field that these make
 }
 
-const isLabel, isNothing = -1, -2
-
-// columnsOf reads the head of a table; not ok for no table of counts. Layer,Expert 0,Expert 1 → parts 1 and 2.
-func columnsOf(head []string, lists bool) (c columns, ok bool, err error) {
-	at, spelled, list := map[int]int{}, false, []int(nil)
-	for i, spelling := range head {
-		name, is := plain(strings.Trim(spelling, "\" \t\r")), isNothing
-		if number, ok := names[name]; ok && number <= isCount {
-			other, twice := at[number]
-			if at[number], is = i, number; twice && err == nil {
-				err = fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", []string{"step", "layer",
-					"expert", "rank", "count"}[is], head[other], head[i])
-			}
-		} else if slices.Contains(labels, name) {
-			is = isLabel
-		} else if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(c.parts)) {
-			c.parts = append(c.parts, i)
-			spelled = spelled || m[1] != ""
-		} else if lists && listColumn.MatchString(name) {
-			list = []int{i}
-		}
-		c.names, c.is = append(c.names, name), append(c.is, is)
-	}
-	_, layered := at[isLayer]
-	_, expertly := at[isExpert]
-	_, counted := at[isCount]
-	if expertly && counted {
-		c.parts = nil
-		return c, true, err
-	}
-	if len(c.parts) < 2 || !layered && !spelled {
-		c.parts, c.listed = list, true
-	}
-	if len(c.parts) == 0 {
-		return c, false, nil
-	}
-	c.counts = layerCounts
-	if name := c.names[c.parts[0]]; strings.HasPrefix(name, "gpu") || strings.Contains(name, "rank") {
-		c.counts = rankCounts
-	}
-	for _, other := range []int{isExpert, isRank, isCount} {
-		if i, ok := at[other]; ok {
-			c.is[i] = isNothing
-		}
-	}
-	return c, true, err
-}
-
-// openTable opens a text as a table: its columns, and the rows below the header, which is the first line that does not
-// begin with #; nil for a text that is no table of counts.
-func openTable(d *document) (c columns, rows *csv.Reader, err error) {
+// openTable opens a text as a table, whose header is the first line that does not begin with #; nil for a text that is
+// no table of counts.
+func openTable(d *document) (*table, error) {
 	text := bytes.TrimPrefix(d.text, []byte("\ufeff")) // which spreadsheets write
 	header := text
 	for bytes.HasPrefix(header, []byte("#")) {
 		_, header, _ = bytes.Cut(header, []byte("\n"))
 	}
 	header, rest, _ := bytes.Cut(header, []byte("\n"))
-	if !d.isText() || len(header) > 1<<16 {
-		return c, nil, nil
+	if len(header) > 1<<16 {
+		return nil, nil
 	}
-	rows = csv.NewReader(bytes.NewReader(text))
-	rows.ReuseRecord, rows.Comment = true, '#'
+	t := &table{Reader: csv.NewReader(bytes.NewReader(text)), counts: "expertcounts"}
+	t.ReuseRecord, t.Comment = true, '#'
 	for _, other := range ";\t" { // as spreadsheets write where the comma is a decimal point
 		if bytes.ContainsRune(header, other) && !bytes.ContainsRune(header, ',') {
-			rows.Comma = other
+			t.Comma = other
 		}
 	}
-	head, _ := rows.Read() // none where that is no CSV
-	c, ok, err := columnsOf(slices.Clone(head), bytes.Contains(rest, []byte(`"[`)))
-	if !ok {
-		return c, nil, nil
+	var err error
+	at, spelled, list := map[int]string{}, false, []int(nil)
+	head, _ := t.Read() // none where that is no CSV
+	for i, spelling := range head {
+		name := plain(strings.Trim(spelling, "\" \t\r"))
+		number, isNumber := names[name]
+		if isNumber && number <= isCount {
+			if at[number] != "" {
+				err = fmt.Errorf("header: want one column of a kind, have %q and %q; remove one", at[number], spelling)
+			}
+			at[number] = spelling
+		} else if !slices.Contains(labels, name) {
+			if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(t.parts)) {
+				t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
+			} else if listColumn.MatchString(name) && bytes.Contains(rest, []byte(`"[`)) {
+				list = []int{i}
+			}
+			name = ""
+		}
+		t.fields = append(t.fields, name)
 	}
-	return c, rows, err
+	layered := at[isLayer] != ""
+	if at[isCount] != "" && (at[isExpert] != "" || at[isRank] != "" && layered) {
+		t.parts = nil
+		return t, err
+	}
+	if len(t.parts) < 2 || !layered && !spelled {
+		t.parts = list
+	}
+	if t.parts == nil {
+		return nil, nil
+	}
+	if first := plain(head[t.parts[0]]); strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank") {
+		t.counts = "rankcounts"
+	}
+	for i, name := range t.fields {
+		if number, ok := names[name]; ok && number >= isExpert {
+			t.fields[i] = ""
+		}
+	}
+	return t, err
 }
 
-// isTable reports a table of counts.
-func isTable(d *document) bool {
-	_, rows, _ := openTable(d)
-	return rows != nil
-}
-
-// readTable reads one count per layer and expert, or a row of them, as the fields of an object are read. Without steps,
-// the counts are sums over the recording, without a layer they are of one.
-func readTable(d *document, c *collector) error {
-	columns, rows, err := openTable(d)
-	c.lined = true
-	for err == nil {
-		var cells []string
-		if cells, err = rows.Read(); err == io.EOF {
+// readTable reads one count per layer and expert, or a row of them. Without steps, the counts are sums over the
+// recording, without a layer they are of one.
+func (c *collector) readTable(t *table) error {
+	c.lined, c.Format = true, "expert counts CSV"
+	for {
+		cells, err := t.Read()
+		if err == io.EOF {
 			return nil
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
 			return fmt.Errorf("line %d: want %d fields as in the header, quoted as in CSV, have others", bad.Line,
-				len(columns.names))
+				len(t.fields))
 		}
-		if err == nil {
-			err = columns.add(c, cells)
+		var row *tensor.Parts
+		if row, err = t.object(cells); err == nil {
+			of := nothing()
+			err = c.walk(row, &of)
 		}
 		if err != nil {
-			line, _ := rows.FieldPos(0)
-			err = fmt.Errorf("line %d: %w", line, err)
+			line, _ := t.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
 		}
 	}
-	return err
 }
 
-// add adds one row.
-func (columns columns) add(c *collector, cells []string) (err error) {
-	of := nothing()
-	of.numbers[isLayer] = 0 // where no column says
-	for i, is := range columns.is {
-		if is >= 0 && cells[i] == "" {
-			err = errors.New("want a whole number, have none")
-		} else if is >= 0 {
-			err = of.number(is, value{cell: cells[i]})
-		} else if is == isLabel {
-			err = c.describe(&of, columns.names[i], value{cell: cells[i]})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", columns.names[i], err)
+// object is a row.
+func (t *table) object(cells []string) (*tensor.Parts, error) {
+	row := &tensor.Parts{}
+	for i, name := range t.fields {
+		if name != "" {
+			*row = append(*row, tensor.Part{Name: name, Value: cell(cells[i])})
 		}
 	}
-	switch {
-	case columns.parts == nil:
-		return c.cell(of)
-	case columns.listed:
-		i := columns.parts[0]
-		list := celled(cells[i])
-		if !list.isNumbers() {
-			return fmt.Errorf("want a list of counts as %s, have %q", columns.names[i], list.cell)
-		}
-		return c.payload(columns.counts, list, of)
+	if t.parts == nil {
+		return row, nil
 	}
-	counts := tensor.Array{Shape: []int64{int64(len(columns.parts))}}
-	for _, i := range columns.parts {
-		n, err := whole(cells[i])
-		if err != nil {
-			return fmt.Errorf("%w as %s", err, columns.names[i])
-		}
-		counts.Values = append(counts.Values, n)
+	var list []string
+	for _, i := range t.parts {
+		list = append(list, cells[i])
 	}
-	return c.payload(columns.counts, value{item: counts}, of)
+	text := strings.Join(list, ",")
+	if !strings.HasPrefix(text, "[") {
+		text = "[" + text + "]"
+	}
+	counts, ok := celled(text).(tensor.Stored)
+	if !ok {
+		return nil, fmt.Errorf("%s: want whole numbers, have %.60q", t.counts, text)
+	}
+	*row = append(*row, tensor.Part{Name: t.counts, Value: counts})
+	return row, nil
 }

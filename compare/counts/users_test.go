@@ -59,7 +59,7 @@ func TestMapsAreNoLoads(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if r, err := arrayOf(t, []byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
+	if r, err := withAxes(t, []byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
 		t.Error(r, err)
 	}
 }

@@ -23,12 +23,15 @@ func (a Array) Transposed(order []int) (Array, error) {
 	if slices.IsSorted(order) {
 		return a, nil
 	}
-	var shape, strides []int64
-	own := packed(a.Shape, false)
-	for _, d := range order {
-		shape, strides = append(shape, a.Shape[d]), append(strides, own[d])
+	strides, step := make([]int64, len(a.Shape)), int64(1)
+	for d, n := range slices.Backward(a.Shape) {
+		strides[d], step = step, step*n
 	}
-	return view(a.Values, 0, shape, strides)
+	var shape, stride []int64
+	for _, d := range order {
+		shape, stride = append(shape, a.Shape[d]), append(stride, strides[d])
+	}
+	return view(a.Values, 0, shape, stride)
 }
 
 // maxBytes bounds what shapes may claim, far above any record.
@@ -56,57 +59,36 @@ var types = map[string]safetensors.DType{
 	"i8": safetensors.I64, "int64": safetensors.I64, "LongStorage": safetensors.I64,
 }
 
-// decode reads elements of a type that is named.
+// decode reads elements of a type that NumPy, PyTorch or safetensors names.
 func decode(raw []byte, name string) ([]int64, error) {
 	dtype, ok := types[name]
 	if !ok {
+		dtype = safetensors.DType(name)
+	}
+	if dtype.Size() == 0 {
 		return nil, fmt.Errorf("want a tensor of integers, have a %s", name)
 	}
 	values := make([]int64, int64(len(raw))/dtype.Size())
 	return values, safetensors.DecodeIntegers(values, raw, dtype)
 }
 
-// Dense decodes the elements of an array without gaps, which must fill raw: the last
-// dimension runs fastest, in Fortran order the first.
-func Dense(raw []byte, dtype string, shape []int64, fortran bool) (Array, error) {
-	n, err := elements(shape)
+// Dense decodes the elements of an array without gaps, which must fill raw.
+func Dense(raw []byte, dtype string, shape []int64) (Array, error) {
+	values, err := decode(raw, dtype)
 	if err != nil {
 		return Array{}, err
 	}
-	size := types[dtype].Size()
-	if want := int64(n) * size; size > 0 && int64(len(raw)) != want {
-		return Array{}, fmt.Errorf("want %d bytes for shape %v of %s, have %d", want, shape, dtype, len(raw))
+	if n, err := elements(shape); err != nil || n != len(values) {
+		return Array{}, fmt.Errorf("want the numbers of shape %v, have %d of type %s", shape, len(values), dtype)
 	}
-	values, err := decode(raw, dtype)
-	if err != nil || !fortran {
-		return Array{Shape: shape, Values: values}, err
-	}
-	return view(values, 0, shape, packed(shape, true))
-}
-
-// packed are the strides of an array without gaps, of which one dimension runs fastest: the last, or
-// in Fortran order the first.
-func packed(shape []int64, fortran bool) []int64 {
-	strides, step := make([]int64, len(shape)), int64(1)
-	for i := range shape {
-		d := len(shape) - 1 - i
-		if fortran {
-			d = i
-		}
-		strides[d] = step
-		step *= shape[d]
-	}
-	return strides
+	return Array{shape, values}, nil
 }
 
 // view copies elements of a storage: stride says for each dimension how many of them lie between
 // neighbors.
 func view(storage []int64, offset int64, shape, stride []int64) (Array, error) {
 	n, err := elements(shape)
-	if err != nil {
-		return Array{}, err
-	}
-	if n > len(storage) {
+	if err != nil || n > len(storage) {
 		return Array{}, fmt.Errorf("shape %v of a storage of %d elements", shape, len(storage))
 	}
 	out := Array{Shape: shape, Values: make([]int64, n)}

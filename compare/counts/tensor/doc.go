@@ -1,4 +1,4 @@
-// Package tensor reads arrays of integers from the files of NumPy and torch.save,
+// Package tensor reads arrays of integers from the files of NumPy, torch.save and safetensors,
 // without Python and without running anything that such a file may ask for.
 //
 // What is no array of integers, a list, a dictionary, a number or text is refused by

@@ -2,9 +2,9 @@ package tensor
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,40 +12,35 @@ import (
 // NumPyMagic begins every .npy file.
 const NumPyMagic = "\x93NUMPY"
 
-var (
-	npyDescr   = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z]\d{1,6})'`)
-	npyFortran = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
-	npyShape   = regexp.MustCompile(`'shape':\s*\(([0-9, L]*)\)`)
-)
+// npyHeader is the Python dictionary that numpy.save writes, its keys in this order: type without the byte order,
+// which must be little-endian, order of the dimensions, and shape.
+var npyHeader = regexp.MustCompile(
+	`\{'descr': '[<|=]?([a-z]\d)', 'fortran_order': (True|False), 'shape': \(([0-9, L]*)\), \} *$`)
 
-// ParseNumPy reads a .npy file of integers: magic, version, a Python dictionary as text, and
-// the elements. Exactly the promised bytes must follow.
-func ParseNumPy(b []byte) (Array, error) {
-	_, rest, _ := bytes.Cut(b, []byte("{")) // magic, version and length come before
-	header, data, whole := bytes.Cut(rest, []byte("\n"))
-	descr, order, dims := npyDescr.FindSubmatch(header), npyFortran.FindSubmatch(header), npyShape.FindSubmatch(header)
-	switch {
-	case !bytes.HasPrefix(b, []byte(NumPyMagic)) || !whole:
-		return Array{}, fmt.Errorf("npy: want NumPy's magic and a header, have %.12q", b[:min(len(b), 12)])
-	case descr == nil || order == nil || dims == nil:
-		return Array{}, fmt.Errorf("npy: want an array of integers, have the header %.80q", header)
-	case string(descr[1]) == ">":
-		return Array{}, errors.New("npy: big-endian elements are not read")
-	case types[string(descr[2])] == "":
-		return Array{}, fmt.Errorf("npy: want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s; convert "+
-			"whole numbers by .astype(int)", descr[2])
+// ParseNumPy reads a .npy file of integers: magic, version, the header, and the elements. Exactly the promised
+// bytes must follow.
+func ParseNumPy(b []byte) (a Array, err error) {
+	head, data, whole := bytes.Cut(b, []byte("\n"))
+	m := npyHeader.FindSubmatch(head)
+	if !bytes.HasPrefix(b, []byte(NumPyMagic)) || !whole || m == nil {
+		return a, fmt.Errorf("npy: want NumPy's magic and the header of an array of little-endian integers, have %.90q", head)
 	}
 	var shape []int64
-	for _, field := range strings.FieldsFunc(string(dims[1]), func(r rune) bool { return r == ',' || r == ' ' }) {
-		n, err := strconv.ParseInt(strings.TrimSuffix(field, "L"), 10, 63)
-		if err != nil {
-			return Array{}, fmt.Errorf("npy: want a shape of whole numbers, have (%s)", dims[1])
-		}
-		shape = append(shape, n)
+	var order []int
+	for i, field := range strings.FieldsFunc(string(m[3]), func(r rune) bool { return r < '0' || r > '9' }) {
+		n, _ := strconv.ParseInt(field, 10, 64) // the largest number where it has too many digits
+		shape, order = append(shape, n), append(order, i)
 	}
-	a, err := Dense(data, string(descr[2]), shape, string(order[1]) == "True")
+	fortran := string(m[2]) == "True" // the first dimension runs fastest
+	if fortran {
+		slices.Reverse(shape)
+		slices.Reverse(order)
+	}
+	if a, err = Dense(data, string(m[1]), shape); err == nil && fortran {
+		a, err = a.Transposed(order)
+	}
 	if err != nil {
-		err = fmt.Errorf("npy: %w", err)
+		return a, fmt.Errorf("npy: %w; convert whole numbers by .astype(int)", err)
 	}
-	return a, err
+	return a, nil
 }

@@ -12,22 +12,29 @@ import (
 // containers, numbers, strings and tensors. Unlike Python's own reader it can run nothing: a
 // global is only a name, and calling one means building a tensor or an ordered dictionary; every
 // other name is refused.
-func unpickle(b []byte, file *torch) (any, error) {
+func unpickle(b []byte, file *torch) (v any, err error) {
 	p := &pickleReader{rest: b, file: file}
-	for n := 0; p.err == nil; n++ {
-		op := p.take(1)[0]
-		switch {
-		case n == maxOperations:
-			p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
-		case op == '.':
-			return p.pop(1)[0], p.err
-		case operations[op] == nil:
-			p.fail("operation 0x%02x is not allowed", op)
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case pickleFault:
+			v, err = nil, fmt.Errorf("pickle: byte %d: %s", len(b)-len(p.rest), fault)
 		default:
-			operations[op](p)
+			panic(fault)
 		}
+	}()
+	for range maxOperations {
+		op := p.take(1)[0]
+		if op == '.' {
+			return p.pop(1)[0], nil
+		}
+		if operations[op] == nil {
+			p.fail("operation 0x%02x is not allowed", op)
+		}
+		operations[op](p)
 	}
-	return nil, fmt.Errorf("pickle: byte %d: %w", len(b)-len(p.rest), p.err)
+	p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
+	return nil, nil
 }
 
 // Bounds on what a pickle builds, which takes a hundred times its bytes of memory: a pass of
@@ -37,35 +44,29 @@ const (
 	maxStack      = 1 << 16
 )
 
-// Dict is a dictionary with string keys; entries under other keys are dropped, as
-// nothing that is read here has any.
-type Dict map[string]any
-
 type (
 	pickleGlobal  string // a name
 	pickleStorage []any  // what names a member of the zip: "storage", type, key, location, size
 	pickleMark    struct{}
+	pickleFault   string // why nothing more is read
 )
 
-// pickleReader is a stack machine. After the first error, what it reads is zero.
+// pickleReader is a stack machine.
 type pickleReader struct {
 	rest  []byte
 	file  *torch
 	stack []any
 	memo  []any // Python numbers what it remembers from 0 on
-	err   error
 }
 
+// fail ends the reading, by a panic that unpickle ends.
 func (p *pickleReader) fail(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf(format, args...)
-	}
+	panic(pickleFault(fmt.Sprintf(format, args...)))
 }
 
 func (p *pickleReader) take(n int) []byte {
 	if n > len(p.rest) {
 		p.fail("pickle ends too early")
-		return make([]byte, 8) // no operation looks at single bytes of more
 	}
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
@@ -77,9 +78,8 @@ func (p *pickleReader) number(bytes int) int64 {
 	var wide [8]byte
 	if bytes > len(wide) {
 		p.fail("an integer of %d bytes", bytes)
-		return 0
 	}
-	copy(wide[:bytes], p.take(bytes))
+	copy(wide[:], p.take(bytes))
 	return int64(binary.LittleEndian.Uint64(wide[:]))
 }
 
@@ -99,20 +99,17 @@ func (p *pickleReader) line() string {
 func (p *pickleReader) push(v any) {
 	if len(p.stack) == maxStack {
 		p.fail("want at most %d values on the stack", maxStack)
-		return
 	}
 	p.stack = append(p.stack, v)
 }
 
 // pop takes n values from the stack, in the order in which they were pushed.
 func (p *pickleReader) pop(n int) []any {
-	items := make([]any, n)
-	if len(p.stack) < n {
-		p.fail("the stack is empty")
-		return items
-	}
 	rest := len(p.stack) - n
-	copy(items, p.stack[rest:])
+	if rest < 0 {
+		p.fail("the stack is empty")
+	}
+	items := append([]any{}, p.stack[rest:]...)
 	p.stack = p.stack[:rest]
 	return items
 }
@@ -150,17 +147,17 @@ var operations = [256]func(*pickleReader){
 	'G':  func(p *pickleReader) { p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8)))) },
 	'X':  func(p *pickleReader) { p.push(string(p.take(int(p.number(4))))) },
 
-	'}':  func(p *pickleReader) { p.push(Dict{}) },
-	']':  func(p *pickleReader) { p.push(&[]any{}) },
+	'}':  func(p *pickleReader) { p.push(&Parts{}) },
+	']':  func(p *pickleReader) { p.push(&Parts{}) },
 	')':  func(p *pickleReader) { p.push([]any{}) },
 	't':  func(p *pickleReader) { p.push(p.popMark()) },
 	0x85: func(p *pickleReader) { p.push(p.pop(1)) }, // TUPLE1
 	0x86: func(p *pickleReader) { p.push(p.pop(2)) },
 	0x87: func(p *pickleReader) { p.push(p.pop(3)) },
-	'a':  func(p *pickleReader) { p.fill(p.pop(1)) },
-	's':  func(p *pickleReader) { p.fill(p.pop(2)) },
-	'e':  func(p *pickleReader) { p.fill(p.popMark()) },
-	'u':  func(p *pickleReader) { p.fill(p.popMark()) },
+	'a':  func(p *pickleReader) { p.fill(p.pop(1), false) },
+	's':  func(p *pickleReader) { p.fill(p.pop(2), true) },
+	'e':  func(p *pickleReader) { p.fill(p.popMark(), false) },
+	'u':  func(p *pickleReader) { p.fill(p.popMark(), true) },
 	'b':  func(p *pickleReader) { p.pop(1) }, // the state of a container adds nothing to its items
 
 	'q': func(p *pickleReader) { p.remember(int(p.number(1))) },
@@ -177,41 +174,38 @@ var operations = [256]func(*pickleReader){
 }
 
 func (p *pickleReader) remember(key int) {
-	switch v := p.top(); {
-	case key < len(p.memo):
-		p.memo[key] = v
-	case key == len(p.memo):
-		p.memo = append(p.memo, v)
-	default:
+	if key > len(p.memo) {
 		p.fail("want the next memory to be %d, have %d", len(p.memo), key)
 	}
+	if key == len(p.memo) {
+		p.memo = append(p.memo, nil)
+	}
+	p.memo[key] = p.top()
 }
 
 func (p *pickleReader) recall(key int) {
 	if key >= len(p.memo) {
 		p.fail("nothing was remembered as %d", key)
-		return
 	}
 	p.push(p.memo[key])
 }
 
-// fill adds items to the list or dictionary below them.
-func (p *pickleReader) fill(items []any) {
-	switch into := p.top().(type) {
-	case *[]any:
-		*into = append(*into, items...)
-	case Dict:
-		if len(items)%2 != 0 {
-			p.fail("a key without a value")
-			return
-		}
-		for i := 0; i < len(items); i += 2 {
-			if key, ok := items[i].(string); ok {
-				into[key] = items[i+1]
+// fill adds items to the list or, each behind its key, to the dictionary below them. Entries of a dictionary under a
+// key that is no text are dropped.
+func (p *pickleReader) fill(items []any, keyed bool) {
+	into, ok := p.top().(*Parts)
+	if !ok || keyed && len(items)%2 != 0 {
+		p.fail("want items, or keys with values, of a list or a dictionary")
+	}
+	for i, item := range items {
+		key := ""
+		if keyed {
+			var isText bool
+			if key, isText = items[i&^1].(string); i%2 == 0 || !isText {
+				continue
 			}
 		}
-	default:
-		p.fail("items for what is neither a list nor a dictionary")
+		*into = append(*into, Part{key, item})
 	}
 }
 
@@ -232,7 +226,7 @@ func (p *pickleReader) global(name string) {
 func (p *pickleReader) call(callee, argument any) {
 	switch arguments, _ := argument.([]any); callee {
 	case pickleGlobal(globalOrderedDict):
-		p.push(Dict{})
+		p.push(&Parts{})
 	case pickleGlobal(globalTensor):
 		p.push(Stored(func() (Array, error) { return p.file.array(arguments) }))
 	default:

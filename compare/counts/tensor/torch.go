@@ -19,29 +19,24 @@ type torch struct {
 
 const maxUnpacked = 1 << 28
 
-// Stored is a tensor in a file of torch.save, which is read when it is asked for.
-type Stored func() (Array, error)
-
-// OpenTorch opens a file of torch.save, and returns what was saved: nil, bool, int64, float64, string, []any (tuples),
-// *[]any (lists), Dict, or Stored.
+// OpenTorch opens a file of torch.save, and returns what was saved.
 func OpenTorch(text []byte) (any, error) {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return nil, errors.New("want a whole zip, as torch.save writes, have one that is cut or broken")
 	}
 	f := &torch{members: map[string]*zip.File{}, storages: map[string][]int64{}}
-	pickle := ""
 	for _, m := range archive.File {
 		f.members[m.Name] = m
-		if prefix, ok := strings.CutSuffix(m.Name, "data.pkl"); ok && pickle == "" {
-			f.prefix, pickle = prefix, m.Name
+		if prefix, ok := strings.CutSuffix(m.Name, "data.pkl"); ok {
+			f.prefix = prefix
 		}
 	}
-	if pickle == "" {
+	if f.members[f.prefix+"data.pkl"] == nil {
 		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, " +
 			"have another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
 	}
-	b, err := f.read(pickle)
+	b, err := f.read("data.pkl")
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +44,8 @@ func OpenTorch(text []byte) (any, error) {
 }
 
 // read takes a member whole.
-func (f *torch) read(name string) (b []byte, err error) {
-	m, ok := f.members[name]
+func (f *torch) read(name string) ([]byte, error) {
+	m, ok := f.members[f.prefix+name]
 	if !ok {
 		return nil, fmt.Errorf("no member %q", name)
 	}
@@ -58,12 +53,12 @@ func (f *torch) read(name string) (b []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if b, err = io.ReadAll(io.LimitReader(r, maxUnpacked-f.used+1)); err != nil {
-		return nil, fmt.Errorf("member %s: %w", name, err)
-	}
+	b, err := io.ReadAll(io.LimitReader(r, maxUnpacked-f.used+1))
 	if f.used += int64(len(b)); f.used > maxUnpacked {
-		return nil, fmt.Errorf("member %s: want at most %d bytes unpacked, have more", name, maxUnpacked)
+		err = fmt.Errorf("want at most %d bytes unpacked, have more", maxUnpacked)
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
 	return b, nil
 }
@@ -80,19 +75,17 @@ func (f *torch) array(parts []any) (Array, error) {
 		return Array{}, errors.New("a tensor of other than storage, offset, shape and stride")
 	}
 	key := fmt.Sprint(storage[2])
-	values, ok := f.storages[key]
-	if !ok {
+	if f.storages[key] == nil {
 		global, _ := storage[1].(pickleGlobal)
-		raw, err := f.read(f.prefix + "data/" + key)
-		if err == nil {
-			values, err = decode(raw, strings.TrimPrefix(string(global), "torch."))
-		}
+		raw, err := f.read("data/" + key)
 		if err != nil {
 			return Array{}, err
 		}
-		f.storages[key] = values
+		if f.storages[key], err = decode(raw, strings.TrimPrefix(string(global), "torch.")); err != nil {
+			return Array{}, err
+		}
 	}
-	return view(values, offset, shape, stride)
+	return view(f.storages[key], offset, shape, stride)
 }
 
 // integers reads a tuple of integers.

@@ -1,0 +1,40 @@
+package tensor
+
+import (
+	"bytes"
+
+	"github.com/moebalance/moebalance/logits/safetensors"
+)
+
+// A file is a tree of *Parts, Stored, []any (tuples of a pickle), int64, string, float64, bool and nil.
+type (
+	// Parts are the fields of an object, in their order, or the items of a list, without names. Of a name that comes
+	// twice the last one counts.
+	Parts []Part
+	// Part is a value, and its name.
+	Part struct {
+		Name  string
+		Value any
+	}
+	// Stored is an array, which is read when it is asked for.
+	Stored func() (Array, error)
+)
+
+// OpenSafetensors opens the content of a file of safetensors: its tensors by name.
+func OpenSafetensors(path string, text []byte) (*Parts, error) {
+	f, err := safetensors.Read(path, bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, err
+	}
+	root := &Parts{}
+	for _, t := range f.Tensors() {
+		*root = append(*root, Part{t.Name, Stored(func() (Array, error) {
+			raw, err := f.Bytes(t)
+			if err != nil {
+				return Array{}, err
+			}
+			return Dense(raw, string(t.DType), t.Shape)
+		})})
+	}
+	return root, nil
+}
