@@ -52,7 +52,7 @@ compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain compare/stats router router/input router/quantity
 compare/bench/points: router/input
 compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
-compare/counts: compare/counts/tensor compare/imbalance logits/safetensors router router/chance router/input
+compare/counts: compare/counts/tensor compare/imbalance router router/chance router/input
     router/quantity
 compare/counts/tensor: logits/safetensors
 compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges
