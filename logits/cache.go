@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/input"
@@ -218,7 +217,7 @@ func (c *Cache) ensure(ctx context.Context, w *writer, p planned, e *Entry) erro
 // compare checks the file of an entry against what is written for it. It wraps errDamaged
 // where they differ.
 func (c *Cache) compare(ctx context.Context, w *writer, p planned, e *Entry) (err error) {
-	f, info, err := safetensors.OpenRegular(e.Path)
+	f, info, err := input.Regular(e.Path)
 	if err != nil {
 		return err
 	}

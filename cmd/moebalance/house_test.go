@@ -38,7 +38,7 @@ cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
     compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff
     compare/gain compare/imbalance compare/trace compare/capture compare/place compare/source logits logits/hook plots
-    plots/page router router/plan router/quantity router/shown testdata
+    plots/page router router/input router/plan router/quantity router/shown testdata
 compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
     compare/trace compare/place logits router router/quantity
 compare/answer/caveat: router router/quantity

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"io"
-	"os"
 	"regexp"
 
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits/hook"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // marks are how what we write begins: results, pages, figures and the hook. Placements and data sets have an
@@ -21,11 +20,6 @@ var marks = regexp.MustCompile(
 
 // wrote reports whether this program wrote a file.
 func wrote(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	head, err := input.Head(path, 4096)
 	return err == nil && marks.Match(head) || trace.IsSummary(path)
 }

@@ -9,7 +9,6 @@
 package capture
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 
@@ -25,7 +24,7 @@ type Options struct {
 }
 
 // Read reads an export, a report or a trace of PyTorch's profiler. A
-// recording without any kernel is not an error: see Recording.NoKernels.
+// recording without any kernel is not an error, but holds one: NoKernels.
 func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if isTorchTrace(path) {
 		return readTorchTrace(ctx, path, o)
@@ -36,20 +35,16 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	}
 	defer db.close()
 	p := &Metadata{}
-	if err = cmp.Or(db.complete(), p.read(ctx, db)); err == nil {
-		err = db.look(ctx, p.SessionUTC)
-	}
-	if err != nil {
-		return nil, db.failed("reading its metadata", err)
+	if err := p.read(ctx, db); err != nil {
+		return nil, db.failed(ctx, "reading its metadata", err)
 	}
 	db.report = o.Progress
 	defer func() { db.progress(db.size - db.told.Load()) }()
 	rec, err := read(ctx, db)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		rec.Metadata, rec.NoKernels = *p, db.noKernels(p, rec.BadTimes)
 	}
-	rec.Metadata, rec.noKernels = *p, db.noKernels(p)
-	return rec, nil
+	return rec, err
 }
 
 // ReadMetadata reads what a file says about the environment of its capture, and
@@ -64,7 +59,7 @@ func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error
 		return nil, err
 	}
 	defer db.close()
-	return p, db.failed("reading its metadata", p.readEnvironment(ctx, db))
+	return p, db.failed(ctx, "reading its metadata", p.readEnvironment(ctx, db))
 }
 
 // openExport opens the export of path, or the one that a converter makes of the report there.
@@ -88,24 +83,19 @@ func (db *database) close() {
 }
 
 // noKernels says why an export without kernels has none.
-func (db *database) noKernels(p *Metadata) error {
+func (db *database) noKernels(p *Metadata, badTimes int64) error {
 	why, try := "a capture that did not trace CUDA", "profile with 'nsys profile --trace cuda,nvtx'"
 	switch {
 	case p.Unsupported != "":
 		why, try = p.Unsupported, ""
-	case p.Partial != "":
-		why, try = "a partial export ("+p.Partial+")", "export the whole report"
+	case badTimes > 0:
+		why, try = "events at impossible times", "export it again, without --ts-normalize and --ts-shift"
 	case db.has(callTable):
 		why, try = "API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the "+
 			"capture stopped before any ran", ""
-	case len(db.tables) > 0 && !db.has(stringTable):
-		why, try = "none of the tables of an nsys export", makeExport
 	}
 	return &input.Error{File: db.path, Expected: "GPU kernels", Found: why, Try: try, Err: ErrNoKernels}
 }
-
-// NoKernels is the error of a recording without kernels, which says why.
-func (r *Recording) NoKernels() error { return r.noKernels }
 
 // number is the first of the variables that holds a rank or a count of ranks.
 func (p *Metadata) number(variables []string) (int, bool) {

@@ -27,7 +27,7 @@ func (r *Recording) JoinDevices() {
 		k := &r.Kernels[i]
 		if at := to[k.Device]; at != k.Device {
 			k.Device = at
-			r.Issues[OtherDevice]++
+			r.OtherDevice++
 		}
 	}
 	for i := range r.Graphs {

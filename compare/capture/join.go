@@ -5,13 +5,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // work is what ran on the GPU, as a source lists it: without launches yet.
 type work struct {
-	issues       Issues
+	badTimes
 	names        []string
 	processes    *Index[int64]
 	devices      *Index[Device]
@@ -26,13 +24,29 @@ type work struct {
 }
 
 func newWork() *work {
-	return &work{issues: Issues{}, processes: NewIndex[int64](), devices: NewIndex[Device](),
-		nodeThreads: NewIndex[int64]()}
+	return &work{processes: NewIndex[int64](), devices: NewIndex[Device](), nodeThreads: NewIndex[int64]()}
+}
+
+// badTimes counts the events whose times cannot be used.
+type badTimes int64
+
+// believable reports whether an event's times can be used, and counts it if not.
+func (b *badTimes) believable(start, end int64) bool {
+	if start < -TimeLimit || end > TimeLimit || end < start {
+		*b++
+		return false
+	}
+	return true
 }
 
 // add takes a kernel with the correlation id of its launch and the graph node that it replays, 0 for
-// none. Times are checked already.
-func (w *work) add(k Kernel, correlation uint32, node int64) error {
+// none. One with which the times of all add up to more than 64 bits is not believable either.
+func (w *work) add(k Kernel, correlation uint32, node int64) {
+	if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
+		w.total = math.MaxInt64
+		w.badTimes++
+		return
+	}
 	if node != 0 {
 		w.nodeIDs = append(w.nodeIDs, node)
 		k.GraphNode = int32(len(w.nodeIDs))
@@ -40,16 +54,11 @@ func (w *work) add(k Kernel, correlation uint32, node int64) error {
 	w.end = max(w.end, k.End)
 	w.kernels = append(w.kernels, k)
 	w.correlations = append(w.correlations, correlation)
-	if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
-		return &input.Error{Position: "kernels", Expected: "a sum of durations within 64 bits", Found: "more",
-			Try: exportAgain, Err: ErrDamaged}
-	}
-	return nil
 }
 
-// device numbers a device of a process. A device beyond 32 bits is none that exists.
-func (w *work) device(process, ordinal int64) int32 {
-	return w.devices.Number(Device{w.processes.Number(process), int32(min(max(ordinal, -1), math.MaxInt32))})
+// device numbers a device of a process, which has a number. A device beyond 32 bits is none that exists.
+func (w *work) device(process int32, ordinal int64) int32 {
+	return w.devices.Number(Device{process, int32(min(max(ordinal, -1), math.MaxInt32))})
 }
 
 // noCorrelation is the correlation id of an event that has none. CUPTI counts from 1, in 32 bits.
@@ -65,7 +74,7 @@ func correlationOf(id int64, known bool) uint32 {
 
 // calls are the API calls that launch, in the order of the source.
 type calls struct {
-	issues       Issues
+	badTimes
 	list         []Launch
 	correlations []uint32 // by launch
 	kernel       []bool   // by launch: it launches a kernel, not a graph
@@ -85,7 +94,7 @@ type processLaunches struct {
 }
 
 func newCalls() *calls {
-	return &calls{issues: Issues{}, threads: NewIndex[int64](), processes: NewIndex[int64]()}
+	return &calls{threads: NewIndex[int64](), processes: NewIndex[int64]()}
 }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
@@ -207,7 +216,7 @@ func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
 
 // spans are the named ranges of a source.
 type spans struct {
-	issues  Issues
+	badTimes
 	list    []Range
 	names   *interner
 	threads *Index[int64]
@@ -216,41 +225,30 @@ type spans struct {
 }
 
 func newSpans() *spans {
-	return &spans{issues: Issues{}, names: newInterner(), threads: NewIndex[int64](), domains: []string{""}}
+	return &spans{names: newInterner(), threads: NewIndex[int64](), domains: []string{""}}
 }
 
-// openEnd is the end of a range that was never closed, until the capture's end
-// is known.
-const openEnd = TimeLimit + 1
+// openEnd is the end of a range that was never closed, until the capture's end is known.
+const openEnd = TimeLimit
 
-// add takes a range; one without an end lasts to the end of the capture.
-func (s *spans) add(r Range, ended bool) {
-	if !ended {
-		r.End = TimeLimit
+// add takes a range.
+func (s *spans) add(r Range) {
+	if s.believable(r.Start, r.End) {
+		if s.end = max(s.end, r.Start); r.End != openEnd {
+			s.end = max(s.end, r.End)
+		}
+		s.list = append(s.list, r)
 	}
-	if !s.issues.believable(r.Start, r.End) {
-		return
-	}
-	s.end = max(s.end, r.Start)
-	if ended {
-		s.end = max(s.end, r.End)
-	} else {
-		s.issues[OpenRanges]++
-		r.End = openEnd
-	}
-	s.list = append(s.list, r)
 }
 
 // join makes one recording of what was read: with one numbering of threads and processes,
 // and every execution with its launch.
 func join(w *work, c *calls, s *spans) *Recording {
 	rec := &Recording{
-		Issues: w.issues, KernelNames: w.names, RangeNames: s.names.valid(), Operators: []string{""},
-		Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes, Graphs: w.graphs,
-		Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs, End: max(w.end, s.end),
+		BadTimes: int64(w.badTimes + c.badTimes + s.badTimes), KernelNames: w.names, RangeNames: s.names.valid(),
+		Operators: []string{""}, Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes,
+		Graphs: w.graphs, Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs,
 	}
-	rec.Issues.add(c.issues)
-	rec.Issues.add(s.issues)
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
 	for _, own := range []*Index[int64]{c.threads, s.threads, w.nodeThreads} {
@@ -268,7 +266,7 @@ func join(w *work, c *calls, s *spans) *Recording {
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]
 		if renumber(s.threads, &r.Thread); r.End == openEnd {
-			r.End = max(rec.End, r.Start)
+			r.End = max(w.end, s.end)
 		}
 	}
 	for i := range rec.GraphNodes {
@@ -281,20 +279,7 @@ func join(w *work, c *calls, s *spans) *Recording {
 	return rec
 }
 
-// executions visits all that ran on the GPU: its device, its correlation id, when it began, and
-// the launch that it gets.
-func (r *Recording) executions(w *work, visit func(device int32, id uint32, start int64, launch *int32)) {
-	for i := range r.Kernels {
-		k := &r.Kernels[i]
-		visit(k.Device, w.correlations[i], k.Start, &k.Launch)
-	}
-	for i := range r.Graphs {
-		g := &r.Graphs[i]
-		visit(g.Device, correlationOf(g.Correlation, true), g.Start, &g.Launch)
-	}
-}
-
-// joinLaunches gives executions their launches, and leaves out the launches of nothing.
+// joinLaunches gives kernels their launches, and leaves out the launches of nothing.
 func (r *Recording) joinLaunches(w *work, c *calls) {
 	c.sort()
 	of := make([]*processLaunches, len(w.devices.Values)) // by device
@@ -305,20 +290,26 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 		}
 	}
 	number := make([]int32, len(c.list)) // of launches, from 1 on
-	r.executions(w, func(device int32, id uint32, start int64, launch *int32) {
-		*launch = -1
-		if p := of[device]; p != nil && id != noCorrelation {
-			if *launch = c.find(p, id, start); *launch >= 0 {
-				number[*launch] = 1
-			}
+	find := func(device int32, id uint32, start int64) int32 {
+		p := of[device]
+		if p == nil || id == noCorrelation {
+			return -1
 		}
-	})
+		launch := c.find(p, id, start)
+		if launch >= 0 {
+			number[launch] = 1
+		}
+		return launch
+	}
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		k.Launch = find(k.Device, w.correlations[i], k.Start)
+	}
+	for _, g := range r.Graphs {
+		find(g.Device, g.Correlation, g.Start)
+	}
 	for process, p := range c.byID {
-		for i, l := range p.order {
-			id := c.correlations[l]
-			if i > 0 && id == c.correlations[p.order[i-1]] && id != noCorrelation {
-				r.Issues[ReusedCorrelations]++
-			}
+		for _, l := range p.order {
 			if number[l] == 0 && c.kernel[l] && worked[int32(process)] &&
 				!c.capturing(c.list[l].Thread, c.list[l].Start) {
 				r.LostKernels++
@@ -332,9 +323,9 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 			number[i] = int32(len(r.Launches))
 		}
 	}
-	r.executions(w, func(_ int32, _ uint32, _ int64, launch *int32) {
-		if *launch >= 0 {
-			*launch = number[*launch] - 1
+	for i := range r.Kernels {
+		if k := &r.Kernels[i]; k.Launch >= 0 {
+			k.Launch = number[k.Launch] - 1
 		}
-	})
+	}
 }

@@ -1,12 +1,10 @@
 package capture
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math/bits"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,91 +15,50 @@ import (
 // general reader because it builds no tokens, and looks at what it skips only to reject
 // what is no JSON. As with jsontext, against which it is tested, names may come
 // twice and texts need not be UTF-8. Errors stay: after the first one nothing is read.
-//
-// What is read within whole sees the bytes that are there and fails at their end; then it is
-// read again with more of them. So nothing else waits for bytes.
 type jsonScanner struct {
 	in     io.Reader
 	buffer []byte
+	token  int   // where the text or word that is being read begins; bytes before it may go
 	at     int   // the next byte
 	before int64 // bytes of the document before the buffer
 	depth  int
 	first  bool   // nothing stands between the last bracket and the next value
 	copied []byte // a text without its escapes
-	ended  error  // of the reader, io.EOF at the document's end
+	ended  bool   // no byte follows
 	err    error
 }
 
 const (
-	// elementLimit bounds what is read in one: it is held whole.
-	elementLimit = 1 << 24
+	// tokenLimit bounds a text or a word, which is held whole.
+	tokenLimit = 1 << 24
 	// depthLimit bounds how deep values nest.
 	depthLimit = 10_000
 )
 
-// whole reads an element of the document, and reads it again while more of it arrives.
-func (s *jsonScanner) whole(read func()) {
-	for s.err == nil {
-		at, depth, first := s.at, s.depth, s.first
-		if read(); s.err != io.ErrUnexpectedEOF {
-			return
-		}
-		if s.ended != nil && s.ended != io.EOF {
-			s.err = s.ended
-		} else if s.ended == nil {
-			s.at, s.depth, s.first, s.err = at, depth, first, nil
-			s.more()
-		}
-	}
-}
-
-// more reads as much again as is not yet read of the buffer, or more.
-func (s *jsonScanner) more() {
-	n := copy(s.buffer, s.buffer[s.at:])
-	s.before, s.at, s.buffer = s.before+int64(s.at), 0, s.buffer[:n]
-	if n >= elementLimit {
-		s.err = &input.Error{Expected: fmt.Sprintf("elements of at most %d bytes", elementLimit), Found: "a longer one",
-			Err: ErrDamaged}
-		return
-	}
-	if 2*n >= cap(s.buffer) {
+// more reads more of the document, and moves the token to the front. It is false where nothing follows.
+func (s *jsonScanner) more() bool {
+	n := copy(s.buffer, s.buffer[s.token:])
+	s.before, s.at, s.token = s.before+int64(s.token), s.at-s.token, 0
+	if s.buffer = s.buffer[:n]; 2*n >= cap(s.buffer) {
 		s.buffer = append(make([]byte, 0, max(1<<16, 4*n)), s.buffer...)
 	}
-	for len(s.buffer) < 2*n+1 && s.ended == nil {
-		var got int
-		got, s.ended = s.in.Read(s.buffer[len(s.buffer):cap(s.buffer)])
-		s.buffer = s.buffer[:len(s.buffer)+got]
-	}
-}
-
-// element reads the next element of the object or list; it is false at their end.
-func (s *jsonScanner) element(end byte, read func()) (there bool) {
-	s.whole(func() {
-		if there = s.next(end); there {
-			read()
+	for got := 0; s.err == nil && got == 0; {
+		var err error
+		if got, err = s.in.Read(s.buffer[n:cap(s.buffer)]); got > 0 {
+			err = nil // it comes again
 		}
-	})
-	return there && s.err == nil
-}
-
-// pass reads a value of any kind, a list or an object element by element.
-func (s *jsonScanner) pass() {
-	open := byte(0)
-	s.whole(func() {
-		if open = s.peek(); open == '{' || open == '[' {
-			s.begin(open)
-		} else {
-			s.skip()
-		}
-	})
-	switch open {
-	case '{':
-		for s.element('}', func() { s.name(); s.skip() }) {
-		}
-	case '[':
-		for s.element(']', s.skip) {
+		s.buffer = s.buffer[:n+got]
+		switch s.ended = err == io.EOF; {
+		case n >= tokenLimit:
+			s.err = &input.Error{Expected: fmt.Sprintf("texts of at most %d bytes", tokenLimit), Found: "a longer one",
+				Err: ErrDamaged}
+		case s.ended:
+			s.err = io.ErrUnexpectedEOF
+		default:
+			s.err = err
 		}
 	}
+	return s.err == nil
 }
 
 // end fails if anything but white space is left.
@@ -109,23 +66,16 @@ func (s *jsonScanner) end() {
 	if s.err != nil {
 		return
 	}
-	s.whole(func() {
-		if s.peek(); s.err == nil {
-			s.fail("the end of the document")
-		}
-	})
-	if s.err == io.ErrUnexpectedEOF && s.ended == io.EOF {
+	if s.peek(); s.ended {
 		s.err = nil
+	} else {
+		s.fail("the end of the document")
 	}
 }
 
-// fail tells the byte at which the document is no JSON, or that no byte is there.
+// fail tells the byte at which the document is no JSON.
 func (s *jsonScanner) fail(expected string) {
-	switch {
-	case s.err != nil:
-	case s.at == len(s.buffer):
-		s.err = io.ErrUnexpectedEOF
-	default:
+	if s.err == nil {
 		s.err = &input.Error{Position: fmt.Sprintf("byte %d", s.before+int64(s.at)), Expected: expected,
 			Found: fmt.Sprintf("%q", s.buffer[s.at:s.at+1]), Err: ErrDamaged}
 	}
@@ -133,12 +83,15 @@ func (s *jsonScanner) fail(expected string) {
 
 // peek is the next byte that is not white space, 0 after an error.
 func (s *jsonScanner) peek() byte {
-	for ; s.at < len(s.buffer); s.at++ {
-		if c := s.buffer[s.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return c
+	for s.err == nil {
+		for ; s.at < len(s.buffer); s.at++ {
+			if c := s.buffer[s.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+				return c
+			}
 		}
+		s.token = s.at
+		s.more()
 	}
-	s.fail("more")
 	return 0
 }
 
@@ -151,6 +104,7 @@ func (s *jsonScanner) begin(open byte) bool {
 	s.at++
 	s.first = true
 	if s.depth++; s.depth > depthLimit {
+		s.at--
 		s.fail(fmt.Sprintf("at most %d levels", depthLimit))
 	}
 	return s.err == nil
@@ -181,9 +135,12 @@ func (s *jsonScanner) next(end byte) bool {
 // name reads the name of a member.
 func (s *jsonScanner) name() []byte {
 	name := s.text()
-	if s.peek() != ':' {
-		s.fail("':'")
-		return nil
+	if s.at == len(s.buffer) || s.buffer[s.at] != ':' {
+		s.copied = append(s.copied[:0], name...) // to look further moves the buffer
+		if name = s.copied; s.peek() != ':' {
+			s.fail("':'")
+			return nil
+		}
 	}
 	s.at++
 	return name
@@ -218,32 +175,42 @@ func (s *jsonScanner) skip() {
 	}
 }
 
-// text reads the text that peek has seen.
+// text reads a text.
 func (s *jsonScanner) text() []byte {
-	if s.err != nil || s.at == len(s.buffer) || s.buffer[s.at] != '"' {
+	if s.peek() != '"' {
 		s.fail("a text")
 		return nil
 	}
-	begin, escaped := s.at, false
-	for s.at++; s.err == nil; {
+	escaped := false
+	for s.token, s.at = s.at, s.at+1; s.err == nil; {
 		s.at += plain(s.buffer[s.at:])
 		switch {
-		case s.at == len(s.buffer) || s.buffer[s.at] < ' ':
+		case s.at == len(s.buffer):
+			s.more()
+		case s.buffer[s.at] < ' ':
 			s.fail("a text without control characters")
-		case s.buffer[s.at] == '\\':
-			escaped = true
-			s.escape()
-		default:
-			s.at++
-			if !escaped {
-				return s.buffer[begin+1 : s.at-1]
+		case s.buffer[s.at] == '"':
+			if s.at++; escaped {
+				return s.unescaped(s.buffer[s.token:s.at])
 			}
-			// the error is of text that is not UTF-8, which is replaced
-			s.copied, _ = jsontext.AppendUnquote(s.copied[:0], s.buffer[begin:s.at])
-			return s.copied
+			return s.buffer[s.token+1 : s.at-1]
+		default: // a backslash and what it escapes
+			if escaped = true; s.at+1 < len(s.buffer) || s.more() {
+				s.at += 2
+			}
 		}
 	}
 	return nil
+}
+
+// unescaped is a text without quotes and escapes.
+func (s *jsonScanner) unescaped(quoted []byte) []byte {
+	if !jsontext.Value(quoted).IsValid(jsontext.AllowInvalidUTF8(true)) {
+		s.at = s.token
+		s.fail("escapes that JSON has")
+	}
+	s.copied, _ = jsontext.AppendUnquote(s.copied[:0], quoted) // the error is of what is not UTF-8, which is replaced
+	return s.copied
 }
 
 // plain is the number of bytes before the first quote, backslash or control character.
@@ -262,85 +229,29 @@ func plain(b []byte) (n int) {
 	return n
 }
 
-// escape reads a backslash and what belongs to it.
-func (s *jsonScanner) escape() {
-	digits := 0
-	for s.at++; ; digits-- {
-		c := byte(0)
-		if s.at < len(s.buffer) {
-			c = s.buffer[s.at]
-		}
-		switch {
-		case digits > 0 && (c-'0' < 10 || (c|0x20)-'a' < 6):
-		case digits == 0 && c == 'u':
-			digits = 5
-		case digits == 0 && strings.IndexByte(`"\/bfnrt`, c) >= 0:
-			digits = 1
-		default:
-			s.fail("an escape that JSON has")
-			return
-		}
-		if s.at++; digits == 1 {
-			return
-		}
-	}
-}
-
-// word reads the number, true, false or null that peek has seen.
+// word reads a number, true, false or null.
 func (s *jsonScanner) word() []byte {
-	rest := s.buffer[s.at:]
-	n := number(rest)
-	for _, word := range words {
-		if n == 0 && bytes.HasPrefix(rest, word) {
-			n = len(word)
-		}
+	s.token = s.at
+	for s.err == nil && (s.at < len(s.buffer) || s.more()) && inWord(s.buffer[s.at]) {
+		s.at++
 	}
-	end := n
-	for end < len(rest) && inWord(rest[end]) {
-		end++
-	}
-	if end == len(rest) {
-		s.at = len(s.buffer)
-	}
-	if n == 0 || end > n || end == len(rest) {
-		s.fail("a value")
+	if s.err != nil {
 		return nil
 	}
-	s.at += n
-	return rest[:n]
+	word := s.buffer[s.token:s.at]
+	whole, point := digits(word), digits(word)+1 // most are plain: 12, 0.5
+	if whole == 0 || whole > 1 && word[0] == '0' ||
+		whole < len(word) && (word[whole] != '.' || point == len(word) || point+digits(word[point:]) < len(word)) {
+		if !jsontext.Value(word).IsValid() {
+			s.at = s.token
+			s.fail("a value")
+		}
+	}
+	return word
 }
-
-var words = [][]byte{[]byte("true"), []byte("false"), []byte("null")}
 
 func inWord(c byte) bool {
 	return c-'0' < 10 || c == '.' || (c|0x20)-'a' < 26 || c == '-' || c == '+'
-}
-
-// number is the length of the number with which b begins, 0 where there is none.
-func number(b []byte) (n int) {
-	if len(b) > 0 && b[0] == '-' {
-		n++
-	}
-	d := digits(b[n:])
-	if d == 0 || d > 1 && b[n] == '0' {
-		return 0
-	}
-	if n += d; n < len(b) && b[n] == '.' {
-		if d = digits(b[n+1:]); d == 0 {
-			return 0
-		}
-		n += 1 + d
-	}
-	if n+1 < len(b) && b[n]|0x20 == 'e' {
-		if n++; b[n] == '+' || b[n] == '-' {
-			n++
-		}
-		if d = digits(b[n:]); d == 0 {
-			return 0
-		}
-		n += d
-	}
-	return n
 }
 
 // digits is the number of digits at the beginning.

@@ -37,7 +37,7 @@ func scanned(in io.Reader) (string, error) {
 			fmt.Fprintf(&out, "%q,", s.value())
 		}
 	}
-	s.whole(func() { out.Reset(); walk() })
+	walk()
 	s.end()
 	return out.String(), s.err
 }

@@ -21,7 +21,6 @@ type Metadata struct {
 	SessionUTC    int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
 	Losses        []string // diagnostics that mean lost events
 	Unsupported   string   // diagnostic that says why CUDA was not traced
-	Partial       string   // what a partial export was limited to
 }
 
 // The variables that are ever looked at. An export holds the whole environment
@@ -74,16 +73,11 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 
 // exportFact takes a name and value of the table about the export.
 func (p *Metadata) exportFact(row []string) {
-	switch name, value := row[0], row[1]; name {
+	switch row[0] {
 	case "EXPORT_PRODUCT_VERSION":
-		p.NsysVersion = value
+		p.NsysVersion = row[1]
 	case "EXPORT_SCHEMA_VERSION":
-		p.SchemaVersion = value
-	case "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT":
-		if value != "" {
-			what := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "EXPORT_PARAM_"), "_TO_EXPORT"))
-			p.Partial = strings.TrimPrefix(p.Partial+", "+what+" "+value, ", ")
-		}
+		p.SchemaVersion = row[1]
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // What is no capture is named for what it is, without a byte of binary data.
@@ -16,9 +18,8 @@ func TestWhatIsNoCapture(t *testing.T) {
 		text string
 	}{
 		"":                             {ErrNotExport, "an empty file"},
-		"S":                            {ErrTruncated, "a header of 100 bytes"},
 		"SQLite format 3\x00 and more": {ErrTruncated, "a header of 100 bytes"},
-		"version https://git-lfs.github.com/spec/v1\n": {ErrNotExport, "a Git LFS pointer of 43 bytes"},
+		"version https://git-lfs.github.com/spec/v1\n": {input.ErrPointer, "a Git LFS pointer"},
 		"\x1f\x8b\x08\x00":        {ErrNotExport, "a gzip file that holds neither"},
 		"\x7fELF\x02\x01\x01\x00": {ErrNotExport, "binary data"},
 		"\xff":                    {ErrNotExport, "binary data"},

@@ -2,14 +2,12 @@ package capture
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,8 +19,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite" // the driver
 
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -38,24 +35,18 @@ var (
 	ErrNoKernels  = errors.New("no GPU kernels recorded") // readable, but without what the question needs
 )
 
-const (
-	sqliteMagic = "SQLite format 3\x00"
-	exportAgain = "export it again"
-	makeExport  = "'nsys export --type sqlite REPORT.nsys-rep' writes one"
-)
+const exportAgain = "export it again"
 
 // database is one export, opened read-only.
 type database struct {
-	path    string // as the user knows it
-	file    string // as it is opened
-	size    int64
-	sql     *sql.DB
-	tables  map[string][]string // columns by table
-	lastRow map[string]int64    // by table of events, see look
-	base    int64               // that all times are shifted by, see look
-	told    atomic.Int64        // bytes
-	report  func(bytes int64)   // of Options; nil tells nobody
-	done    func()              // removes the file, where it was converted
+	path   string // as the user knows it
+	file   string // as it is opened
+	size   int64
+	sql    *sql.DB
+	tables map[string][]string // columns by table
+	told   atomic.Int64        // bytes
+	report func(bytes int64)   // of Options; nil tells nobody
+	done   func()              // removes the file, where it was converted
 }
 
 // openDatabase checks what kind of file path is before SQLite sees it, so that
@@ -66,12 +57,8 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	db := &database{path: path, file: file, size: size, tables: map[string][]string{}}
-	if db.sql, err = sql.Open("sqlite", db.uri()); err != nil {
+	db := &database{path: path, file: path, size: size, tables: map[string][]string{}}
+	if db.sql, err = sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&immutable=1"); err != nil {
 		return nil, err
 	}
 	err = db.each(ctx, []string{"m.name", "c.name"}, `sqlite_master m, pragma_table_info(m.name) c
@@ -79,84 +66,69 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 		func(row []string) { db.tables[row[0]] = append(db.tables[row[0]], row[1]) })
 	if err != nil {
 		_ = db.sql.Close()
-		return nil, db.failed("reading the list of tables", err)
+		return nil, db.failed(ctx, "reading the list of tables", err)
 	}
 	return db, nil
 }
 
-// CheckExists wants a file, so that nothing waits on a pipe and nothing is read
-// before a name that is wrong is told.
-func CheckExists(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &input.Error{File: path, Expected: "an export", Found: "no such file", Try: makeExport,
-			Err: fs.ErrNotExist}
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, &input.Error{File: path, Expected: "an export", Found: "a folder",
-			Try: "name the .sqlite files in it", Err: ErrNotExport}
-	case !info.Mode().IsRegular():
-		return nil, &input.Error{File: path, Expected: "a regular file", Found: "a device or a pipe", Err: ErrNotExport}
+// sqliteMagic begins the header of a SQLite file, which has headSize bytes.
+const (
+	sqliteMagic = "SQLite format 3\x00"
+	headSize    = 100
+)
+
+// checkFile tells an export, whose size it returns, from everything users mistake for one.
+func checkFile(path string) (size int64, err error) {
+	f, info, err := input.Regular(path)
+	if err != nil {
+		return 0, err
 	}
-	return info, nil
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, headSize))
+	fault := &input.Error{File: path, Err: err}
+	switch begins := bytes.HasPrefix(head, []byte(sqliteMagic)); {
+	case err != nil:
+	case isReport(path):
+		fault.Expected, fault.Found, fault.Err = "a SQLite export", ErrReport.Error(), ErrReport
+		fault.Try = fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
+			strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)
+	case begins && len(head) < headSize:
+		fault.Expected, fault.Found, fault.Err = fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)),
+			ErrTruncated
+		fault.Try = exportAgain
+	case !begins:
+		fault.Expected, fault.Found, fault.Err = "an nsys export (SQLite) or a PyTorch trace (JSON)", beginning(head),
+			ErrNotExport
+		fault.Try = "'nsys export --type sqlite REPORT.nsys-rep' writes one; 'moebalance counts' reads expert counts"
+	default:
+		return info.Size(), unfinished(path, head, info.Size())
+	}
+	return 0, fault
 }
 
-// checkFile tells an export from everything users mistake for one.
-func checkFile(path string) (int64, error) {
-	info, err := CheckExists(path)
-	if err != nil {
-		return 0, err
+// unfinished says what a SQLite file lacks: bytes that its header promises, or what a log beside it holds.
+func unfinished(path string, head []byte, size int64) error {
+	// Pages times their size: https://www.sqlite.org/fileformat.html section 1.3.
+	promised := int64(binary.BigEndian.Uint16(head[16:])) * int64(binary.BigEndian.Uint32(head[28:]))
+	if size < promised {
+		return &input.Error{File: path, Expected: fmt.Sprintf("%d bytes", promised),
+			Found: fmt.Sprintf("%d, a truncated file", size), Try: exportAgain, Err: ErrTruncated}
 	}
-	if isReport(path) {
-		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: ErrReport.Error(), Err: ErrReport,
-			Try: fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
-				strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
-	}
-	head, err := readHead(path)
-	if err != nil {
-		return 0, err
-	}
-	whole := len(head) == headSize && bytes.HasPrefix(head, []byte(sqliteMagic))
-	beside := ""
 	for _, suffix := range []string{"-wal", "-journal"} {
-		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 && beside == "" {
-			beside = fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, s.Size())
+		if log, err := os.Stat(path + suffix); err == nil && log.Size() > 0 {
+			return &input.Error{File: path, Expected: "a closed database",
+				Found: fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, log.Size()),
+				Try:   "close the program that writes it, or " + exportAgain, Err: ErrUnfinished}
 		}
 	}
-	_, noLog := os.Stat(path + "-wal")
-	const aCapture = "an nsys export (SQLite) or a PyTorch trace (JSON)"
-	for _, fault := range []struct {
-		is                   bool
-		kind                 error
-		expected, found, try string
-	}{
-		{len(head) == 0, ErrNotExport, aCapture, "an empty file", makeExport},
-		{bytes.HasPrefix(head, []byte(lfsMark)), ErrNotExport, aCapture,
-			fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()), "run 'git lfs pull'"},
-		{!whole && bytes.HasPrefix([]byte(sqliteMagic), head[:min(len(head), len(sqliteMagic))]), ErrTruncated,
-			fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain},
-		{!whole, ErrNotExport, aCapture, beginning(head), makeExport + "; 'moebalance counts' reads expert counts"},
-		{whole && info.Size() < promisedSize(head), ErrTruncated, fmt.Sprintf("%d bytes", promisedSize(head)),
-			fmt.Sprintf("%d, a truncated file", info.Size()), exportAgain},
-		{beside != "", ErrUnfinished, "a closed database", beside, "close the program that writes it, or " + exportAgain},
-		// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
-		{whole && noLog != nil && (head[18] == 2 || head[19] == 2), ErrUnfinished, "a database without a write-ahead log",
-			fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
-			"copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or " + exportAgain},
-	} {
-		if fault.is {
-			return 0, &input.Error{File: path, Expected: fault.expected, Found: fault.found, Try: fault.try,
-				Err: fault.kind}
-		}
-	}
-	return info.Size(), nil
+	return nil
 }
 
 // beginning tells what a file begins with: its first word where it is text.
 func beginning(head []byte) string {
 	switch {
+	case len(head) == 0:
+		return "an empty file"
 	case bytes.HasPrefix(head, gzipMagic):
 		return "a gzip file that holds neither"
 	case bytes.ContainsFunc(head[:min(len(head), headSize-utf8.UTFMax)], // the last character may be cut
@@ -167,75 +139,19 @@ func beginning(head []byte) string {
 }
 
 func isReport(path string) bool {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".nsys-rep", ".qdrep", ".qdstrm":
-		return true
-	}
-	return false
-}
-
-// headSize is the size of a SQLite header; lfsMark begins a Git LFS pointer.
-const (
-	headSize = 100
-	lfsMark  = "version https://git-lfs"
-)
-
-func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, headSize))
-}
-
-// promisedSize is page size times page count as the SQLite header gives them
-// (offsets 16 and 28; a stored 1 means 65536). The count is valid only when the
-// change counter (24) equals the version it is valid for (92); otherwise 0.
-// Source: https://www.sqlite.org/fileformat.html section 1.3.
-func promisedSize(head []byte) int64 {
-	if len(head) < headSize {
-		return 0
-	}
-	page := int64(binary.BigEndian.Uint16(head[16:]))
-	if page == 1 {
-		page = 65536
-	}
-	if binary.BigEndian.Uint32(head[24:]) != binary.BigEndian.Uint32(head[92:]) {
-		return 0
-	}
-	return page * int64(binary.BigEndian.Uint32(head[28:]))
-}
-
-// uri names the file for SQLite, which must not write beside it either.
-func (db *database) uri() string {
-	return (&url.URL{Scheme: "file", Path: db.file, RawQuery: "mode=ro&immutable=1"}).String()
+	return slices.Contains([]string{".nsys-rep", ".qdrep", ".qdstrm"}, strings.ToLower(filepath.Ext(path)))
 }
 
 // failed puts an error of SQLite into the reader's words.
-func (db *database) failed(doing string, err error) error {
-	var known *input.Error
+func (db *database) failed(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.As(err, &known) {
-		known.File = cmp.Or(known.File, db.path)
-		return err
-	}
-	if errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil {
 		return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
 	}
-	var fault *sqlite.Error
-	if errors.As(err, &fault) {
-		switch fault.Code() & 0xff { // without what extends it
-		case sqlite3.SQLITE_INTERRUPT:
-			return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
-		case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR:
-			return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain,
-				Err: ErrDamaged}
-		}
-	}
-	return &input.Error{File: db.path, Position: doing, Found: err.Error(), Err: err}
+	return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain,
+		Err: ErrDamaged}
 }
 
 // rows hands the columns of a table to visit as texts, "" for NULL, and nothing where the table
@@ -274,7 +190,7 @@ func (db *database) readAll(ctx context.Context, groups ...[]table) error {
 	for _, tables := range groups {
 		group.Go(func() error {
 			for _, t := range tables {
-				if err := db.failed("reading its events", db.stream(ctx, t)); err != nil {
+				if err := db.failed(ctx, "reading its events", db.stream(ctx, t)); err != nil {
 					return err
 				}
 			}
@@ -284,12 +200,11 @@ func (db *database) readAll(ctx context.Context, groups ...[]table) error {
 	return group.Wait()
 }
 
-// progress tells of bytes read, at most as many as the file has.
+// progress tells of bytes read.
 func (db *database) progress(bytes int64) {
-	if told := db.told.Add(bytes); db.report != nil && told <= db.size {
+	db.told.Add(bytes)
+	if db.report != nil {
 		db.report(bytes)
-	} else {
-		db.told.Add(-bytes)
 	}
 }
 
@@ -302,63 +217,18 @@ func (db *database) has(table string, columns ...string) bool {
 	return ok
 }
 
-// complete wants what kernels cannot be told without. All other tables and columns are
-// optional.
-func (db *database) complete() error {
-	for table, column := range map[string]string{kernelTable: "start, end", stringTable: "id, value"} {
-		if db.has(kernelTable) && !db.has(table, strings.Split(column, ", ")...) {
-			found := "only " + strings.Join(db.tables[table], ", ")
-			if !db.has(table) {
-				found = "no such table"
-			}
-			return &input.Error{File: db.path, Position: "table " + table, Expected: "the columns " + column,
-				Found: found, Try: exportAgain, Err: ErrDamaged}
-		}
-	}
-	return nil
-}
-
-// look learns the largest row number of every table of events, the number of its rows in any
-// export as the profiler wrote it, and what times are shifted by. That costs no scan.
-//
-// 'nsys export' shifts times on demand: to the clock of the host (--ts-normalize), whose time at
-// the capture's zero the session table gives, or by any number (--ts-shift). The latter is only
-// known roughly, but the same for all ranks, so that they stay aligned.
-func (db *database) look(ctx context.Context, sessionUTC int64) error {
-	db.lastRow = map[string]int64{}
-	for _, table := range []string{kernelTable, callTable, rangeTable} {
-		if err := db.each(ctx, []string{"max(0, ifnull(max(rowid), 0))"}, table,
-			func(row []string) { db.lastRow[table] = whole(row[0]) }); db.has(table) && err != nil {
-			return err
-		}
-	}
-	for _, table := range []string{graphTable, kernelTable} {
-		within, first := false, int64(0) // one of the first and last may be damaged
-		for _, rest := range []string{" ORDER BY rowid DESC LIMIT 1", " LIMIT 1"} {
-			err := db.rows(ctx, table, []string{"start"}, rest, func(row []string) {
-				first = whole(row[0])
-				within = within || first >= -TimeLimit && first <= TimeLimit
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if since := first - sessionUTC; !within && sessionUTC > 0 && since >= 0 && since <= TimeLimit {
-			db.base = sessionUTC
-		} else if !within {
-			db.base = first - first%TimeLimit
-		}
-	}
-	return nil
-}
-
 // whole reads a whole number, 0 for anything else.
 func whole(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
-// room is for how many rows of a table to make room: exact for an export as the
-// profiler wrote it, and never more than its bytes can hold (a row of events has
-// 20 columns or more, each at least a byte).
-func (db *database) room(table string) int64 { return min(db.lastRow[table], db.size/20) }
+// room is for how many rows of a table to make room: its largest row number, which is exact for an export as the
+// profiler wrote it, and never more than its bytes can hold (a row of events has 20 columns or more, each at least a
+// byte).
+func (db *database) room(ctx context.Context, table string) (rows int64) {
+	if db.has(table) {
+		_ = db.each(ctx, []string{"max(rowid)"}, table, func(row []string) { rows = whole(row[0]) }) // reading it fails too
+	}
+	return max(0, min(rows, db.size/20))
+}

@@ -28,8 +28,8 @@ func (r *Recording) Python() Python {
 		}
 	}
 	for _, lists := range []map[int32]Intervals{p.Collects, p.Locked} {
-		for of, l := range lists {
-			lists[of] = l.joined()
+		for _, l := range lists {
+			slices.SortFunc(l, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
 		}
 	}
 	return p
@@ -37,27 +37,15 @@ func (r *Recording) Python() Python {
 
 type interval struct{ start, end int64 }
 
-// Intervals do not overlap and come in the order of time.
+// Intervals come in the order of time, and do not overlap: a process collects garbage, and a thread waits, once at a
+// time.
 type Intervals []interval
-
-// joined puts intervals in order and overlapping ones together.
-func (l Intervals) joined() (joined Intervals) {
-	slices.SortFunc(l, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
-	for _, i := range l {
-		if n := len(joined); n > 0 && i.start <= joined[n-1].end {
-			joined[n-1].end = max(joined[n-1].end, i.end)
-		} else {
-			joined = append(joined, i)
-		}
-	}
-	return joined
-}
 
 // Within is how much of a stretch of time lies in the intervals.
 func (l Intervals) Within(from, to int64) (ns int64) {
 	at, _ := slices.BinarySearchFunc(l, from, func(i interval, t int64) int { return cmp.Compare(i.end, t) })
 	for ; at < len(l) && l[at].start < to; at++ {
-		ns += min(l[at].end, to) - max(l[at].start, from)
+		ns += max(0, min(l[at].end, to)-max(l[at].start, from))
 	}
 	return ns
 }

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"slices"
 )
 
 // The tables of events. Every one is optional in an export.
@@ -25,46 +24,11 @@ const processMask = ^int64(0xFFFFFF)
 // PID is the process's number in its operating system.
 func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
-// Issues counts the rows that could not be used as they are, by the code of their warning.
-type Issues map[string]int64
-
-// The codes.
-const (
-	Backwards          = "backwards"          // events that end before they begin, left out
-	OutOfRange         = "out_of_range"       // events beyond TimeLimit, left out
-	OpenRanges         = "open_ranges"        // ranges never closed, taken to last to the capture's end
-	Unended            = "unended_kernels"    // kernels whose end was not recorded, left out
-	ReusedCorrelations = "correlation_reused" // calls with the correlation id of another call
-	OtherDevice        = "other_device"       // kernels on another device than most of their process
-)
-
-func (t Issues) add(o Issues) {
-	for code, n := range o {
-		t[code] += n
-	}
-}
-
-// believable reports whether an event's times can be used, and counts it if not.
-func (t Issues) believable(start, end int64) bool {
-	if start < -TimeLimit || start > TimeLimit || end < -TimeLimit || end > TimeLimit {
-		t[OutOfRange]++
-		return false
-	}
-	if end < start {
-		t[Backwards]++
-		return false
-	}
-	return true
-}
-
 // read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
 	w, c, s := newWork(), newCalls(), newSpans()
 	if err := db.readAll(ctx, db.workTables(ctx, w), db.callTables(ctx, c), db.rangeTables(ctx, s)); err != nil {
 		return nil, err
-	}
-	if len(c.processes.Values) == 1 && slices.Equal(w.processes.Values, []int64{0}) { // kernels of no process
-		w.processes = c.processes
 	}
 	rec := join(w, c, s)
 	w, c, s = nil, nil, nil

@@ -8,7 +8,6 @@ package capture
 // int32 fields index the tables of the same recording; −1 means not recorded.
 type Recording struct {
 	Metadata     Metadata
-	Issues       Issues
 	KernelNames  []string // demangled where the source has them so
 	RangeNames   []string
 	Operators    []string // of launches; the first is "", for none known
@@ -29,8 +28,9 @@ type Recording struct {
 	// LostKernels are the successful calls that launched a kernel, outside the capture
 	// of a graph, whose kernel is not recorded.
 	LostKernels int64
-	End         int64 // the capture's last time, at which open ranges close
-	noKernels   error
+	BadTimes    int64 // events left out: they end before they begin, or lie beyond TimeLimit
+	OtherDevice int64 // kernels on another device than most of their process, see JoinDevices
+	NoKernels   error // why a recording without kernels has none
 }
 
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
@@ -98,8 +98,6 @@ type GraphNode struct {
 // GraphLaunch is one launch of a whole graph, seen from outside.
 type GraphLaunch struct {
 	Start, End  int64
-	Correlation int64
-	Graph       int64
+	Correlation uint32
 	Device      int32
-	Launch      int32
 }

@@ -18,22 +18,13 @@ type table struct {
 	fill    func(row *rows.Row) error
 }
 
-// stream reads a table of events, with its times from the base on.
+// stream reads a table of events.
 func (db *database) stream(ctx context.Context, t table) error {
 	if !db.has(t.name, t.columns[:t.need]...) {
 		return nil
 	}
-	start, end := slices.Index(t.columns, "start"), slices.Index(t.columns, "end")
 	return rows.Query{Table: t.name, Integers: t.columns, Text: t.text, Progress: db.progress}.Each(ctx, db.sql, db.file,
-		func(row *rows.Row) error {
-			if db.base != 0 {
-				row.Subtract(start, db.base)
-				if end >= 0 {
-					row.Subtract(end, db.base)
-				}
-			}
-			return t.fill(row)
-		})
+		t.fill)
 }
 
 // texts are what the registered strings of an export mean, by id. Only those that occur are
@@ -74,34 +65,28 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 // workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations
 // of graph nodes.
 func (db *database) workTables(ctx context.Context, w *work) []table {
-	room := db.room(kernelTable)
+	room := db.room(ctx, kernelTable)
 	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
-	name := "demangledName"
-	if !db.has(kernelTable, name) {
-		name = "shortName"
-	}
 	names := textsOf(ctx, db, func(text string, _ bool) int32 {
 		w.names = append(w.names, demangled(valid(text)))
 		return int32(len(w.names) - 1)
 	})
 	kernels := func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1)}
-		if !w.issues.believable(k.Start, k.End) {
+		if !w.believable(k.Start, k.End) {
 			return nil
 		}
 		if k.Name, err = names.of(row.Int(4)); err != nil {
 			return err
 		}
-		k.Device = w.device(row.Int(3), row.Int(5))
-		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(6))
+		k.Device = w.device(w.processes.Number(row.Int(3)), row.Int(5))
+		w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(6))
+		return nil
 	}
 	graphs := func(row *rows.Row) error {
-		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: row.Int(2), Graph: row.Int(5), Launch: -1}
-		if w.issues.believable(g.Start, g.End) {
-			if row.Null(2) {
-				g.Correlation = -1
-			}
-			g.Device = w.device(row.Int(3), row.Int(4))
+		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2), !row.Null(2))}
+		if w.believable(g.Start, g.End) {
+			g.Device = w.device(w.processes.Number(row.Int(3)), row.Int(4))
 			w.end = max(w.end, g.End)
 			w.graphs = append(w.graphs, g)
 		}
@@ -109,16 +94,16 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 	}
 	nodes := func(row *rows.Row) error {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
-		if w.issues.believable(n.Created, n.Created) {
+		if w.believable(n.Created, n.Created) {
 			n.Thread, n.Process = w.nodeThreads.Number(row.Int(1)), w.processes.Number(row.Int(1)&processMask)
 			w.nodes = append(w.nodes, n)
 		}
 		return nil
 	}
 	return []table{
-		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", name, "deviceId",
+		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId",
 			"graphNodeId"}, "", kernels},
-		{graphTable, 2, []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}, "", graphs},
+		{graphTable, 2, []string{"start", "end", "correlationId", "globalPid", "deviceId"}, "", graphs},
 		{nodeTable, 3, []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, "", nodes},
 	}
 }
@@ -126,7 +111,7 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 // callTables is the table of API calls. Those that launch are kept, known by their names; a
 // call without a name may be one.
 func (db *database) callTables(ctx context.Context, c *calls) []table {
-	room := db.room(kernelTable) // few calls launch nothing or more
+	room := db.room(ctx, kernelTable) // few calls launch nothing or more
 	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	kinds := textsOf(ctx, db, func(text string, known bool) callKind {
 		if !known {
@@ -141,7 +126,7 @@ func (db *database) callTables(ctx context.Context, c *calls) []table {
 			kind, err = kinds.of(row.Int(4))
 		}
 		l := Launch{Start: row.Int(2), End: row.Int(3)}
-		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.issues.believable(l.Start, l.End) {
+		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
 			return err
 		}
 		l.Thread = c.threads.Number(row.Int(1))
@@ -162,7 +147,7 @@ var eventTypes = []int64{59, 60, 70, 71, domainCreated}
 // rangeTables is the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(ctx context.Context, s *spans) []table {
-	s.list = make([]Range, 0, db.room(rangeTable))
+	s.list = make([]Range, 0, db.room(ctx, rangeTable))
 	registered := textsOf(ctx, db, func(text string, _ bool) int32 { return s.names.of(withoutInstance([]byte(text))) })
 	type key struct{ process, id int64 }
 	domains := NewIndex[key]()
@@ -188,8 +173,10 @@ func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 			s.domains[r.Domain] = valid(s.names.names[r.Name])
 			return nil
 		}
-		r.Thread = s.threads.Number(tid)
-		s.add(r, !row.Null(2))
+		if r.Thread = s.threads.Number(tid); row.Null(2) {
+			r.End = openEnd
+		}
+		s.add(r)
 		return nil
 	}
 	return []table{{rangeTable, 2, []string{"start", "eventType", "end", "textId", "globalTid", "domainId"}, "text",

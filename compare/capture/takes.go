@@ -2,10 +2,12 @@ package capture
 
 import (
 	"bytes"
+	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Takes reports whether the file at path is of a kind that Read takes, or is so
@@ -13,26 +15,15 @@ import (
 // report of nsys, or a trace of PyTorch's profiler. What cannot be opened is judged
 // by its name.
 func Takes(path string) bool {
-	if isReport(path) || strings.EqualFold(filepath.Ext(path), ".sqlite") {
-		return true
-	}
+	_, err := input.Head(path, 0)
 	head := Head(path, torchHead)
-	for _, mark := range []string{sqliteMagic, lfsMark} {
-		if bytes.HasPrefix(head, []byte(mark)) {
-			return true
-		}
-	}
-	return bytes.Contains(head, []byte(`"traceEvents"`))
+	return isReport(path) || strings.EqualFold(filepath.Ext(path), ".sqlite") || errors.Is(err, input.ErrPointer) ||
+		bytes.HasPrefix(head, []byte(sqliteMagic)) || bytes.Contains(head, []byte(`"traceEvents"`))
 }
 
-// Head is the first bytes of a file, at most n, behind gzip too. It is empty for
-// what cannot be read, and for pipes, which would have to be waited for.
+// Head is the first bytes of a regular file, at most n, behind gzip too. It is empty for what cannot be read.
 func Head(path string, n int64) []byte {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	f, err := os.Open(path)
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return nil
 	}

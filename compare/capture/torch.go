@@ -61,7 +61,8 @@ type torchReader struct {
 	key         []byte    // of a thread
 	externals   []int64   // by kernel: the external id of the operator that launched it
 	called      []torchOperatorCall
-	processes   map[string]bool // that made calls
+	process     string // whose calls launch
+	merged      bool   // several processes' do
 
 	origin   int64 // time of the first event; all others are relative to it
 	placed   bool  // origin is known
@@ -114,22 +115,18 @@ func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, er
 	}
 	defer f.Close()
 	rec, err := readTorch(ctx, f, o.Progress)
-	fault := &input.Error{File: path, Try: "record it again, and let the profiler finish"}
+	fault := &input.Error{Found: fmt.Sprint(err), Err: err, Try: "record it again, and let the profiler finish"}
 	switch {
 	case err == nil:
 		return rec, nil
-	case errors.Is(err, context.Canceled):
-		return nil, fmt.Errorf("reading %q: %w", path, err)
-	case errors.As(err, &fault):
-		fault.File = path
+	case errors.As(err, &fault), errors.Is(err, context.Canceled):
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list",
 			ErrTruncated
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
-		fault.Position, fault.Found, fault.Err = "damaged PyTorch trace", err.Error(), ErrDamaged
-	default:
-		return nil, fmt.Errorf("reading %q: %w", path, err)
+		fault.Err = ErrDamaged
 	}
+	fault.File = path
 	return nil, fault
 }
 
@@ -142,11 +139,10 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	in, stop := ahead(in)
 	defer stop()
 	t := &torchReader{in: jsonScanner{in: in}, work: newWork(), calls: newCalls(), spans: newSpans(),
-		kernelNames: newInterner(), operators: newInterner(), threads: newInterner(), rank: router.NoID,
-		processes: map[string]bool{}}
+		kernelNames: newInterner(), operators: newInterner(), threads: newInterner(), rank: router.NoID}
 	t.operators.of(nil)
-	if err := t.read(); err != nil {
-		return nil, err
+	if t.read(); t.in.err != nil {
+		return nil, t.in.err
 	}
 	return t.recording()
 }
@@ -159,72 +155,56 @@ type watchedReader struct {
 }
 
 func (w *watchedReader) Read(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
+	if w.ctx.Err() != nil {
 		return 0, context.Canceled
 	}
 	n, err := w.from.Read(b)
-	if w.tell != nil && n > 0 {
+	if w.tell != nil {
 		w.tell(int64(n))
 	}
 	return n, err
 }
 
-// read walks the document: an object with a list of events, or the list alone.
-func (t *torchReader) read() error {
-	in, list := &t.in, false
-	if in.whole(func() { list = in.peek() == '[' }); list {
+// read walks the document: a list of events, or an object with one and with what the trace says about itself, such as
+// the name of the first device.
+func (t *torchReader) read() {
+	in := &t.in
+	if in.peek() == '[' {
 		t.events()
-	} else if in.whole(func() { in.begin('{') }); in.err == nil {
-		name := ""
-		for in.element('}', func() { name = string(in.name()) }) {
-			switch read := t.member(name); {
-			case name == "traceEvents":
-				t.events()
-			case read != nil:
-				in.whole(read)
-			default:
-				in.pass()
-			}
-		}
+	} else {
+		t.members(map[string]func(){
+			"traceEvents":         t.events,
+			"baseTimeNanoseconds": func() { t.number(&t.base) },
+			"schemaVersion": func() {
+				if n, err := strconv.Atoi(string(in.value())); err == nil {
+					t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
+				}
+			},
+			"distributedInfo": func() {
+				t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
+			},
+			"deviceProperties": func() {
+				for list := in.begin('['); list && in.next(']'); {
+					t.members(map[string]func(){"name": func() {
+						t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
+					}})
+				}
+			},
+		})
 	}
 	if t.listed { // else it is no trace, whatever follows
 		in.end()
 	}
-	return in.err
 }
 
 // events reads the list of events.
 func (t *torchReader) events() {
 	t.listed = true
-	list := false
-	t.in.whole(func() { list = t.in.begin('[') })
-	for list && t.in.element(']', t.readEvent) {
-		t.keep(&t.event)
+	for list := t.in.begin('['); list && t.in.next(']'); {
+		if t.readEvent(); t.in.err == nil {
+			t.keep(&t.event)
+		}
 	}
-}
-
-// member reads what the trace says about itself, such as the name of the first device; it is nil for
-// any other member.
-func (t *torchReader) member(name string) (read func()) {
-	in := &t.in
-	return map[string]func(){
-		"baseTimeNanoseconds": func() { t.number(&t.base) },
-		"schemaVersion": func() {
-			if n, err := strconv.Atoi(string(in.value())); err == nil {
-				t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
-			}
-		},
-		"distributedInfo": func() {
-			t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
-		},
-		"deviceProperties": func() {
-			for list := in.begin('['); list && in.next(']'); {
-				t.members(map[string]func(){"name": func() {
-					t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
-				}})
-			}
-		},
-	}[name]
 }
 
 // members reads those members of an object that are known.

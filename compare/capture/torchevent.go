@@ -1,37 +1,33 @@
 package capture
 
 import (
-	"bytes"
 	"math"
 	"strconv"
-	"strings"
 )
 
-// noExternal is the external id of an event that has none.
-const noExternal = math.MinInt64
+const (
+	noExternal = math.MinInt64 // the external id of an event that has none
+	noTime     = math.MinInt64 // a time that is missing or none
+)
 
 // torchEvent is one event as far as it is used.
 type torchEvent struct {
-	kind        torchKind
-	complete    bool
-	name        []byte
-	pid, tid    []byte
-	start       int64
-	duration    int64
-	timed       bool
-	lasting     bool  // has a duration
-	bad         int64 // times that are none
-	correlation uint32
-	device      int64 // −1 where not recorded
-	node        int64
-	external    int64 // of an operator and the kernels it launched
+	kind            torchKind
+	complete        bool
+	name            []byte
+	pid, tid        []byte
+	start, duration int64
+	correlation     uint32
+	device          int64
+	node            int64
+	external        int64 // of an operator and the kernels it launched
 }
 
 // readEvent reads one event.
 func (t *torchReader) readEvent() {
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], correlation: noCorrelation, device: -1,
-		external: noExternal}
+	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], start: noTime, duration: noTime,
+		correlation: noCorrelation, external: noExternal}
 	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "ph":
@@ -51,9 +47,9 @@ func (t *torchReader) readEvent() {
 		case "tid":
 			e.tid = append(e.tid[:0], t.in.value()...)
 		case "ts":
-			e.time(t.in.value(), &e.start, &e.timed)
+			e.start = nanoseconds(t.in.value())
 		case "dur":
-			e.time(t.in.value(), &e.duration, &e.lasting)
+			e.duration = nanoseconds(t.in.value())
 		case "args":
 			t.readArguments(e)
 		default:
@@ -81,40 +77,29 @@ func (t *torchReader) readArguments(e *torchEvent) {
 	}
 }
 
-// time reads microseconds as whole nanoseconds, exactly where they are written
-// with up to three decimals, as Kineto does: a float64 would lose nanoseconds of
-// the epoch.
-func (e *torchEvent) time(text []byte, to *int64, known *bool) {
-	if len(text) == 0 {
-		return
-	}
-	if ns, ok := nanoseconds(text); ok {
-		*to, *known = ns, true
-	} else {
-		e.bad++
-	}
-}
-
-// nanoseconds reads decimal microseconds; digits beyond a nanosecond are cut.
-func nanoseconds(text []byte) (int64, bool) {
-	if point := len(text) - 4; 0 < point && point < 15 && text[point] == '.' && digits(text) == point &&
-		digits(text[point+1:]) == 3 {
-		ns := int64(0) // as Kineto writes them
-		for _, c := range text {
-			if c != '.' {
-				ns = 10*ns + int64(c-'0')
-			}
+// nanoseconds reads microseconds: "1500.2509" → 1500250. Digits beyond a nanosecond are cut. Decimals, as Kineto
+// writes them, are read exactly: a float64 would lose nanoseconds of the epoch.
+func nanoseconds(text []byte) (ns int64) {
+	decimals, decimal := 0, len(text) > 0 && len(text) < 19
+	point := false
+	for _, c := range text {
+		switch {
+		case c == '.' && !point:
+			point = true
+		case c-'0' > 9:
+			decimal = false
+		case !point:
+			ns = 10*ns + int64(c-'0')
+		case decimals < 3:
+			ns, decimals = 10*ns+int64(c-'0'), decimals+1
 		}
-		return ns, true
 	}
-	whole, fraction, _ := strings.Cut(string(text), ".")
-	if bytes.ContainsAny(text, "eE") {
-		v, err := strconv.ParseFloat(string(text), 64)
-		if err != nil || !(math.Abs(v) < math.MaxInt64/1e3) {
-			return 0, false
-		}
-		return int64(v * 1e3), true
+	if by := [...]int64{1000, 100, 10, 1}[decimals]; decimal && ns < 1<<62/by {
+		return ns * by
 	}
-	ns, err := strconv.ParseInt(whole+(fraction + "000")[:3], 10, 64)
-	return ns, err == nil
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(math.Abs(v) < 1<<62/1000) {
+		return noTime
+	}
+	return int64(v * 1000)
 }

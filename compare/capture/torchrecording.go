@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -14,10 +12,7 @@ import (
 
 // keep stores an event in the part of the recording that it belongs to.
 func (t *torchReader) keep(e *torchEvent) {
-	if e.bad > 0 {
-		t.work.issues[OutOfRange] += e.bad
-	}
-	if !e.complete || !e.timed || e.kind == torchIgnored {
+	if !e.complete || e.kind == torchIgnored {
 		return
 	}
 	if e.kind == torchOperator {
@@ -31,48 +26,32 @@ func (t *torchReader) keep(e *torchEvent) {
 		bytes.Contains(e.name, []byte(".py("))) {
 		return // operators and Python frames: they name nothing of the model
 	}
+	if e.start == noTime || e.duration == noTime {
+		t.work.badTimes++
+		return
+	}
 	if !t.placed {
 		t.origin, t.placed = e.start, true
 	}
 	start := e.start - t.origin
-	if (start >= 0) != (e.start >= t.origin) || e.duration > TimeLimit {
-		t.work.issues[OutOfRange]++
-		return
-	}
-	end := start + e.duration
-	if !t.work.issues.believable(start, end) {
-		return
-	}
-	switch e.kind {
-	case torchKernel:
-		if err := t.keepKernel(e, start, end); err != nil {
-			t.in.err = err
-		}
-	case torchCall:
+	switch end := start + e.duration; {
+	case !t.work.believable(start, end):
+	case e.kind == torchKernel:
+		t.keepKernel(e, start, end)
+	case e.kind == torchCall:
 		t.keepCall(e, start, end)
-	case torchRange:
-		t.keepRange(e, start, end)
+	default:
+		t.spans.add(Range{Start: start, End: end, Thread: t.thread(e),
+			Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: ")))})
 	}
 }
 
-func (t *torchReader) keepKernel(e *torchEvent, start, end int64) error {
-	if !e.lasting {
-		t.work.issues[Unended]++
-		return nil
-	}
-	device := e.device
-	if device < 0 {
-		device = 0
-		if n, err := strconv.ParseInt(string(e.pid), 10, 32); err == nil {
-			device = n
-		}
-	}
+func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.external == int64(e.correlation) {
 		e.external = noExternal // before PyTorch 2.1 the correlation id stands in place of an operator's
 	}
 	t.externals = append(t.externals, e.external)
-	return t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name),
-		Device: t.work.devices.Number(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})},
+	t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)},
 		e.correlation, e.node)
 }
 
@@ -90,16 +69,12 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		if e.correlation == noCorrelation {
 			return
 		}
-		t.processes[string(e.pid)] = true
+		if t.process == "" {
+			t.process = string(e.pid)
+		}
+		t.merged = t.merged || t.process != string(e.pid)
 	}
 	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e)}, 0, e.correlation)
-}
-
-func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
-	t.spans.add(Range{
-		Start: start, End: end, Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))),
-		Thread: t.thread(e),
-	}, e.lasting)
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
@@ -135,12 +110,12 @@ func (t *torchReader) recording() (*Recording, error) {
 	case len(t.work.kernels) == 0:
 		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA",
 			Err: ErrNoKernels}
-	case len(t.processes) > 1:
-		return nil, &input.Error{Expected: "launches of one process",
-			Found: fmt.Sprintf("%d processes", len(t.processes)), Try: "pass the trace of each rank by itself",
-			Err: errManyProcesses}
+	case t.merged:
+		return nil, &input.Error{Expected: "launches of one process", Found: "several processes",
+			Try: "pass the trace of each rank by itself", Err: errManyProcesses}
 	}
-	process := t.process()
+	process, _ := strconv.ParseInt(t.process, 10, 64)
+	process = process & 0xFFFFFF << 24 // as nsys writes it
 	t.work.processes.Number(process)
 	t.calls.processes.Number(process)
 	t.work.names = t.kernelNames.valid()
@@ -161,14 +136,6 @@ func (t *torchReader) recording() (*Recording, error) {
 
 // errManyProcesses is the error of a trace that was merged from several.
 var errManyProcesses = errors.New("a merged trace")
-
-// process is the serialized id of the process that made the calls.
-func (t *torchReader) process() (pid int64) {
-	for id := range t.processes {
-		pid, _ = strconv.ParseInt(id, 10, 64)
-	}
-	return pid & 0xFFFFFF << 24
-}
 
 // describe fills the metadata with what the trace says about itself.
 func (t *torchReader) describe() {

@@ -22,8 +22,8 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if files, folders, no := list(path, nil); no == nil && len(files) == 0 && len(folders) > 0 {
 		return nil, onlyFolders(path, folders)
 	}
-	switch _, unread := headOf(path); {
-	case errors.Is(unread, errPointer):
+	switch _, unread := input.Head(path, 64); {
+	case errors.Is(unread, input.ErrPointer):
 		return nil, unread
 	case unread == nil && trace.Takes(path):
 		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}

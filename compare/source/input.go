@@ -1,11 +1,9 @@
 package source
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -166,7 +164,7 @@ func classify(path string, skipped Skipped, deep bool) (inputs []Input, err erro
 // ofFiles are files as inputs, each of its own kind: a capture, the JSON of a verb, or a benchmark report.
 func ofFiles(paths []string) (inputs []Input, err error) {
 	for _, path := range paths {
-		head, err := headOf(path)
+		head, err := input.Head(path, 64)
 		if err != nil {
 			return nil, err
 		}
@@ -219,31 +217,6 @@ func armOf(path string) gain.Arm {
 		}
 	}
 	return ""
-}
-
-// errPointer is wrapped by the error about a pointer to a file that git has not fetched.
-var errPointer = errors.New("pointer")
-
-// headOf is the first bytes of a regular file, at most 64.
-func headOf(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, &input.Error{File: path, Expected: "a regular file", Found: "a device or a pipe"}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, 64))
-	switch {
-	case err != nil:
-		return nil, &input.Error{File: path, Err: err}
-	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
-		return nil, marked{&input.Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it",
-			Try: "run 'git lfs pull'"}, errPointer}
-	}
-	return head, nil
 }
 
 // once refuses a file that is named twice, by whatever names.

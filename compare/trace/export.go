@@ -66,9 +66,7 @@ func describe(path string, rec *capture.Recording, counts exportCounts, ranks []
 	launches := lost + int64(counts.Launches)
 	warn(float64(lost) > mostLost*float64(launches), lostKernels, "lost", lost, "launches", launches)
 	warn(counts.Launchless > 0, "no_launch", "kernels", counts.Launchless, "all", d.Kernels)
-	for _, code := range []string{capture.Backwards, capture.OutOfRange, capture.ReusedCorrelations, capture.Unended,
-		capture.OpenRanges, capture.OtherDevice} {
-		warn(rec.Issues[code] > 0, code, "rows", rec.Issues[code])
-	}
+	warn(rec.BadTimes > 0, "out_of_range", "rows", rec.BadTimes)
+	warn(rec.OtherDevice > 0, "other_device", "rows", rec.OtherDevice)
 	return d
 }

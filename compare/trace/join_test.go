@@ -46,7 +46,7 @@ func TestJoinTraps(t *testing.T) {
 			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250,
 				"layer 2 experts")
 			f.call(0, 1, 10).call(0, 1, 110).call(0, 1, 210).kernel(0, 1, 120, 124, "k")
-		}, "correlation_reused", 1, PhaseExperts, 4},
+		}, "lost_kernels", 1, PhaseExperts, 4},
 		{"the range of another thread says nothing", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10,
 				7, "k")
@@ -66,7 +66,7 @@ func TestJoinTraps(t *testing.T) {
 		{"an open range lasts to the end of the capture", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
 				10, 7, "k")
-		}, "open_ranges", 4, PhaseExperts, 7},
+		}, "", 4, PhaseExperts, 7},
 		{"NCCL's own ranges are no phases", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
 			f.push(0, 0, 50, "layer 0 experts").sql(
@@ -99,14 +99,10 @@ func TestJoinTraps(t *testing.T) {
 		}, "", 6, PhaseExperts, 5},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
-		}, "backwards", 0, PhaseExperts, 7},
+		}, "out_of_range", 0, PhaseExperts, 7},
 		{"an impossible time is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").kernel(0, 2, -9e18, 9e18, "k")
 		}, "out_of_range", 0, PhaseExperts, 7},
-		{"no process in the kernels: joined by id alone", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
-				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
-		}, "", 0, PhaseExperts, 7},
 		{"a replayed clone of a clone belongs where its origin was captured", func(f *fixture) {
 			f.push(0, 0, 50, "layer 3 experts").push(0, 200, 300, "[Executor] _forward_step 0:")
 			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)",

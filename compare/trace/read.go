@@ -58,7 +58,7 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 		}
 	}
 	for _, path := range paths {
-		if _, err := capture.CheckExists(path); err != nil {
+		if _, err := input.Head(path, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +98,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 		return nil, err
 	}
 	if len(rec.Kernels) == 0 && len(rec.Graphs) == 0 {
-		return nil, rec.NoKernels()
+		return nil, rec.NoKernels
 	}
 	n := len(rec.Kernels)
 	summary, err := summarizeRecording(path, rec, o)

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -37,7 +35,7 @@ type File struct {
 
 // Open reads and checks the header of a file.
 func Open(path string) (*File, error) {
-	h, info, err := OpenRegular(path)
+	h, info, err := input.Regular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -49,38 +47,12 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// OpenRegular opens a regular file for reading. It refuses anything else before
-// reading: a pipe without a writer would block, and no signal ends that.
-func OpenRegular(path string) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		kind := "a pipe, socket or device"
-		if info.IsDir() {
-			kind = "a folder"
-		}
-		err = &input.Error{File: path, Expected: "a regular file", Found: kind}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return f, info, nil
-}
-
 // Read checks the header of a file that is size bytes long; name is for
 // errors. The header must account for every byte exactly once.
 func Read(name string, r io.ReaderAt, size int64) (*File, error) {
-	const pointer = "version https://git-lfs"
-	head := make([]byte, max(lengthBytes, min(size, int64(len(pointer)))))
+	head := make([]byte, lengthBytes)
 	if err := readFull(name, r, head, 0); err != nil {
 		return nil, err
-	}
-	if string(head) == pointer {
-		return nil, &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one",
-			Try: "run 'git lfs pull'"}
 	}
 	n := binary.LittleEndian.Uint64(head)
 	if n > maxHeader {

@@ -3,6 +3,8 @@ package input
 import (
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,5 +33,28 @@ func TestError(t *testing.T) {
 	}
 	if long := (&Error{File: "a", Found: strings.Repeat("x", 5000)}).Error(); len(long) > 500 {
 		t.Errorf("%d bytes", len(long))
+	}
+}
+
+// Only a file itself is opened, and a pointer to one is named.
+func TestRegular(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		content, want string
+	}{
+		"file": {"content", ""}, "short": {"", ""}, "lfs": {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
+		"none": {"", "no such file"}, ".": {"", "a folder"},
+	} {
+		path := filepath.Join(dir, name)
+		if name != "none" && name != "." {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		head, err := Head(path, 4)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) ||
+			err == nil && string(head) != c.content[:min(4, len(c.content))] {
+			t.Errorf("%s: %q, %v", name, head, err)
+		}
 	}
 }

@@ -47,10 +47,55 @@ func Open(path string) (*os.File, error) {
 // Stat is os.Stat, whose error about a missing file says so in our words.
 func Stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
+	return info, missing(path, err)
+}
+
+// missing puts the error about a missing file in our words.
+func missing(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
+		return &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
 	}
-	return info, err
+	return err
+}
+
+// ErrPointer is wrapped by the error about a pointer that Git LFS left in place of a file.
+var ErrPointer = errors.New("a Git LFS pointer")
+
+const pointer = "version https://git-lfs"
+
+// Regular opens a regular file. It refuses anything else, and pointers, before more than their beginning is read: a
+// pipe without a writer would block, and no signal ends that.
+func Regular(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, missing(path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &Error{File: path, Expected: "a regular file", Found: "a folder", Try: "name a file in it", Err: syscall.EISDIR}
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = &Error{File: path, Expected: "a regular file", Found: "a pipe, socket or device"}
+	} else if err == nil {
+		head := make([]byte, len(pointer))
+		if n, _ := f.ReadAt(head, 0); string(head[:n]) == pointer {
+			err = &Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it", Try: "run 'git lfs pull'",
+				Err: ErrPointer}
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// Head is the first bytes of a regular file, at most n.
+func Head(path string, n int64) ([]byte, error) {
+	f, _, err := Regular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // ReadFile reads what Open opens, at most so many bytes.

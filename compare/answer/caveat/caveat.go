@@ -60,7 +60,7 @@ func Step(key string, values router.Args) (text, command string, whole bool) {
 func Known(w router.Warning) bool { return words(w.Key()) != "" && (w.Args != nil || w.Text == "") }
 
 // Text words a warning. A warning that the catalog lacks brings its own words, or is told by its
-// name and values: open_ranges with 3 rows → "open ranges (rows 3)".
+// name and values: out_of_range with 3 rows → "out of range (rows 3)".
 func Text(w router.Warning) string {
 	if text, whole := Fill(words(w.Key()), w.Args); whole && Known(w) {
 		return text
