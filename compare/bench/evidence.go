@@ -3,11 +3,8 @@ package bench
 import (
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -33,93 +30,29 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 	return found, compared
 }
 
-// rankLoad is how many ranks the launches have, 0 where it is not known, and the largest
-// max/mean of their load in the normal arm, a mean over layers; undefined where no launch
-// shows it.
-func (c *Campaign) rankLoad() (ranks int, load router.Number) {
-	load = router.Undefined()
-	for _, v := range c.views(gain.Normal) {
-		ranks = max(ranks, c.Spec.ranks(v))
-		if counted := v.order.Counted; counted != nil {
-			ranks, load = max(ranks, counted.Ranks), proof.Most(load, c.Spec.countedLoad(v.Attempt, counted))
-		} else {
-			load = proof.Most(load, RankLoad(v.report.Proof))
+// loadOf is how uneven the ranks' loads were in a segment: as the counts of its order say, or its report, or else as
+// the router was told.
+func (s Spec) loadOf(a Attempt, of Segment) gain.Load {
+	for _, o := range a.Orders {
+		named, _ := a.placement(s.Folder) // where counts do not know of it, they do not know the load of ranks
+		if o.Sequence == of.Sequence && o.Counted != nil && o.Counted.RankMean.Defined() && (named == "" || o.Counted.Placed) {
+			return gain.Load{MaxOverMean: o.Counted.RankMean, Measured: true}
 		}
 	}
-	return ranks, load
+	if load := reportedLoad(of.Result.Proof); load.Measured {
+		return load
+	}
+	return gain.Load{MaxOverMean: router.Number(control.Arm{Router: of.Router}.Target())}
 }
 
-// countedLoad is max/mean of the ranks' load by counts; undefined where the command places experts otherwise than
-// the counts know.
-func (s Spec) countedLoad(a Attempt, counted *proof.LoadProof) router.Number {
-	if named, _ := a.placement(s.Folder); named != "" && !counted.Placed {
-		return router.Undefined()
-	}
-	return counted.RankMean
-}
-
-// loads say how uneven each arm was at each point, where launches hold further arms: as the counts of its orders at
-// that point say, or else as the arm's router was told.
-func (c *Campaign) loads() map[float64]map[gain.Arm]gain.Load {
-	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {
-		return nil
-	}
-	counted := map[float64]map[gain.Arm][]float64{}
-	for _, l := range c.Launches {
-		a, _ := l.Done()
-		for _, o := range a.Orders {
-			at, alone := a.pointOf(o)
-			if o.Counted == nil || !alone {
-				continue
-			}
-			if load := c.Spec.countedLoad(a, o.Counted); load.Defined() {
-				if counted[at] == nil {
-					counted[at] = map[gain.Arm][]float64{}
-				}
-				counted[at][o.Arm] = append(counted[at][o.Arm], load.Float64())
-			}
-		}
-	}
-	_, values := c.Spec.Points.Judged()
-	all := map[float64]map[gain.Arm]gain.Load{}
-	for _, at := range append(values, 0) {
-		all[at] = map[gain.Arm]gain.Load{}
-		for _, arm := range c.Spec.routers() {
-			name := gain.Arm(arm.Name)
-			if known := counted[at][name]; len(known) > 0 {
-				all[at][name] = gain.Load{MaxOverMean: router.Number(stat.Mean(known, nil)), Measured: true}
-			} else if told := arm.Target(); told > 0 {
-				all[at][name] = gain.Load{MaxOverMean: router.Number(told)}
-			}
-		}
-	}
-	return all
-}
-
-// pointOf is the point of the segments under an order, 0 without points; not alone where there are several.
-func (a Attempt) pointOf(o Ordered) (at float64, alone bool) {
-	first := -1
-	for i, s := range a.Segments {
-		switch {
-		case s.Sequence != o.Sequence:
-		case first < 0:
-			first = i
-		case s.Point != a.Segments[first].Point:
-			return 0, false
-		}
-	}
-	if first < 0 || a.Segments[first].Point == "" {
-		return 0, true
-	}
-	return points.Number(a.Segments[first].Point), true
-}
-
-// RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report
-// does not say it.
-func RankLoad(said metrics.Proof) router.Number {
-	sum := router.Number(0)
+// reportedLoad is max/mean of the load of ranks, a mean over layers, as a report says it.
+func reportedLoad(said metrics.Proof) (load gain.Load) {
+	sum, n := router.Number(0), router.Number(len(said.Layers))
 	for _, l := range said.Layers {
 		sum += l.RankMaxOverMean
 	}
-	return sum / router.Number(len(said.Layers)) // 0/0 is NaN: undefined
+	if sum > 0 {
+		load = gain.Load{MaxOverMean: sum / n, Measured: true}
+	}
+	return load
 }

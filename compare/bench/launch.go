@@ -62,7 +62,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus := launch.WatchGPUs(ctx, r.host.GPUs, r.marker())
+	watched := launch.WatchGPUs(ctx, r.host.GPUs, r.marker())
 	var unsaved error
 	job.Started = func(g launch.Group) {
 		last.Groups = append(last.Groups, g)
@@ -74,7 +74,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	last.DurationNS = max(0, int64(r.host.Now().Sub(last.StartedAt)))
 	var unseen error
-	if last.GPUs, unseen = gpus.End(); unseen != nil {
+	if last.GPUs, unseen = watched(); unseen != nil {
 		last.Warnings = append(last.Warnings, unseen.Error())
 	}
 	last.ended(outcome, runErr, ctx.Err() != nil)

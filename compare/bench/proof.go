@@ -58,7 +58,7 @@ func (s Spec) shown(v view) proof.Launch {
 }
 
 // ranks is how many ranks a launch must prove: as the spec says, else as many as its
-// report names, else its proof lines or those that acknowledged; 0 if unknown.
+// report names, else its counts or proof lines, or those that acknowledged; 0 if unknown.
 func (s Spec) ranks(v view) int {
 	if ranks := s.Ranks; ranks > 0 {
 		return ranks
@@ -67,6 +67,9 @@ func (s Spec) ranks(v view) int {
 		return v.report.Proof.Ranks
 	}
 	ranks := v.order.Ranks
+	if v.order.Counted != nil {
+		ranks = max(ranks, v.order.Counted.Ranks)
+	}
 	for _, f := range v.LinesFound {
 		ranks = max(ranks, f.Ranks)
 	}

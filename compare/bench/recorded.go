@@ -23,7 +23,10 @@ func Recorded(c *Campaign) gain.Recorded {
 		}
 	}
 	differences, compared := c.allDifferences()
-	ranks, load := c.rankLoad()
+	ranks := 0
+	for _, v := range c.views(gain.Normal) {
+		ranks = max(ranks, c.Spec.ranks(v))
+	}
 	pointName, judged := c.Spec.Points.Judged()
 	design := gain.LaunchPerArm
 	if c.Spec.Design.Within() {
@@ -33,7 +36,7 @@ func Recorded(c *Campaign) gain.Recorded {
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
 		Threshold: c.Spec.Threshold,
-		Proof:     c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
+		Proof:     c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks,
 		Compared: compared, Differences: differences, Checks: c.checks(r.metric),
 	}
 }
@@ -64,6 +67,7 @@ func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 			continue
 		}
 		m := r.measured(*s.Result)
+		m.Load = r.spec.loadOf(last, s)
 		if s.Point != "" {
 			of.Point = points.Number(s.Point)
 		}
@@ -110,7 +114,7 @@ func attemptNote(l Launch) string {
 // pair, arm and position are for the caller to fill in.
 func MeasurementOf(r metrics.Result, compared metrics.Metric) gain.Measurement {
 	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: r.Work, Setup: r.Setup,
-		Secondary: map[gain.Metric]float64{}}
+		Secondary: map[gain.Metric]float64{}, Load: reportedLoad(r.Proof)}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name {
 			l.Secondary[m.Metric] = m.Value.Float64()

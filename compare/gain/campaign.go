@@ -19,10 +19,7 @@ type Recorded struct {
 	Proof        []Proof
 	// Chance says that the perfect arm routes at random, which is even only on average.
 	Chance bool
-	// Ranks is how many there are, 0 where it is not known. RankLoad is max/mean of their
-	// load in the normal arm, a mean over layers: 1 or more where it was recorded.
-	Ranks    int
-	RankLoad router.Number
+	Ranks  int // 0 where it is not known
 	// Compared says that environment and arguments of the arms were recorded and compared; Differences are
 	// what was found to differ.
 	Compared    bool
@@ -34,9 +31,6 @@ type Recorded struct {
 	// then a block that holds every arm once.
 	More   []Arm
 	Builds Builds
-	// Loads are the arms' loads at each point, as far as they are known; with further arms in each launch they
-	// make the line of time over load. Without points, the point is 0.
-	Loads map[float64]map[Arm]Load
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
@@ -61,6 +55,13 @@ type Measurement struct {
 	Setup map[string]string
 	// Secondary are the values of the launch's other metrics.
 	Secondary map[Metric]float64
+	Load      Load // of the ranks meanwhile
+}
+
+// Load is how uneven the ranks' loads are: max/mean, a mean over layers; 0 where that is not known.
+type Load struct {
+	MaxOverMean router.Number
+	Measured    bool // recorded; else as the arm's router was told
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not

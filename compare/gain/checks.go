@@ -85,9 +85,15 @@ func (c *comparison) check() {
 	if c.copied(primary) {
 		c.checks = append(c.checks, NewCheck(CheckCopies, Warn, "same"))
 	}
-	if most := c.RankLoad - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.Gain.Low > most {
+	load := router.Number(0) // the largest that the ranks showed under the learned router
+	for _, m := range c.Measurements {
+		if m.Arm == Normal && m.Load.Measured {
+			load = max(load, m.Load.MaxOverMean)
+		}
+	}
+	if most := load - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.Gain.Low > most {
 		c.checks = append(c.checks, NewCheck(CheckExplained, Warn, "more", "gain", c.Gain.Estimate, "most", most,
-			"load", c.RankLoad))
+			"load", load))
 	}
 	for i := range c.checks {
 		c.checks[i].Subject = c.label()

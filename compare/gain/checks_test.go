@@ -65,7 +65,7 @@ func TestInvalidCampaigns(t *testing.T) {
 	}
 	for _, k := range cases {
 		c := valid(paired(gains...))
-		c.Ranks, c.RankLoad = 2, 1.1
+		c.Ranks, c.Measurements[0].Load = 2, Load{1.1, true}
 		k.spoil(&c)
 		r := Judge(c)
 		got := check(t, r, k.check)

@@ -13,12 +13,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Load is how uneven the ranks' loads were under an arm: max/mean, a mean over layers.
-type Load struct {
-	MaxOverMean router.Number
-	Measured    bool // recorded; else as the arm's router was told
-}
-
 // Dose is the line of time over load imbalance through the arms whose imbalance a router was told to
 // make, and the balanced one. The learned router stands beside it: what it does in a single step, a
 // load summed over steps does not show.
@@ -58,7 +52,7 @@ const leastSpread = 0.01
 // dose is the curve at a point of a campaign whose launches hold arms of known loads, by the units of all arms.
 // Nil where no two loads are apart.
 func (c *Recorded) dose(point float64, units []Unit) *Dose {
-	of, confidence := c.Loads[point], c.simultaneous(1)
+	of, confidence := c.loads(point), c.simultaneous(1)
 	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool { return !(of[a].MaxOverMean > 0) })
 	loads := mapped(fitted, func(a Arm) float64 { return of[a].MaxOverMean.Float64() })
 	if len(fitted) < 2 || stat.PopStdDev(loads, nil) < leastSpread || fitted[0] != Perfect {
@@ -82,6 +76,22 @@ func (c *Recorded) dose(point float64, units []Unit) *Dose {
 	})
 	d.Bent = d.N > 1 && d.bent(all)
 	return d
+}
+
+// loads are how uneven the arms were at a point: the means of the measured loads, else as their routers were told.
+func (c *Recorded) loads(point float64) map[Arm]Load {
+	all, measured := map[Arm]Load{}, map[Arm][]float64{}
+	for _, m := range c.Measurements {
+		if m.Point == point && m.Load.MaxOverMean > 0 {
+			if all[m.Arm] = m.Load; m.Load.Measured {
+				measured[m.Arm] = append(measured[m.Arm], m.Load.MaxOverMean.Float64())
+			}
+		}
+	}
+	for arm, loads := range measured {
+		all[arm] = Load{router.Number(mean(loads)), true}
+	}
+	return all
 }
 
 // Line are the arms that the curve goes through, by load.

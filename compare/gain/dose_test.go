@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // dosed are segments of launches that hold four arms, whose time rises by a slope with their load; noises
@@ -14,7 +12,7 @@ func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment flo
 	arms := []Arm{Normal, "a", "b", Perfect}
 	c := within(nil)
 	c.More = arms[1:3]
-	c.Loads = map[float64]map[Arm]Load{0: {Normal: {1.8, true}, "a": {1.2, true}, "b": {1.5, false}, Perfect: {1, true}}}
+	loads := map[Arm]Load{Normal: {1.8, true}, "a": {1.2, true}, "b": {1.5, false}, Perfect: {1, true}}
 	for i := range launches {
 		base, extra := launch*rng.NormFloat64(), map[Arm]float64{}
 		for _, a := range arms {
@@ -25,13 +23,22 @@ func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment flo
 			for place := range 2 * len(arms) {
 				a := arms[order[min(place, 2*len(arms)-1-place)]]
 				x := base + extra[a] + segment*rng.NormFloat64() -
-					math.Log(1+slope*(float64(c.Loads[0][a].MaxOverMean)-1))
+					math.Log(1+slope*(float64(loads[a].MaxOverMean)-1))
 				c.Measurements = append(c.Measurements, Measurement{Unit: i, Block: b, Arm: a, Position: 8*b + place,
-					Status: StatusOK, Value: 1000 * math.Exp(x)})
+					Status: StatusOK, Value: 1000 * math.Exp(x), Load: loads[a]})
 			}
 		}
 	}
 	return c
+}
+
+// load gives the segments of an arm another load.
+func load(c Recorded, arm Arm, load Load) {
+	for i := range c.Measurements {
+		if c.Measurements[i].Arm == arm {
+			c.Measurements[i].Load = load
+		}
+	}
 }
 
 // Without noise the line is exact, and the curve has every arm by its load.
@@ -58,13 +65,14 @@ func TestDoseByHand(t *testing.T) {
 	// 1.026 at a load of 1.4 is 2.6 % below the line from 1 to 1.065 at 1.5; one launch does not show it.
 	for launches, want := range map[int]bool{1: false, 3: true} {
 		c := dosed(rng, launches, 2, 0.13, 0.05, 0, 0)
-		c.Loads[0]["a"] = Load{1.4, true}
+		load(c, "a", Load{1.4, true})
 		if d := Judge(c).Comparisons[0].Dose; d.Bent != want {
 			t.Errorf("%d launches: bent %t", launches, d.Bent)
 		}
 	}
 	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
-	c.Loads[0] = map[Arm]Load{Normal: {1.8, true}, "a": {1, true}, "b": {router.Undefined(), false}, Perfect: {1, true}}
+	load(c, "a", Load{1, true})
+	load(c, "b", Load{})
 	if d := Judge(c).Comparisons[0].Dose; d != nil {
 		t.Errorf("%+v of loads that are not apart", d)
 	}

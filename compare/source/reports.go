@@ -156,8 +156,8 @@ func (set *ReportSet) add(o *ReportOptions, l reported, arm gain.Arm, pair int) 
 	if err := (metrics.Metric{Metric: c.Metric}).Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}
 	}
-	if load := bench.RankLoad(l.Proof); arm == gain.Normal && load > c.RankLoad { // of the report with the most
-		c.Ranks, c.RankLoad = l.Proof.Ranks, load
+	if arm == gain.Normal {
+		c.Ranks = max(c.Ranks, l.Proof.Ranks)
 	}
 	measured := bench.MeasurementOf(l.Result, m)
 	measured.Unit, measured.Arm, measured.Position = pair, arm, gain.UnknownPosition

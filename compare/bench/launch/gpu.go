@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -13,20 +12,17 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// GPU is one GPU as the driver showed it during a launch: clocks over the looks at which
-// it was busy, processes of the first look.
+// GPU is one GPU as the driver showed it during a launch.
 type GPU struct {
 	Index  int    `json:"index"`
 	UUID   string `json:"uuid"`
 	Name   string `json:"name"`
 	Driver string `json:"driver"`
-	// Utilization is the share of the last second in which a kernel ran, in percent, at
-	// the last look; BusyLooks is how many looks saw at least busyPercent. The clocks are
-	// means over those, else of the last look.
-	Utilization router.Number `json:"utilization_percent"`
-	BusyLooks   int           `json:"busy_looks"`
-	ClockMHz    router.Number `json:"sm_clock_mhz"`
-	Processes   []GPUProcess  `json:"processes,omitempty"` // computing on it
+	// BusyLooks is how many looks saw the GPU busy, by the share of the last second in which a kernel ran; the clock is
+	// the mean over those, else of the last look.
+	BusyLooks int           `json:"busy_looks"`
+	ClockMHz  router.Number `json:"sm_clock_mhz"`
+	Processes []GPUProcess  `json:"processes,omitempty"` // computing on it at the first look
 }
 
 // GPUProcess is a process with a compute context on a GPU.
@@ -51,26 +47,34 @@ func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 	return parseGPUs(answers[0], answers[1])
 }
 
-// parseGPUs reads GPUs, and the processes on them.
+// busyPercent is the utilization from which a GPU counts as at work: below it, it is
+// loading a model or waiting, and its clocks say nothing about the measurement.
+const busyPercent = 50
+
+// parseGPUs reads GPUs, and the processes on them. What the driver does not know, "[N/A]", is undefined; a
+// process in another container, "[Not Found]", has no number to show.
 //
 //	"0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 98", "GPU-aa, 77, python3" → GPU 0 with process 77
 func parseGPUs(cards, processes string) (gpus []GPU, err error) {
-	rows, err := smiRows(cards, 6)
-	if err != nil {
-		return nil, err
-	}
-	on, err := smiRows(processes, 3)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		g := GPU{UUID: row[1], Name: row[2], Driver: row[3], ClockMHz: smiNumber(row[4]), Utilization: smiNumber(row[5])}
-		if g.Index, err = strconv.Atoi(row[0]); err != nil {
-			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number", Found: strconv.Quote(row[0])}
+	for card := range strings.Lines(cards) {
+		f := strings.Split(strings.TrimSpace(card), ", ")
+		index, err := strconv.Atoi(f[0])
+		if err != nil || len(f) != 6 {
+			return nil, &input.Error{File: "nvidia-smi", Expected: "an index and 5 more fields, with commas between",
+				Found: strconv.Quote(card)}
 		}
-		for _, p := range on { // "[Not Found]" of a process in another container has no number to show
-			if pid, err := strconv.Atoi(p[1]); err == nil && p[0] == g.UUID {
-				g.Processes = append(g.Processes, GPUProcess{PID: pid, Name: p[2]})
+		g := GPU{Index: index, UUID: f[1], Name: f[2], Driver: f[3], ClockMHz: router.Undefined()}
+		if mhz, err := strconv.ParseFloat(f[4], 64); err == nil {
+			g.ClockMHz = router.Number(mhz)
+		}
+		if share, err := strconv.ParseFloat(f[5], 64); err == nil && share >= busyPercent {
+			g.BusyLooks = 1
+		}
+		for process := range strings.Lines(processes) {
+			if p := strings.SplitN(strings.TrimSpace(process), ", ", 3); len(p) == 3 && p[0] == g.UUID {
+				if pid, err := strconv.Atoi(p[1]); err == nil {
+					g.Processes = append(g.Processes, GPUProcess{PID: pid, Name: p[2]})
+				}
 			}
 		}
 		gpus = append(gpus, g)
@@ -78,95 +82,58 @@ func parseGPUs(cards, processes string) (gpus []GPU, err error) {
 	return gpus, nil
 }
 
-// smiRows reads comma-separated lines of so many fields.
-func smiRows(out string, fields int) ([][]string, error) {
-	r := csv.NewReader(strings.NewReader(out))
-	r.FieldsPerRecord, r.TrimLeadingSpace, r.LazyQuotes = fields, true, true
-	rows, err := r.ReadAll()
-	if err != nil {
-		err = &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line", Err: err}
-	}
-	return rows, err
-}
-
-// smiNumber is a field's number; "[N/A]" and "[Not Supported]" are undefined.
-func smiNumber(s string) router.Number {
-	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil {
-		return router.Undefined()
-	}
-	return router.Number(v)
-}
-
 // gpuInterval is the time between queries of the GPUs. Tests change it.
 var gpuInterval = 5 * time.Second
 
-// busyPercent is the utilization from which a GPU counts as at work: below it, it is
-// loading a model or waiting, and its clocks say nothing about the measurement.
-const busyPercent = 50
-
-// GPUWatch queries the GPUs beside a launch, so that it costs no time.
-type GPUWatch struct {
-	query  func(context.Context) ([]GPU, error)
-	end    context.CancelFunc
-	done   chan struct{}
-	gpus   []GPU
-	failed error
-}
-
-// WatchGPUs begins to watch. A nil query watches nothing.
-func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) *GPUWatch {
-	running, end := context.WithCancel(ctx)
-	w := &GPUWatch{query: query, end: end, done: make(chan struct{})}
+// WatchGPUs queries the GPUs beside a launch until end is called, which returns what it saw, with one look at least.
+// A nil query watches nothing.
+func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker) (
+	end func() ([]GPU, error)) {
+	running, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	var gpus []GPU
+	var failed error
 	go func() {
-		defer close(w.done)
+		defer close(done)
 		if query == nil {
 			return
 		}
-		for w.failed = w.look(ctx, marker); w.failed == nil; _ = w.look(running, marker) { // earlier looks stand
+		for gpus, failed = look(ctx, query, nil, marker); failed == nil; {
 			select {
 			case <-running.Done():
 				return
 			case <-time.After(gpuInterval):
+				if now, err := look(running, query, gpus, marker); err == nil { // else the earlier looks stand
+					gpus = now
+				}
 			}
 		}
 	}()
-	return w
+	return func() ([]GPU, error) { cancel(); <-done; return gpus, failed }
 }
 
-// look adds one look at the GPUs. The first one tells the processes that carry the marker from others.
-func (w *GPUWatch) look(ctx context.Context, marker Marker) error {
+// look adds a look at the GPUs to what earlier ones saw. The first tells the processes that carry the marker from
+// others.
+func look(ctx context.Context, query func(context.Context) ([]GPU, error), before []GPU, marker Marker) ([]GPU, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	now, err := w.query(ctx)
-	if err != nil || w.gpus != nil && len(now) != len(w.gpus) {
-		return err
+	now, err := query(ctx)
+	if err != nil || before != nil && len(now) != len(before) {
+		return before, err
 	}
 	for i := range now {
 		g := &now[i]
-		if g.Utilization >= busyPercent {
-			g.BusyLooks = 1
-		}
-		if w.gpus == nil {
-			for i, p := range g.Processes {
-				g.Processes[i].Ours = marker.on(p.PID)
+		if before == nil {
+			for j, p := range g.Processes {
+				g.Processes[j].Ours = marker.on(p.PID)
 			}
 			continue
 		}
-		before := w.gpus[i]
-		if g.Processes = before.Processes; before.BusyLooks > 0 {
-			n, add := router.Number(before.BusyLooks), router.Number(g.BusyLooks)
-			g.BusyLooks += before.BusyLooks
-			g.ClockMHz = (before.ClockMHz*n + g.ClockMHz*add) / (n + add)
+		if g.Processes = before[i].Processes; before[i].BusyLooks > 0 {
+			n, add := router.Number(before[i].BusyLooks), router.Number(g.BusyLooks)
+			g.BusyLooks += before[i].BusyLooks
+			g.ClockMHz = (before[i].ClockMHz*n + g.ClockMHz*add) / (n + add)
 		}
 	}
-	w.gpus = now
-	return nil
-}
-
-// End ends the watch, after the first look, and returns what it saw.
-func (w *GPUWatch) End() ([]GPU, error) {
-	w.end()
-	<-w.done
-	return w.gpus, w.failed
+	return now, nil
 }

@@ -10,10 +10,10 @@ func TestGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 ||
-		g.Utilization != 98 {
+		g.BusyLooks != 1 {
 		t.Errorf("read %+v", gpus)
 	}
-	if gpus[1].ClockMHz.Defined() || gpus[1].Utilization.Defined() {
+	if gpus[1].ClockMHz.Defined() || gpus[1].BusyLooks != 0 {
 		t.Errorf("what the driver does not know became %+v", gpus[1])
 	}
 	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 ||

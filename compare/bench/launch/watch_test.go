@@ -8,20 +8,19 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // A launch of which most is loading a model: clocks of 210 MHz while idle, 1980 and 1900
 // while busy. A mean over all looks would say 822 MHz, the last look 210.
 func TestClocksWhileBusy(t *testing.T) {
-	looks := []struct{ mhz, utilization router.Number }{{210, 0}, {210, 3}, {1980, 99}, {210, 0}, {1900, 60}, {210, 0}}
+	looks := []GPU{{ClockMHz: 210}, {ClockMHz: 210}, {ClockMHz: 1980, BusyLooks: 1}, {ClockMHz: 210},
+		{ClockMHz: 1900, BusyLooks: 1}, {ClockMHz: 210}}
 	taken := make(chan struct{}) // closed by the look after the last, when that has been taken in
 	n := 0
 	interval := gpuInterval
 	gpuInterval = time.Millisecond
 	defer func() { gpuInterval = interval }()
-	w := WatchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
+	end := WatchGPUs(context.Background(), func(context.Context) ([]GPU, error) {
 		if n++; n == len(looks)+1 {
 			close(taken)
 		}
@@ -29,11 +28,11 @@ func TestClocksWhileBusy(t *testing.T) {
 			return nil, errors.New("enough")
 		}
 		l := looks[n-1]
-		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz,
-			Processes: make([]GPUProcess, n)}}, nil
+		l.Processes = make([]GPUProcess, n)
+		return []GPU{l}, nil
 	}, NewMarker("x"))
 	<-taken
-	gpus, err := w.End()
+	gpus, err := end()
 	if err != nil || len(gpus) != 1 {
 		t.Fatal(gpus, err)
 	}
