@@ -185,23 +185,22 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
 		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
 	for _, a := range arms {
-		byRank, k := a.Trace.RankPhases(), Stack{Name: a.Name}
+		k := Stack{Name: a.Name}
 		for _, rank := range ranks(arms) {
 			bar := Bar{Name: fmt.Sprintf("rank %d", rank)}
-			if p := byRank[rank]; p != nil {
+			if i := slices.IndexFunc(a.Trace.RankTimes, func(t trace.RankTime) bool { return t.Rank == rank }); i >= 0 {
+				t := &a.Trace.RankTimes[i]
 				for _, phase := range trace.Phases() {
-					bar.Add(string(phase), p.Work[phase])
+					bar.Add(string(phase), t.WorkNS[phase].Float64())
 				}
-				if drawable(p.Wait) {
-					bar.Add(Transfer, p.Transfer)
-					bar.Add(Waiting, p.Wait)
+				if t.WaitNS.Defined() {
+					bar.Add(Transfer, t.TransferNS.Float64())
+					bar.Add(Waiting, t.WaitNS.Float64())
 				} else {
-					bar.Add(Collectives, p.Collectives)
+					bar.Add(Collectives, t.CollectiveNS.Float64())
 				}
-			}
-			for _, idle := range a.Trace.Idle {
-				if idle.Rank == rank && s.Per == "per step" {
-					bar.Add(NoKernel, idle.NoKernelNS.Float64())
+				if s.Per == "per step" {
+					bar.Add(NoKernel, t.NoKernelNS.Float64())
 				}
 			}
 			k.Bars = append(k.Bars, bar)

@@ -49,10 +49,11 @@ func small() *trace.Trace {
 		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert,
 			Quantity: imbalance.Load, Steps: 2})
 	}
-	// 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
-	t.StepKinds = []trace.StepKind{{Steps: []int{5, 6}}}
-	t.Replays = []trace.Replay{{Stays: []trace.Stay{
-		{Rank: 0, WaitNS: 4500, TransferNS: 1500}, {Rank: 1, WaitNS: 4500, TransferNS: 1500}}}}
+	// 2 layers · (4−3) µs of dispatch and 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
+	for rank := range 2 {
+		t.RankTimes = append(t.RankTimes, trace.RankTime{Rank: rank, CollectiveNS: 6000, WaitNS: 4500, TransferNS: 1500,
+			WorkNS: map[trace.Phase]router.Number{trace.PhaseDispatch: 2000, trace.PhaseExperts: 40000}})
+	}
 	return t
 }
 
@@ -81,20 +82,16 @@ func TestReplicatedExpert(t *testing.T) {
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 }
 
-// A rank's work, of 2 layers · (4−3) µs of dispatch per step, comes before its collectives; phases that no trace has
-// are unknown; where nothing is replayed, collectives are one part.
+// The work of a rank, of 2 layers · (4−3) µs of dispatch per step, comes before its collectives;
+// where nothing is replayed, they are one part.
 func TestPhaseTimes(t *testing.T) {
-	foreign, unknown, lacking := small(), small(), small()
-	for i := range foreign.Cells {
-		if foreign.Cells[i].Phase == trace.PhaseDispatch {
-			foreign.Cells[i].Phase = "lunch"
-		}
+	unknown, lacking := small(), small()
+	for i := range unknown.RankTimes {
+		unknown.RankTimes[i].WaitNS = router.Undefined()
 	}
-	unknown.Replays = nil
-	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 0 })
+	lacking.RankTimes = lacking.RankTimes[1:]
 	for want, of := range map[string]*trace.Trace{
 		"rank 0 [{dispatch 2000} {experts 40000} {transfer 1500} {waiting in collectives 4500}]": small(),
-		"rank 0 [{experts 40000} {unknown 2000} {transfer 1500} {waiting in collectives 4500}]":  foreign,
 		"rank 0 [{dispatch 2000} {experts 40000} {collectives, waiting included 6000}]":          unknown,
 		"rank 0 []": lacking,
 	} {
@@ -108,7 +105,7 @@ func TestPhaseTimes(t *testing.T) {
 // A rank that one arm lacks is unknown there.
 func TestMissingRank(t *testing.T) {
 	lacking := small()
-	lacking.Ranks = lacking.Ranks[:1]
+	lacking.Ranks, lacking.RankTimes = lacking.Ranks[:1], lacking.RankTimes[:1]
 	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
 	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
 	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)

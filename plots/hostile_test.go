@@ -22,8 +22,8 @@ func TestHostileValues(t *testing.T) {
 			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
 		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
 			Basis: imbalance.Observed, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
-		broken.StepKinds = []trace.StepKind{{Steps: []int{0, 1, 2, 3, 4}}}
-		broken.Replays = []trace.Replay{{Stays: []trace.Stay{{Rank: 7 * i, WaitNS: router.Number(ns), TransferNS: 1}}}}
+		broken.RankTimes = append(broken.RankTimes, trace.RankTime{Rank: -5, WaitNS: router.Number(ns), TransferNS: 1,
+			WorkNS: map[trace.Phase]router.Number{trace.PhaseExperts: router.Number(ns), "lunch": 1}})
 	}
 	a := NewArm("broken", broken)
 	for _, draw := range []func() (Figure, error){

@@ -20,9 +20,8 @@ import (
 )
 
 type compareOptions struct {
-	Steps   flags.Value[*trace.Steps] `flag:"steps"`
-	Normal  string                    `flag:"counts-normal"`
-	Perfect string                    `flag:"counts-perfect"`
+	Normal  string `flag:"counts-normal"`
+	Perfect string `flag:"counts-perfect"`
 	modelFlags
 	Threshold      flags.Value[float64] `flag:"threshold"`
 	Metric         string               `flag:"metric"`
@@ -37,7 +36,7 @@ type compareOptions struct {
 }
 
 func compareCmd() *cobra.Command {
-	o := compareOptions{Steps: newSteps(), Threshold: flags.Share(defaultThreshold), resultFlags: newResult()}
+	o := compareOptions{Threshold: flags.Share(defaultThreshold), resultFlags: newResult()}
 	return tabled(verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run),
 		render.ComparisonTables...)
 }
@@ -46,7 +45,7 @@ func compareCmd() *cobra.Command {
 var effective = map[source.Kind][]string{
 	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict"},
 	source.Reports:   {"benchmark reports", "require-verdict", "threshold", "metric", "arm", "trust-arms"},
-	source.Captures: {"traces", "steps", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
+	source.Captures: {"traces", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
 		"campaign", "step-tokens"},
 }
 
@@ -98,7 +97,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: o.Threshold.Is, Steps: o.Steps.Is, Converter: reportConverter(),
+	options := trace.Options{Threshold: o.Threshold.Is, Converter: reportConverter(),
 		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {

@@ -177,7 +177,6 @@ const asked = `
 2 trace --table imbalnce NORMAL :: "imbalnce" in this result: want one of
 2 trace --table imbalnce --json NORMAL :: "imbalnce" in this result: want one of
 2 trace --threshold 95 NORMAL :: --threshold: want 95% if a percentage is meant
-2 trace --steps 9-1 NORMAL :: --steps
 2 trace -o D/none/x NORMAL :: no folder
 2 trace --summary D/none/x NORMAL :: no folder
 2 trace --summary NORMAL NORMAL :: is an input

@@ -17,7 +17,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 )
@@ -172,6 +171,3 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	}
 	return l, nil
 }
-
-// newSteps is --steps, the steps of exports that count.
-func newSteps() flags.Value[*trace.Steps] { return flags.Read(trace.ParseSteps, "") }

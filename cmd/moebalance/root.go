@@ -118,7 +118,7 @@ func exitCode(ctx context.Context, err error) int {
 		code int
 	}{
 		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage},
-		{router.ErrModel, exitUsage}, {trace.ErrCounts, exitUsage}, {trace.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
+		{router.ErrModel, exitUsage}, {trace.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
 		{source.ErrNotComparable, exitNotComparable}, {trace.ErrNotOneRun, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {

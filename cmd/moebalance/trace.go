@@ -28,8 +28,7 @@ import (
 
 type traceOptions struct {
 	source.Reading
-	Steps  flags.Value[*trace.Steps] `flag:"steps"`
-	Counts string                    `flag:"counts"`
+	Counts string `flag:"counts"`
 	modelFlags
 	Summary   target.File          `flag:"summary"`
 	Threshold flags.Value[float64] `flag:"threshold"`
@@ -38,8 +37,7 @@ type traceOptions struct {
 }
 
 func traceCmd() *cobra.Command {
-	o := traceOptions{Steps: newSteps(), Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""),
-		resultFlags: newResult()}
+	o := traceOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), resultFlags: newResult()}
 	return tabled(verb("trace", argCount(1, -1, "at least one export"), &o, o.run),
 		render.Trace(&trace.Trace{}, "").TableNames()...)
 }
@@ -70,8 +68,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Threshold, options.Steps, options.Converter, options.Progress = o.Threshold.Is, o.Steps.Is,
-		reportConverter(), read
+	options.Threshold, options.Converter, options.Progress = o.Threshold.Is, reportConverter(), read
 	if o.Summary.Path != "" {
 		return o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}

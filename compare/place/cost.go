@@ -29,13 +29,7 @@ type Cost struct {
 	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
 	replay *trace.Replay
-	layers map[int]tracedLayer // by the number that counts have
-}
-
-// tracedLayer is a layer of the trace, and the load of its ranks over the mean while it was recorded.
-type tracedLayer struct {
-	number int32
-	shares []float64
+	layers map[int][]float64 // of the trace: the load of its ranks over the mean while it was recorded
 }
 
 // leastExplained is the share of the variance of time over ranks that load must explain: most of it.
@@ -51,7 +45,7 @@ const Flat = "flat"
 // no cost; the error is of reading the counts.
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
-		layers: map[int]tracedLayer{}}
+		layers: map[int][]float64{}}
 	other := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsLayers })
 	if other >= 0 {
 		args := t.Warnings[other].Args
@@ -71,11 +65,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
-		number := int(layer)
-		if s := t.Structure; s != nil && s.Counted != nil && number < len(s.Counted) {
-			number = s.Counted[number]
-		}
-		shares, err := c.recorded(r, number)
+		shares, err := c.recorded(r, int(layer))
 		if err != nil {
 			return nil, reason, err
 		}
@@ -84,7 +74,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			loads, times = append(loads, share-1), append(times, experts[layer][i]/mean-1)
 		}
 		if shares != nil {
-			c.layers[number] = tracedLayer{layer, shares}
+			c.layers[int(layer)] = shares
 		}
 	}
 	if len(c.layers) == 0 {
@@ -198,14 +188,15 @@ func (c *Cost) loads(w Window, p plan, follows router.Number) replay.Loads {
 	return func(step int) map[int32][]float64 {
 		more := map[int32][]float64{}
 		for layer, load := range steps[step%len(steps)] {
-			l, traced := c.layers[layer]
+			traced := c.layers[layer]
 			layout, placed := p.layouts[layer]
-			if !traced || !placed || load.Total() == 0 {
+			if traced == nil || !placed || load.Total() == 0 {
 				continue
 			}
-			more[l.number] = rankShares(layout, load.PerExpert)
-			floats.Sub(more[l.number], l.shares)
-			floats.Scale(follows.Float64(), more[l.number])
+			shares := rankShares(layout, load.PerExpert)
+			floats.Sub(shares, traced)
+			floats.Scale(follows.Float64(), shares)
+			more[int32(layer)] = shares
 		}
 		return more
 	}

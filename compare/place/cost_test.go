@@ -10,20 +10,13 @@ import (
 )
 
 // traced reads the traces of one arm.
-func traced(t *testing.T, pattern, steps string) *trace.Trace {
+func traced(t *testing.T, pattern string) *trace.Trace {
 	t.Helper()
 	paths, _ := filepath.Glob(pattern)
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	var o trace.Options
-	if steps != "" {
-		var err error
-		if o.Steps, err = trace.ParseSteps(steps); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trace, err := trace.Read(t.Context(), paths, o)
+	trace, err := trace.Read(t.Context(), paths, trace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,23 +24,21 @@ func traced(t *testing.T, pattern, steps string) *trace.Trace {
 }
 
 // The experts' time of the normal arm on H200s follows its load, and with the load of the balanced arm, whose trace
-// it has not seen, its steps replay to what they do with even expert times: at decode to 60 % of that gain, as its time follows active
-// experts too.
+// it has not seen, its steps replay to what they do with even expert times.
 func TestReplayWithTheOtherLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
 	const hf, vllm = "../../../shared/captures/hf-qwen3-ep4/", "../../testdata/field/results/vllm-qwen3-"
 	for _, c := range []struct {
-		name, folder, counts, steps string
-		share                       router.Number
+		name, folder, counts string
+		share                router.Number
 	}{
-		{"transformers, prefill", hf, "counts-%s", "", 0.95},
-		{"vLLM, prefill", vllm, "%s.counts.json", "2-4", 0.95},
-		{"vLLM, decode", vllm, "%s.decode.counts.json", "7-10", 0.55},
+		{"transformers, prefill", hf, "counts-%s", 0.95},
+		{"vLLM, prefill", vllm, "%s.counts.json", 0.95},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			normal := traced(t, c.folder+"normal.rank*", c.steps)
+			normal := traced(t, c.folder+"normal.rank*")
 			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"),
 				c.folder+fmt.Sprintf(c.counts, "perfect")))
 			cost, reason, err := FromTrace(normal, windows[0].record)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,4 +107,18 @@ func (r *reduction) armOfStep(step int32) (arm string) {
 		arm = own
 	}
 	return arm
+}
+
+// keep leaves only what ran in some steps.
+func (r *reduction) keep(within func(step int32) bool) {
+	for _, p := range r.ranks {
+		p.events = slices.DeleteFunc(p.events, func(e event) bool { return !within(p.place(&e).Step) })
+		p.rows = nil
+	}
+	r.partial = true
+}
+
+// recordedSteps are the numbers of the steps in which any rank ran, ascending.
+func (r *reduction) recordedSteps() []int32 {
+	return slices.Sorted(maps.Keys(sums(r, func(g group) (int32, bool) { return g.at.Step, g.at.Step != NoID })))
 }

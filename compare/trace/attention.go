@@ -97,15 +97,3 @@ func (t *Trace) UnevenAttention() bool {
 	}
 	return true
 }
-
-// WhatIf gives a change of the steps that count; not ok where these were not replayed.
-func (t *Trace) WhatIf(change string) (w WhatIf, ok bool) {
-	if p := t.Replay(); p != nil {
-		for _, w := range p.WhatIf {
-			if w.Change == change {
-				return w, true
-			}
-		}
-	}
-	return w, false
-}

@@ -2,10 +2,12 @@ package trace
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/router"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -38,9 +40,21 @@ type rankEvents struct {
 
 	of        *exportSummary
 	device    capture.Device
-	events    []event    // in the order of time
-	rows      []row      // see table; nil before it is asked for, and where events change
-	structure *Structure // nil where ranges name all, see infer
+	events    []event       // in the order of time
+	rows      []row         // see table; nil before it is asked for, and where events change
+	structure *Structure    // nil where ranges name all, see infer
+	idleNS    router.Number // for how long no kernel runs in a step that counts, mean over steps
+}
+
+// each visits the kernels of a rank in the order of time, with their locations.
+func (p *rankEvents) each() iter.Seq2[*event, *location] {
+	return func(yield func(*event, *location) bool) {
+		for i := range p.events {
+			if !yield(&p.events[i], &p.of.Places[p.events[i].Place]) {
+				return
+			}
+		}
+	}
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events

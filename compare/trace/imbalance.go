@@ -63,7 +63,7 @@ func (r *reduction) imbalance() {
 	}
 	r.judgeKinds()
 	rows := r.rows(r.times)
-	if r.inferred(r.times.StepsOf(imbalance.Counts)) {
+	if r.inferred() {
 		for i := range rows {
 			rows[i].Basis = imbalance.Inferred
 		}

@@ -21,7 +21,6 @@ type Options struct {
 	Phases    []kernel.Rule  // of kernels, before all other evidence
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
-	Steps     *Steps         // that count, nil for all
 	Arm       string         // whose steps count, where the hook's ranges name the arms of steps; see selectArm
 	Recorded  Recorded
 	Converter capture.Converter // for reports given in place of exports

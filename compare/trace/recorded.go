@@ -9,8 +9,10 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -35,67 +37,28 @@ type Counted struct {
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
 var ErrCounts = errors.New("the recorded counts do not match the trace")
 
-// checkRecorded compares the recorded counts with what the trace shows. It refuses, with an
-// error that wraps ErrCounts, counts that contradict the trace:
-//
-//   - a rank in the trace that they do not have;
-//   - a kernel of the gate that is made for another number of experts;
-//   - layers numbered otherwise: none in common, or each side has some that the
-//     other lacks.
-//
-// A trace says nothing of the model's top-k and, where one kernel serves all
-// experts, nothing of its tokens. What only looks odd is a warning, because counts may be
-// of more steps, and a trace of fewer ranks and layers.
-func (r *reduction) checkRecorded() (err error) {
+// recorded takes the counts on the ranks of the trace. Inferred layers, which have no other numbers, get those of as
+// many counted layers, in their order: in a model whose first three layers are dense, counts begin at layer 3.
+func (r *reduction) recorded() (err error) {
 	given := &r.options.Recorded
-	if len(given.Layers) == 0 {
-		return nil
-	}
 	if given.OnRanks != nil {
 		if *given, err = given.OnRanks(int(max(0, r.trace.World)), len(r.ranks)); err != nil {
 			return err
 		}
 	}
-	if s := r.trace.Structure; s != nil && !s.Beside {
-		r.takeInOrder(s)
-	}
 	r.trace.Warnings = append(r.trace.Warnings, given.Warnings...)
-	last, made := r.ranks[len(r.ranks)-1].Rank.Rank, r.trace.GateExperts()
-	for _, layer := range slices.Sorted(maps.Keys(given.Layers)) {
-		c := given.Layers[layer]
-		switch experts, ranks := len(c.PerExpert), c.Layout.Ranks(); {
-		case ranks > 0 && last >= ranks:
-			return refuse(quantity.Count(ranks, "rank"), "the trace has rank %d", last)
-		case len(made) > 0 && !slices.Contains(made, experts): // of two models, one may draft for the other
-			return refuse(quantity.Count(experts, "expert"), "the top-k kernel in the trace is compiled for %s",
-				quantity.Ranges(made))
+	s, counted := r.trace.Structure, given.loaded()
+	if s == nil || s.Beside || s.Layers == 0 || len(counted) != int(s.Layers) ||
+		counted[len(counted)-1] == len(counted)-1 {
+		return nil
+	}
+	r.relocate(func(l *location) {
+		if l.Layer != NoID && l.Inferred&ranges.InferredLayer > 0 {
+			l.Layer = int32(counted[l.Layer])
 		}
-	}
-	return r.countedLayers()
-}
-
-// refuse is the error of counts that contradict what a trace shows.
-func refuse(counts, shows string, args ...any) error {
-	return fmt.Errorf("%w: counts of %s, %s", ErrCounts, counts, fmt.Sprintf(shows, args...))
-}
-
-// takeInOrder takes the counted layers in their order as the inferred ones, which have no
-// other numbers: counts of a model whose first three layers are dense begin at layer 3.
-func (r *reduction) takeInOrder(s *Structure) {
-	given, counted := &r.options.Recorded, r.options.Recorded.loaded()
-	if s.Layers == 0 || len(counted) != int(s.Layers) || counted[len(counted)-1] == len(counted)-1 {
-		return
-	}
-	layers := map[int]Counted{}
-	for i, number := range counted {
-		layers[i] = given.Layers[number]
-	}
-	given.Layers, s.Counted = layers, counted
-	given.Imbalance = slices.Clone(given.Imbalance)
-	for i, row := range given.Imbalance {
-		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
-	}
+	})
 	r.warn("counts_order", "", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
+	return nil
 }
 
 // loaded are the layers with any load, ascending: some recorders list the dense ones too.
@@ -112,49 +75,82 @@ func (c *Recorded) loaded() (layers []int) {
 // CountsLayers is the code of the warning that counts are of more layers than the trace.
 const CountsLayers = "counts_layers"
 
-// countedLayers compares the layers in which experts work with those that have load.
-func (r *reduction) countedLayers() error {
+// checkRecorded refuses, with an error that wraps ErrCounts, counts that contradict the trace:
+//
+//   - a rank in the trace that they do not have;
+//   - a kernel of the gate that is made for another number of experts;
+//   - layers numbered otherwise: none in common, or each side has some that the
+//     other lacks.
+//
+// A trace says nothing of the model's top-k and, where one kernel serves all
+// experts, nothing of its tokens. What only looks odd is a warning, because counts may be
+// of more steps, and a trace of fewer ranks and layers.
+func (r *reduction) checkRecorded() (err error) {
+	given := &r.options.Recorded
+	last, made := r.ranks[len(r.ranks)-1].Rank.Rank, r.trace.GateExperts()
+	for _, layer := range slices.Sorted(maps.Keys(given.Layers)) {
+		c := given.Layers[layer]
+		switch experts, ranks := len(c.PerExpert), c.Layout.Ranks(); {
+		case ranks > 0 && last >= ranks:
+			return refuse(quantity.Count(ranks, "rank"), "the trace has rank %d", last)
+		case len(made) > 0 && !slices.Contains(made, experts): // of two models, one may draft for the other
+			return refuse(quantity.Count(experts, "expert"), "the top-k kernel in the trace is compiled for %s",
+				quantity.Ranges(made))
+		}
+	}
 	worked := slices.Sorted(maps.Keys(sums(r, func(g group) (int, bool) {
 		return int(g.at.Layer), g.at.Phase == PhaseExperts && g.at.Layer != NoID
 	})))
-	counted := r.options.Recorded.loaded()
-	without := slices.DeleteFunc(slices.Clone(worked), func(l int) bool { return slices.Contains(counted, l) })
-	idle := slices.DeleteFunc(slices.Clone(counted), func(l int) bool { return slices.Contains(worked, l) })
+	counted := given.loaded()
+	lack := func(a, b []int) bool {
+		return slices.ContainsFunc(a, func(layer int) bool { return !slices.Contains(b, layer) })
+	}
+	without, idle := lack(worked, counted), lack(counted, worked)
+	common := slices.ContainsFunc(worked, func(layer int) bool { return slices.Contains(counted, layer) })
 	switch {
-	case len(worked) == 0 || len(counted) == 0 || len(without)+len(idle) == 0:
-	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
+	case len(worked) == 0 || len(counted) == 0 || !without && !idle:
+	case !common || without && idle:
 		return refuse("layers "+quantity.Ranges(counted), "experts run in layers %s; number both the same way",
 			quantity.Ranges(worked))
-	case len(without) > 0:
-		r.warn(CountsContradict, "", "counted", len(counted), "layers", len(worked))
 	default:
-		r.warn(CountsLayers, "", "counted", len(counted), "layers", len(worked))
+		code := map[bool]string{true: CountsContradict, false: CountsLayers}[without]
+		r.warn(code, "", "counted", len(counted), "layers", len(worked))
 	}
 	return nil
 }
 
-// loadExperts adds the recorded load to the observed experts, and allocates
-// grouped kernels' time where no range shows single experts: the compute time of
-// the phase experts of a rank and step is divided over the rank's experts in
-// proportion to their recorded slots. That is a model: it says what an expert's
-// slots cost at the rank's average price, not what the expert itself took. It refuses counts that do not have
-// an expert on the rank on which it ran.
-func (r *reduction) loadExperts() error {
-	given := &r.options.Recorded
+// refuse is the error of counts that contradict what a trace shows.
+func refuse(counts, shows string, args ...any) error {
+	return fmt.Errorf("%w: counts of %s, %s", ErrCounts, counts, fmt.Sprintf(shows, args...))
+}
+
+// experts fills Experts: what ranges of their own show of single experts, and else the time of grouped kernels,
+// allocated by the recorded load. It refuses counts that do not have an expert on the rank on which it ran.
+func (r *reduction) experts() error {
+	type expert struct {
+		rank          int
+		layer, expert int32
+	}
+	x, given := capture.NewIndex[expert](), r.options.Recorded.Layers
 	observed := map[[2]int]bool{} // rank and layer
-	for i := range r.trace.Experts {
-		e := &r.trace.Experts[i]
+	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 {
+		if at := p.place(e); at.Expert != NoID {
+			return x.Number(expert{p.Rank.Rank, at.Layer, at.Expert})
+		}
+		return NoID
+	}) {
+		e := ExpertStat{Rank: x.Values[i].rank, Layer: router.OptInt(x.Values[i].layer), Expert: int(x.Values[i].expert),
+			Basis: imbalance.Observed, Slots: NoID, Stats: s}
 		observed[[2]int{e.Rank, int(e.Layer)}] = true
-		c, ok := given.Layers[int(e.Layer)]
-		if !ok {
-			continue
+		if c, ok := given[int(e.Layer)]; ok {
+			if e.Expert >= len(c.PerExpert) || e.Expert < c.Layout.Experts() &&
+				!slices.Contains(c.Layout.Places(e.Expert), e.Rank) {
+				return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
+					e.Layer, e.Rank)
+			}
+			e.Slots = router.OptInt(c.PerExpert[e.Expert])
 		}
-		if e.Expert >= len(c.PerExpert) || e.Expert < c.Layout.Experts() &&
-			!slices.Contains(c.Layout.Places(e.Expert), e.Rank) {
-			return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
-				e.Layer, e.Rank)
-		}
-		e.Slots = router.OptInt(c.PerExpert[e.Expert])
+		r.trace.Experts = append(r.trace.Experts, e)
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
 	for i := range r.trace.Cells {
@@ -163,12 +159,13 @@ func (r *reduction) loadExperts() error {
 			grouped[key] = append(grouped[key], c.ComputeNS())
 		}
 	}
-	if len(grouped) > 0 && len(given.Layers) == 0 {
+	if len(grouped) > 0 && len(given) == 0 {
 		r.warn("no_expert_times", "")
-		grouped = nil
 	}
 	for key, steps := range grouped {
-		r.trace.Experts = append(r.trace.Experts, given.Layers[key[1]].allocate(key[0], key[1], steps)...)
+		if c := given[key[1]]; key[0] < c.Layout.Ranks() && c.Layout.Experts() == len(c.PerExpert) {
+			r.trace.Experts = append(r.trace.Experts, c.allocate(key[0], key[1], steps)...)
+		}
 	}
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
@@ -176,58 +173,34 @@ func (r *reduction) loadExperts() error {
 	return nil
 }
 
-// allocate divides the times of a rank's steps in a layer over the experts that it holds,
-// in proportion to their recorded slots; copies on one rank are one. Nothing where the
-// counts lack the layer, or load on the rank.
+// allocate divides the times of a rank's steps in a layer over the experts that it holds, in proportion to their
+// recorded slots; copies on one rank are one. That is a model: it says what an expert's slots cost at the rank's
+// average price, not what the expert itself took. For example, 10 ns by equal slots of three experts are 3, 3 and 4:
+// each part's end is rounded down, so that the parts add up. Nothing where the rank has no load.
 func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
-	if rank >= c.Layout.Ranks() || c.Layout.Experts() != len(c.PerExpert) {
-		return nil
-	}
-	held := slices.Compact(slices.Sorted(slices.Values(c.Layout.Held(rank))))
-	slots := make([]int64, len(held))
-	var total int64
-	copies := c.Layout.CopyLoad(c.PerExpert)
+	slots, total, copies := map[int]int64{}, int64(0), c.Layout.CopyLoad(c.PerExpert)
 	for e := range c.PerExpert {
 		for _, on := range c.Layout.Places(e) {
 			if on == rank {
-				slots[slices.Index(held, int32(e))] += copies[0]
-				total += copies[0]
+				slots[e], total = slots[e]+copies[0], total+copies[0]
 			}
 			copies = copies[1:]
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	times := make([][]int64, len(held)) // by step
-	for _, ns := range steps {
-		for i, part := range apportion(ns, slots, total) {
-			times[i] = append(times[i], part)
+	given, upTo := make([]int64, len(steps)), int64(0) // to the experts before, by step
+	for _, e := range slices.Sorted(maps.Keys(slots)) {
+		upTo += slots[e]
+		times := make([]int64, len(steps))
+		for i, ns := range steps {
+			times[i] = int64(float64(ns)*(float64(upTo)/float64(total))) - given[i]
+			given[i] += times[i]
 		}
-	}
-	for i, e := range held {
-		parts = append(parts, ExpertStat{Rank: rank, Layer: router.OptInt(layer), Expert: int(e),
-			Basis: imbalance.Allocated, Slots: router.OptInt(slots[i]), Stats: kernel.StatsOf(times[i])})
+		if total > 0 {
+			parts = append(parts, ExpertStat{Rank: rank, Layer: router.OptInt(layer), Expert: e,
+				Basis: imbalance.Allocated, Slots: router.OptInt(slots[e]), Stats: kernel.StatsOf(times)})
+		}
 	}
 	return parts
-}
-
-// apportion divides ns in proportion to the weights, whole nanoseconds that add up
-// to ns: each part's end is rounded down, so that rounding never accumulates. For example,
-// 10 by weights 1, 1, 1 is 3, 3, 4.
-func apportion(ns int64, weights []int64, total int64) []int64 {
-	out := make([]int64, len(weights))
-	var sum, given int64
-	for i, w := range weights {
-		sum += w
-		upTo := int64(float64(ns) * (float64(sum) / float64(total)))
-		if sum == total {
-			upTo = ns
-		}
-		out[i] = upTo - given
-		given = upTo
-	}
-	return out
 }
 
 // LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.
@@ -242,19 +215,23 @@ func (r *reduction) checkLoadFits() {
 	}
 	uneven, layers := 0, map[string][]int{} // by code
 	for _, l := range r.times.Judged() {
-		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
+		c, time, layer := r.options.Recorded.Layers[int(l.Number)], l.Means(), int(l.Number)
+		if len(l.Ranks) < 2 || floats.Sum(time) == 0 || c.Layout.Experts() != len(c.PerExpert) ||
+			slices.Max(l.Ranks) >= c.Layout.Ranks() {
 			continue
 		}
-		time, layer := l.Means(), int(l.Number)
-		load, slots := r.options.Recorded.Layers[layer].onRanks(steps[layer], l.Ranks)
-		if load == nil || floats.Sum(time) == 0 {
-			continue
+		var load []float64
+		all := c.Layout.RankLoad(c.PerExpert)
+		for _, rank := range l.Ranks {
+			load = append(load, float64(all[rank]))
 		}
-		if max(excess(time), excess(load)) >= clearlyUneven {
-			uneven++
+		if floats.Sum(load) > 0 {
+			if max(excess(time), excess(load)) >= clearlyUneven {
+				uneven++
+			}
+			code := contradicts(time, load, float64(c.Total())/float64(len(c.PerExpert))/float64(max(1, steps[layer])))
+			layers[code] = append(layers[code], layer)
 		}
-		code := contradicts(time, load, slots)
-		layers[code] = append(layers[code], layer)
 	}
 	for _, code := range []string{CountsContradict, LoadWithoutTime} {
 		if at := layers[code]; 2*len(at) > uneven {
@@ -262,22 +239,6 @@ func (r *reduction) checkLoadFits() {
 			return
 		}
 	}
-}
-
-// onRanks is the recorded load of ranks, and the mean number of slots of an expert
-// and step; nil where the counts lack a rank, or hold no load there.
-func (c Counted) onRanks(steps int, ranks []int) (load []float64, slots float64) {
-	if c.Layout.Experts() != len(c.PerExpert) || slices.Max(ranks) >= c.Layout.Ranks() {
-		return nil, 0
-	}
-	all := c.Layout.RankLoad(c.PerExpert)
-	for _, rank := range ranks {
-		load = append(load, float64(all[rank]))
-	}
-	if floats.Sum(load) == 0 {
-		return nil, 0
-	}
-	return load, float64(c.Total()) / float64(len(c.PerExpert)) / float64(max(1, steps))
 }
 
 // excess is max/mean − 1.

@@ -36,7 +36,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.infer()
 	r.arm()
 	r.structure()
-	if err := cmp.Or(r.selectArm(), r.selectSteps()); err != nil {
+	if err := cmp.Or(r.selectArm(), r.recorded()); err != nil {
 		return nil, err
 	}
 	r.tabulate()
@@ -46,11 +46,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	wait.Wait()
 	r.warnMissingRanges()
 	r.unknownTime()
-	r.experts()
-	if err := r.checkRecorded(); err != nil {
-		return nil, err
-	}
-	if err := r.loadExperts(); err != nil {
+	if err := cmp.Or(r.checkRecorded(), r.experts()); err != nil {
 		return nil, err
 	}
 	r.imbalance()
@@ -58,9 +54,11 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.attention()
 	r.checkLoadFits()
 	r.replays()
-	r.checkMeetings()
-	r.evenRanks()
+	r.judgeReplay()
 	r.waits()
+	if len(r.counted) > 0 {
+		r.rankTimes()
+	}
 	r.coverage()
 	if given := len(r.ranks); int(r.trace.World) > given {
 		r.warn(missingRanks, "", "given", given, "world", int(r.trace.World))
@@ -113,7 +111,7 @@ func newTrace() *Trace {
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []Cell{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
-		Idle: []Idle{}, Speeds: []Speed{}, Warnings: []router.Warning{},
+		RankTimes: []RankTime{}, Speeds: []Speed{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -205,25 +203,6 @@ func sortedCells(cells map[Cell]*Cell) []Cell {
 		return kernel.ComparePhases(a.Phase, b.Phase)
 	})
 	return list
-}
-
-// experts lists what ranges of their own show of single experts.
-func (r *reduction) experts() {
-	type expert struct {
-		rank          int
-		layer, expert int32
-	}
-	x := capture.NewIndex[expert]()
-	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 {
-		if at := p.place(e); at.Expert != NoID {
-			return x.Number(expert{p.Rank.Rank, at.Layer, at.Expert})
-		}
-		return NoID
-	}) {
-		at := x.Values[i]
-		r.trace.Experts = append(r.trace.Experts, ExpertStat{Rank: at.rank, Layer: router.OptInt(at.layer),
-			Expert: int(at.expert), Basis: imbalance.Observed, Slots: NoID, Stats: s})
-	}
 }
 
 // coverage sums what the attribution reached.

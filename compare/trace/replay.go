@@ -20,20 +20,10 @@ type Replay struct {
 	// Undecided says that launches are late between ranks by more than chance, as they may be under a profiler alone.
 	Undecided bool      `json:"late_undecided"`
 	WhatIf    [2]WhatIf `json:"what_if"` // of even ranks, of even tokens
-	// Stays is what each rank waits in collectives for the last one to arrive, and what is left of its time in
-	// them, per step; empty where the law does not hold.
-	Stays []Stay `json:"stays"`
 
 	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
 	steps []int       // that it was made of
 	hosts [][]deeds   // by step of these and rank
-}
-
-// Stay is a rank's time in collectives per step.
-type Stay struct {
-	Rank       int           `json:"rank"`
-	WaitNS     router.Number `json:"wait_ns"`
-	TransferNS router.Number `json:"transfer_ns"`
 }
 
 // WhatIf is the gain in throughput of a change, a fraction with its interval at 95 % over steps;
@@ -74,28 +64,24 @@ func (r *reduction) replays() {
 	whole, found := 0.0, []Replay(nil)
 	worth := slices.Concat(r.times.StepsOf(imbalance.Counts), r.times.StepsOf(imbalance.OtherKind))
 	for _, k := range r.trace.StepKinds {
-		steps := slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool { return !slices.Contains(worth, step) })
-		list, hosts := r.stepsToReplay(steps)
-		if run, err := replay.New(list); len(steps) > 0 && err == nil {
-			found = append(found, r.newReplay(k.Kind, steps, run, hosts))
-			whole += run.ExpertsNS()
+		p := Replay{Kind: k.Kind}
+		p.steps = slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool { return !slices.Contains(worth, step) })
+		var list []replay.Step
+		list, p.hosts = r.stepsToReplay(p.steps)
+		var err error
+		if p.Run, err = replay.New(list); len(p.steps) > 0 && err == nil {
+			found = append(found, p)
+			whole += p.Run.ExpertsNS()
 		}
 	}
 	for _, p := range found {
-		if p.Run.ExpertsNS() >= leastExperts*whole {
+		if run := p.Run; run.ExpertsNS() >= leastExperts*whole {
+			p.Steps, p.StepNS, p.Law = run.Steps(), router.Number(run.StepNS), router.Number(run.Law)
+			p.Undecided = run.Undecided()
+			p.WhatIf = [2]WhatIf{NewWhatIf(EvenRanks, run.EvenRanks()), NewWhatIf(EvenTokens, run.EvenTokens())}
 			r.trace.Replays = append(r.trace.Replays, p)
 		}
 	}
-}
-
-func (r *reduction) newReplay(kind int, steps []int, run *replay.Run, hosts [][]deeds) Replay {
-	p := Replay{Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
-		Undecided: run.Undecided(), Stays: []Stay{}, Run: run, steps: steps, hosts: hosts,
-		WhatIf: [2]WhatIf{NewWhatIf(EvenRanks, run.EvenRanks()), NewWhatIf(EvenTokens, run.EvenTokens())}}
-	for i, s := range run.Stays() {
-		p.Stays = append(p.Stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
-	}
-	return p
 }
 
 // NewWhatIf is what a run gains by a change.
@@ -128,51 +114,56 @@ func (t *Trace) Replay() *Replay {
 	return nil
 }
 
+// WhatIf gives a change of the steps that count; not ok where these were not replayed.
+func (t *Trace) WhatIf(change string) (w WhatIf, ok bool) {
+	if p := t.Replay(); p != nil {
+		for _, w := range p.WhatIf {
+			if w.Change == change {
+				return w, true
+			}
+		}
+	}
+	return w, false
+}
+
 // mostStay is how many times as long the shortest stays in collectives behind experts may be in some
 // layers as in others: in 25 real kinds of steps 1.35 at most, 1.06 at prefill; 1.6 and more where a busy
 // rank is missing.
 const mostStay = 1.5
 
-// checkMeetings warns of ranks that do not meet, and of one that all wait for and that is not there, in the
-// steps that count.
-func (r *reduction) checkMeetings() {
-	switch p := r.trace.Replay(); {
-	case p == nil:
-	case p.Run.Split():
+// judgeReplay takes the gain of even ranks from the replay of the steps that count; where the law does not hold, it
+// is undefined. It warns of ranks that do not meet, and of one that all wait for and that is not there.
+func (r *reduction) judgeReplay() {
+	p := r.trace.Replay()
+	if p == nil {
+		return
+	}
+	if p.Run.Split() {
 		r.warn(rankGroups, "")
-	case p.Run.StayRatio() > mostStay:
+	} else if p.Run.StayRatio() > mostStay {
 		r.warn(rankGroups, "", "why", "unseen", "ratio", p.Run.StayRatio())
 	}
-}
-
-// evenRanks takes the gain of even ranks from the replay of the steps that count. Where the law
-// does not hold, none is given.
-func (r *reduction) evenRanks() {
-	if p := r.trace.Replay(); p != nil && r.trace.Bound.LossNS.Defined() {
-		b, w := &r.trace.Bound, &p.WhatIf[0]
+	if b, w := &r.trace.Bound, &p.WhatIf[0]; b.LossNS.Defined() {
 		b.Gain, b.Low, b.High = w.Gain, w.Low, w.High
-		if w, due := w.WarnLate(); due {
-			r.trace.Warnings = append(r.trace.Warnings, w)
+		if late, due := w.WarnLate(); due {
+			r.trace.Warnings = append(r.trace.Warnings, late)
 		}
 	}
 }
 
 // stepsToReplay gives what the ranks did in steps, and what their hosts did while the GPUs were free.
 func (r *reduction) stepsToReplay(steps []int) (list []replay.Step, hosts [][]deeds) {
-	at := map[int32]int{}
+	at := imbalance.Places(steps)
 	list, hosts = make([]replay.Step, len(steps)), make([][]deeds, len(steps))
-	for i, s := range steps {
-		at[int32(s)], hosts[i] = i, make([]deeds, len(r.ranks))
+	for i := range steps {
+		hosts[i] = make([]deeds, len(r.ranks))
 		list[i] = replay.Step{Ranks: make([][]replay.Kernel, len(r.ranks)), Free: make([]int64, len(r.ranks))}
 	}
 	for rank, p := range r.ranks {
-		if len(p.events) == 0 {
-			continue
-		}
-		free := p.events[0].Start
-		for i := range p.events {
-			e := &p.events[i]
-			if n, wanted := at[p.place(e).Step]; wanted {
+		free := int64(never)
+		for e, place := range p.each() {
+			free = max(free, p.events[0].Start)
+			if n, wanted := at[int(place.Step)]; wanted {
 				s := &list[n]
 				if len(s.Ranks[rank]) == 0 {
 					s.Free[rank] = min(free, e.Start)

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 )
@@ -20,13 +23,16 @@ type StepTime struct {
 	Batch  ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
 
-// Idle is how long the GPU of a rank runs no kernel in a step, and how long the step is on
-// that rank, both as means over steps. Undefined without any.
-type Idle struct {
-	Rank       int           `json:"rank"`
-	Steps      int           `json:"steps"` // that count and have an end
-	NoKernelNS router.Number `json:"no_kernel_ns"`
-	WallNS     router.Number `json:"wall_ns"`
+// RankTime is how a rank spends a step, mean over the steps that count. Wait and transfer are the parts of its
+// collectives before and after the last rank arrived, undefined where the steps cannot be replayed. Without kernel is
+// the rest of the step's wall time, undefined where no step has one.
+type RankTime struct {
+	Rank         int                     `json:"rank"`
+	WorkNS       map[Phase]router.Number `json:"work_ns"` // outside collectives
+	CollectiveNS router.Number           `json:"collective_ns"`
+	WaitNS       router.Number           `json:"wait_ns"`
+	TransferNS   router.Number           `json:"transfer_ns"`
+	NoKernelNS   router.Number           `json:"no_kernel_ns"`
 }
 
 // moment is a time on a rank, and how long its GPU has run kernels until then.
@@ -35,57 +41,72 @@ type moment struct{ at, busy int64 }
 // begins are when the steps of a rank begin, and when the last kernel of any ends.
 func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
 	begins = map[int32]moment{}
-	busy, until, latest := int64(0), int64(-1<<62), int32(NoID)
-	for i := range p.events {
-		e := &p.events[i]
-		step := p.place(e).Step
-		if step != latest && step != NoID {
-			if latest = step; begins[step] == (moment{}) {
-				begins[step] = moment{e.Start, busy - max(0, until-e.Start)}
-			}
+	var busy kernel.Busy
+	for e, at := range p.each() {
+		if _, known := begins[at.Step]; !known && at.Step != NoID {
+			begins[at.Step] = moment{e.Start, busy.At(e.Start)}
 		}
-		busy += max(0, e.end()-max(e.Start, until))
-		if until = max(until, e.end()); step != NoID && e.end() > end.at {
-			end = moment{e.end(), busy - (until - e.end())}
+		if busy.Add(e.Start, e.NS); at.Step != NoID && e.end() > end.at {
+			end = moment{e.end(), busy.At(e.end())}
 		}
 	}
 	return begins, end
 }
 
-// stepTimes fills StepTimes and Idle.
+// stepTimes fills StepTimes, and gives for how long the GPU of each rank runs no kernel in the steps that count.
 func (r *reduction) stepTimes() {
-	wall, ranks := map[int32]int64{}, map[int32]int{} // of steps
+	walls := map[int32][]float64{} // of steps, by rank
 	for _, p := range r.ranks {
-		idle := Idle{Rank: p.Rank.Rank}
 		begins, end := p.begins()
+		var idle []float64
 		for step, from := range begins {
-			wall[step] += 0
 			to, ends := begins[step+1]
 			if len(begins) == 1 {
 				to, ends = end, true
 			}
-			length := to.at - from.at
-			if !ends || length < 0 {
-				continue
-			}
-			wall[step] += length
-			ranks[step]++
-			if r.counts(step) && p.Hidden.Launches == 0 { // graphs hide kernels
-				idle.Steps++
-				idle.WallNS += router.Number(length)
-				idle.NoKernelNS += router.Number(length - (to.busy - from.busy))
+			walls[step] = append(walls[step], []float64{}...) // a step without an end is one, too
+			if length := to.at - from.at; ends && length >= 0 {
+				walls[step] = append(walls[step], float64(length))
+				if r.counts(step) && p.Hidden.Launches == 0 { // graphs hide kernels
+					idle = append(idle, float64(length-(to.busy-from.busy)))
+				}
 			}
 		}
-		idle.WallNS /= router.Number(idle.Steps) // 0/0 is NaN: undefined
-		idle.NoKernelNS /= router.Number(idle.Steps)
-		r.trace.Idle = append(r.trace.Idle, idle)
+		p.idleNS = router.Number(stat.Mean(idle, nil))
 	}
-	for _, step := range slices.Sorted(maps.Keys(wall)) {
+	for _, step := range slices.Sorted(maps.Keys(walls)) {
 		s := StepTime{router.OptInt(step), router.Undefined(), r.ranks[0].of.StepNames[step], r.batch(step)}
-		if ranks[step] == len(r.ranks) {
-			s.WallNS = router.Number(wall[step]) / router.Number(len(r.ranks))
+		if len(walls[step]) == len(r.ranks) {
+			s.WallNS = router.Number(stat.Mean(walls[step], nil))
 		}
 		r.trace.StepTimes = append(r.trace.StepTimes, s)
+	}
+}
+
+// rankTimes fills RankTimes.
+func (r *reduction) rankTimes() {
+	type part struct {
+		rank       *rankEvents
+		phase      Phase
+		collective bool
+	}
+	own := sums(r, func(g group) (part, bool) {
+		return part{g.rank, g.at.Phase, g.class.Collective}, r.counts(g.at.Step)
+	})
+	replayed, n := r.trace.Replay(), router.Number(len(r.counted))
+	for i, p := range r.ranks {
+		t := RankTime{p.Rank.Rank, map[Phase]router.Number{}, 0, router.Undefined(), router.Undefined(), p.idleNS}
+		for _, phase := range kernel.Phases {
+			if ns := own[part{p, phase, false}].ns; ns > 0 {
+				t.WorkNS[phase] = router.Number(ns) / n
+			}
+			t.CollectiveNS += router.Number(own[part{p, phase, true}].ns) / n
+		}
+		if replayed != nil && replayed.Run.Holds() {
+			stay := replayed.Run.Stays()[i]
+			t.WaitNS, t.TransferNS = router.Number(stay.WaitNS), router.Number(stay.TransferNS)
+		}
+		r.trace.RankTimes = append(r.trace.RankTimes, t)
 	}
 }
 

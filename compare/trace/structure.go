@@ -24,29 +24,14 @@ type Structure struct {
 	// Beside is set where ranges name the layers of other steps, as many: these steps have
 	// the same ones.
 	Beside bool `json:"beside,omitempty"`
-	// Counted are the numbers that recorded counts have for the layers, where others.
-	Counted []int `json:"counted_layers,omitempty"`
 
 	stage string // of a pipeline: stages have layers of their own, and are not compared
 }
 
-// shape is what ranks must have alike, or one cannot stand for the other.
-type shape struct {
-	layers, steps router.Stated
-	blocks        int // where layers are unknown
-	stage         string
-	beside        bool
-}
-
-func (s *Structure) shape() shape {
-	if s == nil {
-		return shape{}
-	}
-	h := shape{layers: s.Layers, steps: s.Steps, stage: s.stage, beside: s.Beside}
-	if s.Layers == 0 {
-		h.blocks = s.Blocks
-	}
-	return h
+// alike reports that ranks have alike what they must, or one cannot stand for the other.
+func (s *Structure) alike(o *Structure) bool {
+	return o != nil && s.Layers == o.Layers && s.Steps == o.Steps && s.stage == o.stage && s.Beside == o.Beside &&
+		(s.Layers > 0 || s.Blocks == o.Blocks)
 }
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -62,18 +47,23 @@ func (r *reduction) structure() {
 	s := *first.structure
 	r.trace.Structure = &s
 	other := slices.IndexFunc(r.ranks, func(p *rankEvents) bool {
-		return unknown && p != first || p.structure.shape() != s.shape()
+		return unknown && p != first || !s.alike(p.structure)
 	})
+	drop := func(code string, args ...any) {
+		r.warn(code, "", args...)
+		r.dropInferred()
+		s.Layers, s.Steps, s.Unknown = 0, 0, code
+	}
 	switch {
 	case other >= 0 && s.Beside:
 		r.trace.Structure = nil
 		r.dropInferred()
 	case other >= 0:
-		r.unknownLayers(ranksDiffer, "rank", first.Rank.Rank, "other", r.ranks[other].Rank.Rank)
+		drop(ranksDiffer, "rank", first.Rank.Rank, "other", r.ranks[other].Rank.Rank)
 	case s.Beside:
 		r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))):
-		r.unknownLayers(unclearBlocks, "why", "microbatches", "layers", int(s.Layers))
+		drop(unclearBlocks, "why", "microbatches", "layers", int(s.Layers))
 	case s.Layers > 0:
 		r.warn("inferred", "", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Unclear:
@@ -83,39 +73,25 @@ func (r *reduction) structure() {
 	}
 }
 
-// inferred reports whether layers are inferred in any of some steps.
-func (r *reduction) inferred(steps []int) bool {
-	for _, d := range r.exports {
-		for i := range d.Places {
-			if l := &d.Places[i]; l.Inferred&ranges.InferredLayer > 0 && slices.Contains(steps, int(l.Step)) {
-				return true
-			}
-		}
-	}
-	return r.trace.Structure != nil && !r.trace.Structure.Beside
-}
-
-// unknownLayers drops what was inferred.
-func (r *reduction) unknownLayers(code string, args ...any) {
-	r.warn(code, "", args...)
-	r.dropInferred()
-	s := r.trace.Structure
-	s.Layers, s.Steps, s.Unknown = 0, 0, code
+// inferred reports whether layers are inferred in any step that counts.
+func (r *reduction) inferred() bool {
+	return r.trace.Structure != nil && !r.trace.Structure.Beside ||
+		slices.ContainsFunc(r.exports, func(d *exportSummary) bool {
+			return slices.ContainsFunc(d.Places, func(l location) bool {
+				return l.Inferred&ranges.InferredLayer > 0 && r.counts(l.Step)
+			})
+		})
 }
 
 // layerTimes are the times of expert GEMMs in inferred steps, by rank and layer.
 func (r *reduction) layerTimes(layers int) [][]float64 {
-	type place struct {
-		rank  *rankEvents
-		layer int32
-	}
-	gemms := sums(r, func(g group) (place, bool) {
-		return place{g.rank, g.at.Layer}, g.at.Inferred&ranges.InferredLayer > 0 && g.at.Step != NoID && g.class.GEMM
-	})
 	times := make([][]float64, len(r.ranks))
 	for rank, p := range r.ranks {
-		for layer := range int32(layers) {
-			times[rank] = append(times[rank], float64(gemms[place{p, layer}].ns))
+		times[rank] = make([]float64, layers)
+		for e, at := range p.each() {
+			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && int(at.Layer) < layers && p.class(e).GEMM {
+				times[rank][at.Layer] += float64(e.NS)
+			}
 		}
 	}
 	return times
@@ -123,14 +99,13 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 
 // stepSpans are the steps of a rank, in order.
 func (p *rankEvents) stepSpans() (spans []steps.Span) {
-	for i := range p.events {
-		e := &p.events[i]
-		l, from := p.place(e), p.of.Session+e.Start
+	for e, l := range p.each() {
 		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
 			continue
 		}
+		from := p.of.Session + e.Start
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
-			spans = append(spans, steps.Span{Step: l.Step, From: from, To: from})
+			spans = append(spans, steps.Span{Step: l.Step, From: from})
 		}
 		last := &spans[len(spans)-1]
 		if last.To = from + e.NS; p.class(e).Collective {
@@ -163,11 +138,8 @@ func (r *reduction) commonSteps() (unknown bool) {
 			return true
 		}
 	}
-	for i, p := range r.ranks {
-		begin, number := spans[i][from-shifts[i]].Step, spans[0][from].Step
-		if int(p.structure.Steps) > to-from || begin != number { // as the first rank's, whose ranges name the steps
-			p.keepSteps(begin, number, to-from)
-		}
+	for i, p := range r.ranks { // steps get the numbers of the first rank's, whose ranges name them
+		p.keepSteps(spans[i][from-shifts[i]].Step, spans[0][from].Step, to-from)
 	}
 	return false
 }
@@ -175,11 +147,12 @@ func (r *reduction) commonSteps() (unknown bool) {
 // keepSteps keeps n steps from a first one on, which get the numbers from another on: of steps 2 to 6, keeping 3 from
 // 2 as 0 makes 2, 3 and 4 steps 0 to 2, and 5 and 6 none.
 func (p *rankEvents) keepSteps(first, number int32, n int) {
-	p.structure.Steps = router.Stated(n)
-	p.rows = nil
-	for i := range p.events {
-		e := &p.events[i]
-		l := *p.place(e)
+	if int(p.structure.Steps) == n && first == number {
+		return
+	}
+	p.structure.Steps, p.rows = router.Stated(n), nil
+	for e, at := range p.each() {
+		l := *at
 		if l.Step >= first && l.Step < first+int32(n) {
 			l.Step += number - first
 		} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
@@ -191,17 +164,23 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 
 // dropInferred takes all inferred layers and steps back.
 func (r *reduction) dropInferred() {
+	r.relocate(func(l *location) {
+		if l.Inferred&ranges.InferredLayer > 0 {
+			l.Layer = NoID
+		}
+		if l.Inferred&ranges.InferredStep > 0 {
+			l.Step = NoID
+		}
+		l.Inferred = 0
+	})
+}
+
+// relocate changes the locations of all kernels.
+func (r *reduction) relocate(change func(*location)) {
 	for _, d := range r.exports {
 		d.at = nil
 		for i := range d.Places {
-			l := &d.Places[i]
-			if l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = NoID
-			}
-			if l.Inferred&ranges.InferredStep > 0 {
-				l.Step = NoID
-			}
-			l.Inferred = 0
+			change(&d.Places[i])
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/router"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),
@@ -31,8 +32,9 @@ func TestTorchTraceByHand(t *testing.T) {
 	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
 	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 8000+2000)
 	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
-	for rank, want := range []Stay{{0, 0, 60000}, {1, 20000, 60000}} {
-		equal(t, "stay", trace.Replays[0].Stays[rank], want)
+	for rank, wait := range []router.Number{0, 20000} {
+		equal(t, "wait", trace.RankTimes[rank].WaitNS, wait)
+		equal(t, "transfer", trace.RankTimes[rank].TransferNS, 60000)
 	}
 	for _, c := range trace.Cells {
 		if c.Layer == 3 && c.Step != 7 {

@@ -107,7 +107,6 @@ type Trace struct {
 	World         router.OptInt       `json:"world_size"` // ranks of the whole run; undefined where not recorded
 	Ranks         []Rank              `json:"ranks"`
 	Exports       []Export            `json:"exports"`
-	Steps         string              `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
 	Coverage      Coverage            `json:"coverage"`
 	Speeds        []Speed             `json:"speeds"`    // by rank; empty where not known
 	Structure     *Structure          `json:"structure"` // where layers are inferred in any step, else null
@@ -121,7 +120,7 @@ type Trace struct {
 	StepTimes     []StepTime          `json:"step_times"`
 	StepKinds     []StepKind          `json:"step_kinds"` // by number, see Cell.Kind
 	Attention     *Attention          `json:"attention"`  // where ranks hold unequal tokens, else null
-	Idle          []Idle              `json:"idle"`       // by rank
+	RankTimes     []RankTime          `json:"rank_times"` // without steps that count empty
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
 	Waiting       Waiting             `json:"waiting"`    // at all collectives

@@ -84,8 +84,9 @@ func TestTwoRanksByHand(t *testing.T) {
 	near(t, "loss", trace.Bound.LossNS, 10)
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
-	for rank, want := range []Stay{{0, 2.5, 37.5}, {1, 0, 37.5}} { // per step
-		equal(t, "stay", trace.Replays[0].Stays[rank], want)
+	for rank, wait := range []router.Number{2.5, 0} { // per step
+		equal(t, "wait", trace.RankTimes[rank].WaitNS, wait)
+		equal(t, "transfer", trace.RankTimes[rank].TransferNS, 37.5)
 	}
 	for _, p := range trace.Phases {
 		if p.Phase == PhaseCombine {

@@ -34,7 +34,6 @@ var catalog = map[string]string{
 	"blocks":                      "layers and steps are unknown: expert blocks are numbered in order of launch",
 	"unclear_blocks":              "layers and steps are unknown: NVTX ranges would name them",
 	"unclear_blocks.microbatches": "layers and steps are unknown: two in a row carry the same load, as microbatches do",
-	"selected_steps":              "only steps {first} to {last} count, as --steps asks for; there are {least} to {most}",
 	"no_layers":                   "layers are unknown: all expert time of a step is judged together",
 	"no_steps":                    "no range names a step: the whole capture counts as one step",
 	"other_arms":                  "only the steps of the {arm} arm count; ranges name steps of {others} too",
