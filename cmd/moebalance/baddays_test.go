@@ -230,7 +230,7 @@ func TestDiskFull(t *testing.T) {
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed ||
-		said.String() != "moebalance: /dev/stdout: no space left on device\n" {
+		said.String() != "moebalance models: /dev/stdout: no space left on device\n" {
 		t.Errorf("%v, %q", err, &said)
 	}
 }

@@ -30,17 +30,17 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	if folder == "" {
 		var err error
 		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
+			return nil, err
 		}
 	}
 	campaign, err := bench.Create(folder, o.spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w with '%s'", err, render.ResumeCommand(folder)))
+		return nil, usage(fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder)))
 	case errors.Is(err, bench.ErrTaken):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
+		return nil, usage(fmt.Errorf("--campaign: %w", err))
 	case err != nil:
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
 	return campaign, nil
 }
@@ -49,7 +49,7 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 func (o *benchOptions) reopen() (*bench.Campaign, error) {
 	campaign, err := bench.Resume(o.Resume)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
 	s := campaign.Spec
 	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
@@ -61,15 +61,15 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 // checkSpec refuses a campaign that cannot run on this host, or cannot decide.
 func (o *benchOptions) checkSpec() error {
 	if err := o.spec.Check(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+		return usage(err)
 	}
 	if text := o.spec.Undeclared(); text != "" {
 		return withCode(exitNotComparable,
-			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
+			fmt.Errorf("the commands of the arms differ in %s: remove the difference, or accept it by "+
 				"--accept-difference and its name", text))
 	}
 	if err := thisHost().Resolve(o.spec); err != nil {
-		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+		return usage(err)
 	}
 	return nil
 }
@@ -147,13 +147,13 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	var refused *control.NotFollowed
 	switch {
 	case errors.As(cause, &refused):
-		return withCode(exitNotComparable, fmt.Errorf("bench: %w", cause))
+		return withCode(exitNotComparable, cause)
 	case errors.Is(cause, context.Canceled):
-		return withCode(exitInterrupted, fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished,
+		return withCode(exitInterrupted, fmt.Errorf("interrupted after %d of %d launches; resume with: %s", finished,
 			total, render.ResumeCommand(folder)))
 	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause,
+		return fmt.Errorf("%w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause,
 			finished, total, render.ResumeCommand(folder))
 	}
-	return fmt.Errorf("bench: %w", cause)
+	return cause
 }

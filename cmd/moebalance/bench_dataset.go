@@ -11,17 +11,17 @@ import (
 )
 
 type datasetOptions struct {
-	Requests   int     `flag:"num-requests"`
-	InputMean  float64 `flag:"input-mean"`
+	Requests   int     `flag:"num-requests" preset:"1000"`
+	InputMean  float64 `flag:"input-mean" preset:"1024"`
 	InputSD    float64 `flag:"input-stdev"`
-	OutputMean float64 `flag:"output-mean"`
+	OutputMean float64 `flag:"output-mean" preset:"128"`
 	OutputSD   float64 `flag:"output-stdev"`
-	Seed       uint64  `flag:"seed"`
+	Seed       uint64  `flag:"seed" preset:"1"`
 	outputFlag
 }
 
 func datasetCmd() *cobra.Command {
-	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1}
+	var o datasetOptions
 	return verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run)
 }
 
@@ -32,7 +32,7 @@ func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 	spec := dataset.Spec{Requests: o.Requests, InputMean: o.InputMean, InputSD: o.InputSD, OutputMean: o.OutputMean,
 		OutputSD: o.OutputSD, LowID: firstID, HighID: lastID, Seed: o.Seed}
 	if err := spec.Check(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
+		return usage(err)
 	}
 	var sum dataset.Summary
 	write := func(w io.Writer) (err error) {
@@ -40,7 +40,7 @@ func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 		return err
 	}
 	if err := o.File.WriteOr(c.OutOrStdout(), write); err != nil {
-		return fmt.Errorf("bench dataset: %w", err)
+		return err
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",
 		quantity.Count(sum.Requests, "request"), sum.InputTokens, quantity.Count(sum.OutputTokens, "output token"),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -12,58 +11,41 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/router"
 )
 
 // benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
-	Treatment flags.Value[bench.Treatment] `flag:"treatment"`
-	Server    flags.Value[[]string]        `flag:"server"`
-	Client    flags.Value[[]string]        `flag:"client"`
-	Ready     string                       `flag:"ready"`
-	Points    string                       `flag:"points"`
-	Arms      []string                     `flag:"arm"`
+	Treatment bench.Treatment `flag:"treatment" preset:"trtllm"`
+	Server    words           `flag:"server"`
+	Client    words           `flag:"client"`
+	Ready     string          `flag:"ready"`
+	Points    string          `flag:"points"`
+	Arms      []string        `flag:"arm"`
 
-	Launches int           `flag:"launches"`
-	Pairs    int           `flag:"pairs"`
+	Launches int           `flag:"launches" preset:"5"`
+	Pairs    int           `flag:"pairs" preset:"8"`
 	Seed     uint64        `flag:"seed"`
 	Timeout  time.Duration `flag:"timeout"`
 
-	Proof     string               `flag:"proof"`
-	Counts    string               `flag:"counts"`
-	Ranks     int                  `flag:"ranks"`
-	Accepted  []string             `flag:"accept-difference"`
-	Metrics   []string             `flag:"metric"`
-	Output    string               `flag:"result"`
-	Threshold flags.Value[float64] `flag:"threshold"`
+	Proof     string      `flag:"proof"`
+	Counts    string      `flag:"counts"`
+	Ranks     int         `flag:"ranks"`
+	Accepted  []string    `flag:"accept-difference"`
+	Metrics   []string    `flag:"metric"`
+	Output    string      `flag:"result"`
+	Threshold flags.Share `flag:"threshold" preset:"10%"`
 
-	Campaign       target.Folder        `flag:"campaign"`
-	Resume         string               `flag:"resume"`
-	RequireVerdict bool                 `flag:"require-verdict"`
-	FailAbove      flags.Value[float64] `flag:"fail-above"`
+	Campaign target.Folder `flag:"campaign"`
+	Resume   string        `flag:"resume"`
+	gainGates
 	resultFlags
 
 	spec bench.Spec
-}
-
-func newBench() *benchOptions {
-	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""),
-		Client:   flags.Read(launch.Words, ""),
-		Launches: 5, Pairs: 8, Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""),
-		resultFlags: newResult()}
-	return o
-}
-
-// newTreatment is --treatment, the switch of the perfect arm.
-func newTreatment() flags.Value[bench.Treatment] {
-	return flags.Read(bench.ParseTreatment, "trtllm")
 }
 
 // whileResuming are the flags that --resume can be combined with. The campaign has
@@ -75,25 +57,18 @@ var ofDesign = []string{"treatment", "launches", "pairs", "seed", "campaign"}
 
 // check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
-	if _, err := o.format(); err != nil {
-		return err
-	}
-	if o.Table != "" && o.Table != output.Notes && !slices.Contains(render.CampaignTables, o.Table) {
-		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.Table,
-			strings.Join(render.CampaignTables, ", "), router.Near(o.Table, render.CampaignTables))
-	}
 	if o.Resume != "" {
 		return o.checkResume(c, words)
 	}
-	server, client := o.Server.Is != nil, o.Client.Is != nil
+	server, client := o.Server != nil, o.Client != nil
 	switch {
 	case len(words) == 0 && !client:
-		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
+		return usagef("want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
 			"bench --help'")
 	case len(words) > 0 && client:
-		return usagef("bench: want the measured command after -- or as --client, not both")
+		return usagef("want the measured command after -- or as --client, not both")
 	case client && !server:
-		return usagef("bench: --client needs --server; a command alone goes after --")
+		return usagef("--client needs --server; a command alone goes after --")
 	}
 	return o.describe(c, words)
 }
@@ -105,7 +80,7 @@ func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
 		idle = append([]string{"the command"}, idle...)
 	}
 	if len(idle) > 0 {
-		return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
+		return usagef("--resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
 	}
 	return nil
 }
@@ -117,8 +92,8 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	}
 	o.spec = bench.Spec{
 		Design:    bench.Design{Pairs: o.Pairs, Seed: o.Seed},
-		Treatment: o.Treatment.Is,
-		Command:   bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready},
+		Treatment: o.Treatment,
+		Command:   bench.Command{Normal: slices.Concat(words, o.Client), Server: o.Server, Ready: o.Ready},
 		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
 		Timeout: o.Timeout, Typed: flags.Typed(c, slices.Concat(ofDesign, whileResuming)...),
 	}
@@ -131,14 +106,14 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	if o.Points != "" {
 		at, err := points.Parse(o.Points)
 		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("bench: --%w", err))
+			return usagef("--%w", err)
 		}
 		o.spec.Points = &at
 	}
 	if o.Proof != "" {
 		o.spec.Treatment.Line = o.Proof
 	}
-	o.spec.Threshold = o.Threshold.Is
+	o.spec.Threshold = float64(o.Threshold)
 	if o.needsHook(words) {
 		return cmp.Or(checkHookCache(), o.here())
 	}
@@ -148,7 +123,7 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 // here makes this folder the one that commands run in.
 func (o *benchOptions) here() (err error) {
 	if o.spec.Folder, err = os.Getwd(); err != nil {
-		return fmt.Errorf("bench: %w", err)
+		return err
 	}
 	return nil
 }
@@ -158,7 +133,7 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 	for _, text := range o.Arms {
 		a, err := bench.ParseArm(text)
 		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("bench: --arm: %w", err))
+			return usagef("--arm: %w", err)
 		}
 		o.spec.Arms = append(o.spec.Arms, a)
 	}
@@ -168,10 +143,10 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 	case !o.spec.Builds.Named():
 		return nil
 	case given("treatment") || given("proof"):
-		return usagef("bench: --arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
+		return usagef("--arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
 			"--treatment and --proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
 	case !given("threshold"):
-		o.Threshold.Is = 0
+		o.Threshold = 0
 	}
 	o.spec.Treatment = bench.Treatment{}
 	return nil
@@ -184,19 +159,19 @@ func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 	asked := given("launches") || o.spec.Routers()
 	switch {
 	case asked && given("pairs"):
-		return usagef("bench: --pairs are launches of one arm each, --launches hold all arms: want one of them")
+		return usagef("--pairs are launches of one arm each, --launches hold all arms: want one of them")
 	case asked && !given("treatment") && !o.spec.Builds.Named():
 		o.spec.Treatment, _ = bench.ParseTreatment("hook")
 	}
 	if asked && o.Launches < 1 {
-		return usagef("bench: --launches %d: want 1 or more", o.Launches)
+		return usagef("--launches %d: want 1 or more", o.Launches)
 	}
 	within := o.spec
 	within.Design.Launches, within.Design.Pairs = o.Launches, 0
 	switch err := within.CheckWithin(); {
 	case asked && err != nil:
-		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	case asked || o.Client.Is != nil && !given("pairs") && err == nil:
+		return usage(err)
+	case asked || o.Client != nil && !given("pairs") && err == nil:
 		o.spec.Design = within.Design
 	}
 	return nil
@@ -213,7 +188,7 @@ func (o *benchOptions) readMetrics() error {
 	for _, m := range o.Metrics {
 		name, rule, err := metrics.ParseWanted(m)
 		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
+			return usagef("--metric: %w", err)
 		}
 		if rule != nil {
 			o.spec.Custom = append(o.spec.Custom, m)

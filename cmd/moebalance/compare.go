@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -23,48 +24,51 @@ type compareOptions struct {
 	Normal  string `flag:"counts-normal"`
 	Perfect string `flag:"counts-perfect"`
 	modelFlags
-	Threshold      flags.Value[float64] `flag:"threshold"`
-	Metric         string               `flag:"metric"`
-	Arms           []string             `flag:"arm"`
-	Trust          bool                 `flag:"trust-arms"`
-	Campaign       string               `flag:"campaign"`
-	StepTokens     int                  `flag:"step-tokens"`
-	RequireVerdict bool                 `flag:"require-verdict"`
+	Threshold  flags.Share `flag:"threshold" preset:"10%"`
+	Metric     string      `flag:"metric"`
+	Arms       []string    `flag:"arm"`
+	Trust      bool        `flag:"trust-arms"`
+	Campaign   string      `flag:"campaign"`
+	StepTokens int         `flag:"step-tokens"`
+	gainGates
 	resultFlags
 
 	builds gain.Builds // that --arm names
 }
 
 func compareCmd() *cobra.Command {
-	o := compareOptions{Threshold: flags.Share(defaultThreshold), resultFlags: newResult()}
-	return tabled(verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run),
+	return answers("compare", argCount(1, -1, "the normal side and the perfect side"), new(compareOptions),
 		render.ComparisonTables...)
 }
 
 // effective are the flags that change what is said of inputs of a kind, whose name comes first.
 var effective = map[source.Kind][]string{
-	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict"},
-	source.Reports:   {"benchmark reports", "require-verdict", "threshold", "metric", "arm", "trust-arms"},
+	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict", "fail-above"},
+	source.Reports:   {"benchmark reports", "require-verdict", "fail-above", "threshold", "metric", "arm", "trust-arms"},
 	source.Captures: {"traces", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
 		"campaign", "step-tokens"},
 }
 
-func (o *compareOptions) run(c *cobra.Command, args []string) error {
+func (o *compareOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
 	arms, err := source.ReadArms(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
-		return err
+		return d, err
 	}
 	kind := effective[arms.Kind]
-	if err := cmp.Or(o.check(), only(c, "compare: "+kind[0], kind[1:]...)); err != nil {
-		return err
+	if err := cmp.Or(o.check(), only(c, kind[0], kind[1:]...)); err != nil {
+		return d, err
 	}
 	switch arms.Kind {
-	case source.Campaigns:
-		return o.campaign(c, arms.Sides[0].Paths[0])
+	case source.Captures:
+		return o.traces(c, arms.Sides)
 	case source.Reports:
 		return o.reports(c, arms.Sides)
 	}
-	return o.traces(c, arms.Sides)
+	result, err := source.ReadCampaign(arms.Sides[0].Paths[0])
+	if err != nil {
+		return d, err
+	}
+	return render.Campaign(result), o.judge(result)
 }
 
 // check finds flags that do not go together.
@@ -72,7 +76,7 @@ func (o *compareOptions) check() (err error) {
 	o.builds, err = gain.NewBuilds(o.Arms)
 	switch {
 	case err != nil:
-		return usagef("compare: --arm: %w", err)
+		return usagef("--arm: %w", err)
 	case o.named() && o.Normal+o.Perfect == "":
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
 	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
@@ -84,20 +88,20 @@ func (o *compareOptions) check() (err error) {
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
+func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d output.Document, err error) {
 	shape, err := o.shape()
 	if err != nil {
-		return err
+		return d, err
 	}
 	var measured source.Campaign
 	if o.Campaign != "" {
 		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
-			return fmt.Errorf("--campaign: %w", err)
+			return d, fmt.Errorf("--campaign: %w", err)
 		}
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: o.Threshold.Is, Converter: reportConverter(),
+	options := trace.Options{Threshold: float64(o.Threshold), Converter: reportConverter(),
 		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
@@ -106,63 +110,48 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 		}
 		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shape}
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
-			return fmt.Errorf("%s side: %w", gain.Arms[i], err)
+			return d, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 		switch {
-		case arms[i].Arm == "" && sides[0].Named == gain.Perfect && sides[1].Named == gain.Normal && !o.builds.Named():
+		case arms[i].Arm == "" && swapped(sides) && !o.builds.Named():
 			arms[i] = diff.NamedArm(arms[i], s.Named)
 		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}
-	done()
 	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
 	if o.Campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.StepTokens))
 	}
-	if err := o.write(c, render.Comparison(result)); err != nil || result.Comparable {
-		return err
+	if d = render.Comparison(result); !result.Comparable {
+		err = gated(exitNotComparable, strings.Join(answer.Refusals(&result), "; ")+"; try "+d.Answer.Next[0].Command,
+			"%s", result.Verdict)
 	}
-	return o.judged(exitNotComparable, string(result.Verdict), fmt.Sprintf("%s; try %s",
-		strings.Join(answer.Refusals(&result), "; "), answer.OfComparison(&result).Next[0].Command))
+	return d, err
 }
 
-// campaign shows a campaign as bench judged it.
-func (o *compareOptions) campaign(c *cobra.Command, path string) error {
-	result, err := source.ReadCampaign(path)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(o.write(c, render.Campaign(result)), o.gates(result.Result))
+// swapped reports sides that are named after each other's arm.
+func swapped(sides [2]source.Side) bool {
+	return sides[0].Named == gain.Perfect && sides[1].Named == gain.Normal
 }
 
 // reports judges the launches that two sets of benchmark reports hold.
-func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
+func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) (d output.Document, err error) {
 	name, custom, err := metrics.ParseWanted(o.Metric)
 	if err != nil {
-		return usagef("--metric: %w", err)
+		return d, usagef("--metric: %w", err)
 	}
-	if o.builds.Named() && !o.Threshold.Given {
-		o.Threshold.Is = 0
+	if o.builds.Named() && !c.Flags().Changed("threshold") {
+		o.Threshold = 0
 	}
-	set, err := source.ReadReports(sides, source.ReportOptions{
-		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.builds,
-		Threshold: o.Threshold.Is,
-	})
+	if o.Trust && swapped(sides) {
+		return d, usagef("--trust-arms: the first side is named perfect and the second normal: give the normal side first")
+	}
+	set, err := source.ReadReports(sides, source.ReportOptions{Metric: name, Custom: custom, Trust: o.Trust,
+		Builds: o.builds, Threshold: float64(o.Threshold)})
 	if err != nil {
-		return err
+		return d, err
 	}
 	result := gain.Judge(set.Campaign)
-	return cmp.Or(o.write(c, render.Reports(result, set)), o.gates(result))
-}
-
-// gates turns the verdict on launches into an exit code.
-func (o *compareOptions) gates(result gain.Result) error {
-	switch why := answer.Why(result, gain.Run{}); {
-	case result.Verdict.Refused():
-		return o.judged(exitNotComparable, string(result.Verdict), why)
-	case result.Verdict.Open() && o.RequireVerdict:
-		return o.judged(exitInconclusive, string(result.Verdict), why)
-	}
-	return nil
+	return render.Reports(result, set), o.judge(source.Campaign{Result: result, Run: set.Run})
 }

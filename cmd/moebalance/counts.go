@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -22,51 +23,46 @@ type countsOptions struct {
 	Placement string `flag:"placement"`
 	modelFlags
 	axesFlags
-	Threshold flags.Value[float64] `flag:"threshold"`
-	FailAbove flags.Value[float64] `flag:"fail-above"`
+	Threshold flags.Share  `flag:"threshold" preset:"10%"`
+	FailAbove *flags.Share `flag:"fail-above"`
 	resultFlags
 }
 
 // axesFlags say what the dimensions of an array are.
 type axesFlags struct {
-	Axes flags.Value[counts.Axes] `flag:"axes"`
+	Axes counts.Axes `flag:"axes"`
 }
-
-func newAxes() axesFlags { return axesFlags{flags.Read(counts.ParseAxes, "")} }
 
 func countsCmd() *cobra.Command {
-	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), axesFlags: newAxes(),
-		resultFlags: newResult()}
-	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
+	c := answers("counts", argCount(1, -1, "at least one file or folder of expert counts"), new(countsOptions),
+		render.CountsTables...)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	return tabled(c, render.CountsTables...)
+	return c
 }
 
-func (o *countsOptions) run(c *cobra.Command, paths []string) error {
+func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {
 	if o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0 {
-		return usagef("--ep: want at least 1 rank, have %d", o.Ranks)
+		return d, usagef("--ep: want at least 1 rank, have %d", o.Ranks)
 	}
 	result, err := o.judge(paths)
 	if err != nil {
-		return err
+		return d, err
 	}
-	if err := o.write(c, render.Counts(result, o.placed(c, paths))); err != nil {
-		return err
+	d = render.Counts(result, o.placed(c, paths))
+	if o.FailAbove == nil {
+		return d, nil
 	}
-	if !o.FailAbove.Given {
-		return nil
-	}
+	limit := float64(*o.FailAbove)
 	switch worst := imbalance.Furthest(result.Imbalance, router.LevelRank, imbalance.Load); {
 	case worst == nil:
-		return withCode(exitInconclusive,
+		return d, withCode(exitInconclusive,
 			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+
 				"not recorded"))
-	case router.Above(worst.MaxOverMean, worst.Floor, o.FailAbove.Is):
-		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.FailAbove.Is),
-			worst.Source))
+	case router.Above(worst.MaxOverMean, worst.Floor, limit):
+		return d, withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(limit), worst.Source))
 	}
-	return nil
+	return d, nil
 }
 
 // placed are the arguments by which place reads the same counts from the same placement; of files of both arms it
@@ -85,13 +81,13 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := counts.NewResult(o.Threshold.Is)
+	result := counts.NewResult(float64(o.Threshold))
 	all, err := source.Expanded(paths)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range all {
-		r, err := source.ReadCounts(path, o.Axes.Is)
+		r, err := source.ReadCounts(path, o.Axes)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +100,7 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 
 // judging turns the flags into options, reading the files they name.
 func (o *countsOptions) judging() (counts.Options, error) {
-	judging := counts.Options{Ranks: o.Ranks, Threshold: o.Threshold.Is}
+	judging := counts.Options{Ranks: o.Ranks, Threshold: float64(o.Threshold)}
 	if o.Placement != "" {
 		p, err := counts.ReadPlacement(o.Placement, o.Ranks)
 		if err != nil {

@@ -22,7 +22,9 @@ const (
 // asked is how the program can be asked, wrongly or for what is not there, or with a gate: the exit code, the
 // arguments, and what is said.
 const asked = `
-2 :: needs a verb
+2 :: moebalance: no verb: want bench, compare
+2 logits :: moebalance logits: no verb: want generate
+2 help trace counts :: want one verb, have "counts", too
 2 trcae :: did you mean "trace"
 2 help numbrs :: did you mean "numbers"?
 2 help logits nope :: unknown verb "nope"
@@ -31,10 +33,13 @@ const asked = `
 2 version 1 :: version: want no argument, have 1 argument
 2 completion bash x :: completion bash: want no argument
 2 --format json :: unknown flag
-2 models --brief --format json :: --brief is one line of text
+2 models --brief --format json :: want --brief or --format, not both
+2 models --json --format csv :: want --json or --format, not both
+2 models --format csv --format json :: --format: want one value, have "csv" and "json"
+2 models -o D/a -o D/b :: --output: want one value
 1 models D/none.json :: no such file
 2 models nope :: unknown model
-2 models -o D/r.pdf :: no result is written as .pdf
+2 models -o D/r.PDF :: no result is written as .pdf
 2 models -o D/none/x :: not written: no folder
 2 models -o D :: is a folder
 2 hook :: want -o
@@ -256,6 +261,7 @@ const asked = `
 0 compare D/own/normal.sqlite D/own/perfect.sqlite ::
 4 compare --trust-arms PERFECT NORMAL :: balance is not proved
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
+2 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/perfect.txt D/normal.txt :: give the normal side first
 2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
 4 compare D/perfect.jsonl D/normal.jsonl :: report of all 4 ranks: perfect router
 4 compare --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
@@ -271,7 +277,8 @@ const asked = `
 1 compare D/silent.txt D/faster.txt :: silent.txt
 2 report :: want at least one
 2 report --brief NORMAL :: unknown flag: --brief
-2 report -o D/r.pdf NORMAL :: a page is HTML
+2 report -o D/r.Pdf NORMAL :: no page is written as .pdf: want .html
+2 report -o D/r.png NORMAL :: no page is written as .png: want .html
 2 report NORMAL NORMAL :: NORMAL is named twice
 1 report -o D/r.html D/*.none :: no file matches
 2 report --png D/prose.sqlite NORMAL :: is a file
@@ -350,7 +357,7 @@ func askedFiles(t *testing.T) string {
 		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
 		"lfs.sqlite":   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
 		"run.nsys-rep": "\x00\x01\x02", "rank0.safetensors": "\x78\x00\x00\x00\x00\x00\x00\x00{\"0_0\":{\"dtype\"",
-		"empty.json": "{}", "nothing.json": "", "lunch.json": `{"kind":"lunch"}`, "cut.json": `{"kind":"trace","cel`,
+		"normal.txt": "speed 12.5 tok/s\n", "perfect.txt": "speed 14.5 tok/s\n", "empty.json": "{}", "nothing.json": "", "lunch.json": `{"kind":"lunch"}`, "cut.json": `{"kind":"trace","cel`,
 		"secret.csv": "layer,expert,count\n0,1,HF_TOKEN=hf_1\n", "bad.csv": "layer,expert,count\n0,1,x\n",
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",

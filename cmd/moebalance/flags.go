@@ -15,92 +15,158 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
 // defaultThreshold is the imbalance above which load and time are flagged.
-const defaultThreshold = "10%"
+const defaultThreshold = 0.1
+
+// parsers read the texts of flags, by the type that they return.
+var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes,
+	router.ParseMethod, router.ParseMode, logits.ParseDType, bench.ParseTreatment, parsePolicy, parseNames, parseWords}
+
+// names are a list with commas, words the words of a command.
+type (
+	names []string
+	words []string
+)
+
+func parseNames(text string) (names, error) { return strings.Split(text, ","), nil }
+func parseWords(text string) (words, error) { return launch.Words(text) }
 
 // outputFlag is the file that a verb writes instead of stdout.
 type outputFlag struct {
 	File target.File `flag:"output,o"`
 }
 
-// resultFlags say how a result is shown, and change nothing about it.
-type resultFlags struct {
-	Format flags.Value[output.Format] `flag:"format"`
-	JSON   bool                       `flag:"json"`
-	Table  string                     `flag:"table"`
-	Brief  bool                       `flag:"brief"`
-	outputFlag
-	read bool // by people, on stdout, with the reasons of its verdict
+// ending is how the output's name ends, in small letters. Endings of the other formats that programs know files by
+// are refused: x.PDF for a result.
+func (o *outputFlag) ending(what string, ours ...string) (string, error) {
+	ending := strings.ToLower(filepath.Ext(o.File.Path))
+	known := []string{".json", ".csv", ".md", ".html", ".htm", ".pdf", ".xlsx", ".png", ".svg"}
+	if slices.Contains(known, ending) && !slices.Contains(ours, ending) {
+		return "", usagef("--output: no %s is written as %s: want %s", what, ending, strings.Join(ours, ", "))
+	}
+	return ending, nil
 }
 
-// newResult are the flags before they are given.
-func newResult() resultFlags {
-	return resultFlags{Format: flags.Read(output.ParseFormat, "text")}
+// resultFlags say how a result is shown, and change nothing about it.
+type resultFlags struct {
+	Format output.Format `flag:"format" preset:"text"`
+	JSON   bool          `flag:"json"`
+	Table  string        `flag:"table"`
+	Brief  bool          `flag:"brief"`
+	outputFlag
 }
 
 // outputFlags are the names of the flags that change nothing about a result.
 var outputFlags = []string{"format", "json", "table", "brief", "output", "force"}
 
-// tabled tells help the tables in the results of a verb.
-func tabled(c *cobra.Command, names ...string) *cobra.Command {
-	c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(names, ", "), helpWidth)
+// answering is the options of a verb that answers. The document is shown also where an error comes with it, the
+// word of a gate.
+type answering interface {
+	answer(c *cobra.Command, args []string) (output.Document, error)
+	result() *resultFlags
+}
+
+func (f *resultFlags) result() *resultFlags { return f }
+
+// answers is a verb with a result, whose tables may be the named ones.
+func answers(file string, args cobra.PositionalArgs, o answering, tables ...string) *cobra.Command {
+	c := verb(file, args, o, func(c *cobra.Command, args []string) error {
+		view, err := o.result().view(c, tables)
+		if err != nil {
+			return err
+		}
+		d, judged := o.answer(c, args)
+		if d.Headline == "" {
+			return judged
+		}
+		read, err := o.result().show(c, view, d)
+		var gate *codeError
+		if err != nil || read || !errors.As(judged, &gate) || gate.why == "" {
+			return cmp.Or(err, judged)
+		}
+		return withCode(gate.code, fmt.Errorf("%w: %s", gate.err, gate.why))
+	})
+	c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(tables, ", "), helpWidth)
 	return c
 }
 
-// format is the wanted one: as a flag says, else as the output's name ends, x.csv → csv. Endings
-// of other programs are refused.
-func (f *resultFlags) format() (output.Format, error) {
-	switch ext := strings.ToLower(filepath.Ext(f.File.Path)); {
-	case f.Brief && (f.JSON || f.Format.Given || f.Table != ""):
-		return "", usagef("--brief is one line of text: remove --format and --table")
-	case f.JSON:
-		return output.JSON, nil
-	case f.Format.Given || f.Brief:
-	case slices.Contains([]string{".json", ".csv", ".md"}, ext):
-		return output.Format(ext[1:]), nil
-	case slices.Contains([]string{".html", ".htm", ".pdf", ".xlsx", ".png", ".svg"}, ext):
-		return "", usagef("--output: no result is written as %s: want .txt, .json, .csv or .md; 'moebalance "+
-			"report -o r.html' "+
-			"makes a page, which a browser prints to PDF", ext)
+// view is how the result is wanted: as a flag says, else as the output's name ends, x.csv → csv.
+func (f *resultFlags) view(c *cobra.Command, tables []string) (v output.View, err error) {
+	for _, apart := range [][]string{{"json", "format"}, {"brief", "json"}, {"brief", "format"}, {"brief", "table"}} {
+		if c.Flags().Changed(apart[0]) && c.Flags().Changed(apart[1]) {
+			return v, usagef("want --%s or --%s, not both", apart[0], apart[1])
+		}
 	}
-	return f.Format.Is, nil
+	v = output.View{Format: f.Format, Table: f.Table, Brief: f.Brief}
+	switch ending, err := f.ending("result", ".txt", ".json", ".csv", ".md"); {
+	case err != nil:
+		return v, fmt.Errorf("%w; 'moebalance report -o r.html' makes a page, which a browser prints to PDF", err)
+	case f.JSON:
+		v.Format = output.JSON
+	case c.Flags().Changed("format") || f.Brief:
+	case slices.Contains(output.Formats, strings.TrimPrefix(ending, ".")):
+		v.Format = output.Format(ending[1:])
+	}
+	if f.File.Path == "" {
+		v.Width = output.Width(c.OutOrStdout())
+	}
+	return v, output.CheckTable(f.Table, tables)
 }
 
-// write renders the document to stdout, or to the file.
-func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
-	format, err := f.format()
-	if err != nil {
-		return err
-	}
-	view := output.View{Format: format, Table: f.Table, Brief: f.Brief}
-	if f.File.Path == "" {
-		view.Width = output.Width(c.OutOrStdout())
-	}
-	f.read = f.File.Path == "" && !f.Brief && (format == output.Text || format == output.Markdown)
-	err = f.File.WriteOr(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, view, d) })
-	switch {
-	case errors.Is(err, output.ErrNoTable):
-		return withCode(exitUsage, fmt.Errorf("--table: %w", err))
-	case err == nil && format == output.CSV:
+// show writes the document to stdout, or to the file. People have read it with its reasons, or else not.
+func (f *resultFlags) show(c *cobra.Command, v output.View, d output.Document) (read bool, err error) {
+	err = f.File.WriteOr(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, v, d) })
+	if err == nil && v.Format == output.CSV {
 		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))
 		}
 	}
-	return err
+	return f.File.Path == "" && !f.Brief && (v.Format == output.Text || v.Format == output.Markdown), err
 }
 
-// judged is the error of a verdict. Its reasons are said where the result was not read with them.
-func (f *resultFlags) judged(code int, verdict, reasons string) error {
-	if f.read {
-		return withCode(code, errors.New(verdict))
+// gated is the word of a gate on a result, whose reasons are said where the result was not read with them.
+func gated(code int, why, format string, args ...any) error {
+	return &codeError{code, fmt.Errorf(format, args...), why}
+}
+
+// gainGates are gates on the gain of a campaign.
+type gainGates struct {
+	RequireVerdict bool         `flag:"require-verdict"`
+	FailAbove      *flags.Share `flag:"fail-above"`
+}
+
+// judge turns a campaign into the exit code that was asked for.
+func (g *gainGates) judge(r source.Campaign) error {
+	why := answer.Why(r.Result, r.Run)
+	if r.Verdict.Refused() {
+		return gated(exitNotComparable, why, "%s", r.Verdict)
 	}
-	return withCode(code, fmt.Errorf("%s: %s", verdict, reasons))
+	if g.FailAbove != nil {
+		switch limit := router.Number(*g.FailAbove); {
+		case r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined():
+			return gated(exitInconclusive, why, "--fail-above: no verdict, or no interval of the gain")
+		case r.Gain.Low > limit:
+			return gated(exitGate, why, "gain above %s", quantity.Confidence(limit))
+		case r.Gain.High > limit:
+			return gated(exitInconclusive, why, "--fail-above: the interval holds %s", quantity.Confidence(limit))
+		}
+	}
+	if g.RequireVerdict && r.Verdict.Open() {
+		return gated(exitInconclusive, why, "%s", r.Verdict)
+	}
+	return nil
 }
 
 // only refuses flags that were given and have no effect on inputs of a kind, but for output flags.
@@ -139,12 +205,8 @@ func (m *modelFlags) shape() (*router.Shape, error) {
 // gateFlags name a router, and the ranks that hold its experts.
 type gateFlags struct {
 	modelFlags
-	Method    flags.Value[router.Method] `flag:"method"`
-	Placement string                     `flag:"placement"`
-}
-
-func newGate() gateFlags {
-	return gateFlags{Method: flags.Read(router.ParseMethod, "")}
+	Method    router.Method `flag:"method"`
+	Placement string        `flag:"placement"`
 }
 
 // gate is the router, with its model.
@@ -152,18 +214,18 @@ func (g *gateFlags) gate() (m router.Model, gate router.Gate, err error) {
 	if !g.named() {
 		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
 	}
-	if m, err = router.ReadModel(g.Model, g.Method.Is); err != nil {
+	if m, err = router.ReadModel(g.Model, g.Method); err != nil {
 		return m, gate, err
 	}
-	gate = router.Gate{Method: cmp.Or(g.Method.Is, m.Method), Shape: m.Shape, Scale: m.Scale}
-	return m, gate, withCode(exitUsage, gate.Validate())
+	gate = router.Gate{Method: cmp.Or(g.Method, m.Method), Shape: m.Shape, Scale: m.Scale}
+	return m, gate, usage(gate.Validate())
 }
 
 // layout places the experts of the gate: as the file says, or contiguously on so many ranks.
 func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	if g.Placement == "" {
 		l, err := router.Contiguous(experts, ranks)
-		return l, withCode(exitUsage, err)
+		return l, usage(err)
 	}
 	l, err := router.ReadLayout(g.Placement, experts)
 	if err != nil {

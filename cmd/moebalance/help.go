@@ -29,7 +29,7 @@ func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.C
 		Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
 	c.Flags().SortFlags = false // help lists them in the order of the fields
 	if options != nil {
-		flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) })
+		flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) }, parsers...)
 	}
 	target.Guard(c, wrote)
 	return c

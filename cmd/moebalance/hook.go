@@ -21,7 +21,7 @@ func hookCmd() *cobra.Command {
 	}
 	return verb("hook", argCount(0, 0, "flags only"), &o, func(c *cobra.Command, _ []string) error {
 		if o.Folder.Path == "" {
-			return usagef("hook: want -o, the folder to write")
+			return usagef("want -o, the folder to write")
 		}
 		for _, f := range hook.Files(version) {
 			if err := o.Folder.Write(f.Name,
@@ -65,7 +65,7 @@ func hookEnviron(campaign string) ([]string, error) {
 // checkHookCache is an error unless the environment names a cache for the hook.
 func checkHookCache() error {
 	if dir := os.Getenv("MOEBALANCE_CACHE"); !logits.IsCache(dir) {
-		return usagef("bench: --treatment hook: want a cache of 'moebalance logits generate' in MOEBALANCE_CACHE, have %q",
+		return usagef("--treatment hook: want a cache of 'moebalance logits generate' in MOEBALANCE_CACHE, have %q",
 			dir)
 	}
 	return nil

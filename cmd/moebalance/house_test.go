@@ -32,8 +32,8 @@ cmd/internal/progress: cmd/internal/output router/quantity router/shown
 cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer compare/bench compare/bench/launch
     compare/counts compare/diff compare/gain compare/imbalance compare/trace
     compare/place compare/source logits router router/plan router/quantity router/table
-cmd/internal/target: router/draft
-cmd/internal/workload: cmd/internal/target logits logits/safetensors router
+cmd/internal/target: cmd/internal/flags router/draft
+cmd/internal/workload: logits router
 cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd/internal/render cmd/internal/target
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
     compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -24,38 +22,42 @@ func logitsCmd() *cobra.Command {
 	return c
 }
 
+// cacheOptions are the flags of a verb that reads a cache folder, shows it and judges it.
+type cacheOptions struct {
+	resultFlags
+	read  func(context.Context, string, func(done, total int)) (logits.Verification, error)
+	shown func(dir string, v logits.Verification) output.Document
+	judge func(logits.Verification) error
+}
+
 func logitsVerifyCmd() *cobra.Command {
-	return cacheCmd("logits-verify", logits.Verify, render.VerifiedCache, logits.Verification.Err)
+	return cacheCmd("logits-verify", &cacheOptions{read: logits.Verify, shown: render.VerifiedCache,
+		judge: logits.Verification.Err})
 }
 
 func logitsListCmd() *cobra.Command {
-	return cacheCmd("logits-list", logits.List, render.ListedCache, func(logits.Verification) error { return nil })
+	return cacheCmd("logits-list", &cacheOptions{read: logits.List, shown: render.ListedCache,
+		judge: func(logits.Verification) error { return nil }})
 }
 
-// cacheCmd is a verb that reads a cache folder, shows it and judges it.
-func cacheCmd(file string, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
-	show func(dir string, v logits.Verification) output.Document, judge func(logits.Verification) error) *cobra.Command {
-	o := newResult()
-	c := verb(file, argCount(1, 1, "one cache folder"), &o, func(c *cobra.Command, args []string) error {
-		progress, stop := showEntries(c.ErrOrStderr())
-		v, err := read(c.Context(), args[0], progress)
-		stop()
-		if err != nil {
-			return err
-		}
-		return cmp.Or(o.write(c, show(args[0], v)), withCode(exitGate, judge(v)))
-	})
-	return tabled(c, show("", logits.Verification{}).TableNames()...)
+func cacheCmd(file string, o *cacheOptions) *cobra.Command {
+	return answers(file, argCount(1, 1, "one cache folder"), o, o.shown("", logits.Verification{}).TableNames()...)
+}
+
+func (o *cacheOptions) answer(c *cobra.Command, args []string) (output.Document, error) {
+	progress, stop := showEntries(c.ErrOrStderr())
+	v, err := o.read(c.Context(), args[0], progress)
+	stop()
+	if err != nil {
+		return output.Document{}, err
+	}
+	return o.shown(args[0], v), withCode(exitGate, o.judge(v))
 }
 
 // planning are the flags of the verbs that lay plans out.
 type planning struct {
-	Mode flags.Value[router.Mode] `flag:"mode"`
-	Seed uint64                   `flag:"seed"`
-}
-
-func newPlanning() planning {
-	return planning{Mode: flags.Read(router.ParseMode, string(router.DEP))}
+	Mode router.Mode `flag:"mode" preset:"dep"`
+	Seed uint64      `flag:"seed"`
 }
 
 // check finds plans that are not known, and a seed that no plan uses.

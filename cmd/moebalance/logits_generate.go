@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
@@ -18,21 +18,19 @@ import (
 
 type generateOptions struct {
 	gateFlags
-	Ranks  int                       `flag:"ep"`
-	Cache  target.Folder             `flag:"cache"`
-	Tokens flags.Value[[]int]        `flag:"tokens"`
-	DType  flags.Value[logits.DType] `flag:"dtype"`
-	Plan   string                    `flag:"plan"`
+	Ranks  int           `flag:"ep"`
+	Cache  target.Folder `flag:"cache"`
+	Tokens []int         `flag:"tokens"`
+	DType  logits.DType  `flag:"dtype"`
+	Plan   string        `flag:"plan" preset:"diagonal"`
 	planning
 	resultFlags
 }
 
 func logitsGenerateCmd() *cobra.Command {
-	o := generateOptions{gateFlags: newGate(), Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, ""),
-		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: newResult()}
-	c := verb("logits-generate", argCount(0, 0, "flags only"), &o, o.run)
+	c := answers("logits-generate", argCount(0, 0, "flags only"), new(generateOptions), "entries")
 	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
-	return tabled(c, "entries")
+	return c
 }
 
 // check finds bad flags.
@@ -45,33 +43,33 @@ func (o *generateOptions) check(c *cobra.Command) error {
 	case o.Ranks < 1 && o.Placement == "" && o.Model != "":
 		return usagef("want --ep with at least 1 rank, or --placement")
 	case strings.Contains(o.Plan, ":"): // target:1.2, recorded:FILE
-		return checkTokens(o.Tokens.Is, logits.MaxTokens)
+		return checkTokens(o.Tokens, logits.MaxTokens)
 	}
-	return cmp.Or(checkTokens(o.Tokens.Is, logits.MaxTokens), o.planning.check(c, "--plan", plan.Names(), o.Plan))
+	return cmp.Or(checkTokens(o.Tokens, logits.MaxTokens), o.planning.check(c, "--plan", plan.Names(), o.Plan))
 }
 
-func (o *generateOptions) run(c *cobra.Command, _ []string) error {
+func (o *generateOptions) answer(c *cobra.Command, _ []string) (d output.Document, err error) {
 	if err := o.check(c); err != nil {
-		return err
+		return d, err
 	}
 	m, gate, err := o.gate()
 	if err != nil {
-		return err
+		return d, err
 	}
 	layout, err := o.layout(gate.Shape.Experts, o.Ranks)
 	if err != nil {
-		return err
+		return d, err
 	}
-	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode.Is,
-		Seed: o.Seed, DType: cmp.Or(o.DType.Is, logits.DTypeOf(m))})
+	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode,
+		Seed: o.Seed, DType: cmp.Or(o.DType, logits.DTypeOf(m))})
 	if err != nil {
-		return err
+		return d, err
 	}
 	name, err := cache.Plan(o.Plan)
 	if err != nil {
-		return err
+		return d, err
 	}
-	tokens := slices.Compact(slices.Sorted(slices.Values(o.Tokens.Is)))
+	tokens := slices.Compact(slices.Sorted(slices.Values(o.Tokens)))
 	if len(tokens) == 0 {
 		tokens = []int{logits.AnyTokens}
 	}
@@ -79,10 +77,10 @@ func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 	defer stop()
 	list, err := cache.Fill(c.Context(), name, tokens, show)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("logits generate: interrupted; run it again to continue")
+		return d, errors.New("interrupted; run it again to continue")
 	}
 	if err != nil {
-		return err
+		return d, err
 	}
-	return o.write(c, render.GeneratedEntries(o.Cache.Path, cache.Spec(), list))
+	return render.GeneratedEntries(o.Cache.Path, cache.Spec(), list), nil
 }

@@ -3,25 +3,29 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
 )
 
+type modelsOptions struct{ resultFlags }
+
 func modelsCmd() *cobra.Command {
-	o := newResult()
-	return tabled(verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command,
-		names []string) error {
-		models := router.Models()
-		if len(names) > 0 {
-			models = nil
+	return answers("models", argCount(0, -1, "names of models, or none"), new(modelsOptions),
+		render.Models(nil).TableNames()...)
+}
+
+func (o *modelsOptions) answer(_ *cobra.Command, names []string) (output.Document, error) {
+	if len(names) == 0 {
+		return render.Models(router.Models()), nil
+	}
+	var models []router.Model
+	for _, name := range names {
+		m, err := router.ReadModel(name, "")
+		if err != nil {
+			return output.Document{}, err
 		}
-		for _, name := range names {
-			m, err := router.ReadModel(name, "")
-			if err != nil {
-				return err
-			}
-			models = append(models, m)
-		}
-		return o.write(c, render.Models(models))
-	}), render.Models(nil).TableNames()...)
+		models = append(models, m)
+	}
+	return render.Models(models), nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -18,19 +17,18 @@ import (
 )
 
 type profileOptions struct {
-	Windows   string                       `flag:"iterations"`
-	Arguments []string                     `flag:"nsys-arg"`
-	Nsys      string                       `flag:"nsys"`
-	Rank      int                          `flag:"rank"`
-	Folder    target.Folder                `flag:"dir"`
-	Perfect   bool                         `flag:"perfect"`
-	Treatment flags.Value[bench.Treatment] `flag:"treatment"`
-	DryRun    bool                         `flag:"dry-run"`
+	Windows   string          `flag:"iterations"`
+	Arguments []string        `flag:"nsys-arg"`
+	Nsys      string          `flag:"nsys" preset:"nsys"`
+	Rank      int             `flag:"rank" preset:"-1"`
+	Folder    target.Folder   `flag:"dir" preset:"moebalance-profile"`
+	Perfect   bool            `flag:"perfect"`
+	Treatment bench.Treatment `flag:"treatment" preset:"trtllm"`
+	DryRun    bool            `flag:"dry-run"`
 }
 
 func profileCmd() *cobra.Command {
-	o := profileOptions{Nsys: "nsys", Rank: -1, Treatment: newTreatment()}
-	o.Folder.Path = "moebalance-profile"
+	var o profileOptions
 	return verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
 }
 
@@ -38,19 +36,19 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, Arguments: o.Arguments, Rank: o.Rank,
 		Program: launch.ProgramOf(words)}
 	if err := p.Check(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+		return usage(err)
 	}
 	if o.Rank < -1 {
-		return usagef("profile: --rank %d: want a rank, or -1 for all", o.Rank)
+		return usagef("--rank %d: want a rank, or -1 for all", o.Rank)
 	}
 	if err := launch.CheckProfilable(words); err != nil {
-		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+		return usage(err)
 	}
 	if o.Perfect {
-		if err := o.Treatment.Is.CheckEngine(words); err != nil {
-			return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+		if err := o.Treatment.CheckEngine(words); err != nil {
+			return usage(err)
 		}
-		p.Set, words = o.Treatment.Is.Perfect, slices.Concat(words, o.Treatment.Is.Flags)
+		p.Set, words = o.Treatment.Perfect, slices.Concat(words, o.Treatment.Flags)
 	}
 	folder, err := filepath.Abs(o.Folder.Path)
 	if err != nil {
@@ -62,22 +60,22 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
 		if _, err := exec.LookPath(program); err != nil {
-			return withCode(exitUsage,
-				fmt.Errorf("profile: %q is not a program in PATH: install it, or use --dry-run to print the command",
+			return usage(
+				fmt.Errorf("%q is not a program in PATH: install it, or use --dry-run to print the command",
 					program))
 		}
 	}
 	if reports := launch.Reports(folder); len(reports) > 0 {
-		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir",
+		return usagef("%s already holds %s: remove the old reports, or choose another folder with --dir",
 			o.Folder.Path, filepath.Base(reports[0]))
 	}
 	reports, err := p.Record(c.Context(), words, folder,
 		launch.Streams{In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr()})
 	switch {
 	case c.Context().Err() != nil:
-		return withCode(exitInterrupted, errors.New("profile: interrupted"))
+		return withCode(exitInterrupted, errors.New("interrupted"))
 	case err != nil:
-		return fmt.Errorf("profile: %w", err)
+		return err
 	}
 	for _, path := range reports {
 		fmt.Fprintln(c.ErrOrStderr(), path)

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -34,11 +31,10 @@ func reportCmd() *cobra.Command {
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
-	if ext := filepath.Ext(o.File.Path); slices.Contains([]string{".pdf", ".json", ".csv", ".md"}, ext) {
-		return usagef("--output: a page is HTML, have %s: name it .html, and let a browser print it for a PDF; 'moebalance "+
-			"trace', 'counts' and 'compare' write results as .json, .csv and .md", ext)
+	if _, err := o.ending("page", ".html", ".htm"); err != nil {
+		return err
 	}
-	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: flags.Share(defaultThreshold).Is,
+	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: defaultThreshold,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) }})
 	if err != nil {

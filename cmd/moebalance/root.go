@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/source"
@@ -40,22 +41,24 @@ const (
 type codeError struct {
 	code int
 	err  error
+	why  string // reasons that people who read the result have read already
 }
 
 func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
 // usagef is a usage error.
-func usagef(format string, args ...any) error {
-	return &codeError{exitUsage, fmt.Errorf(format, args...)}
-}
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// usage makes err a usage error; nil stays nil.
+func usage(err error) error { return withCode(exitUsage, err) }
 
 // withCode gives err the exit code; nil stays nil.
 func withCode(code int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &codeError{code, err}
+	return &codeError{code: code, err: err}
 }
 
 // interruptible is a context that the first signal to end the program cancels. The
@@ -97,13 +100,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	strict(root)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
-	if text := shown.Error(err); text != "" {
-		fmt.Fprintf(stderr, "moebalance: %s\n", text)
-	}
+	fmt.Fprintf(stderr, "%s: %s\n", c.CommandPath(), shown.Error(err))
 	return exitCode(ctx, err)
 }
 
@@ -117,8 +118,9 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage},
-		{router.ErrModel, exitUsage}, {trace.ErrCounts, exitUsage}, {logits.ErrSpec, exitUsage},
+		{target.ErrRefused, exitUsage}, {output.ErrNoTable, exitUsage}, {source.ErrUsage, exitUsage},
+		{counts.ErrOptions, exitUsage}, {router.ErrModel, exitUsage}, {trace.ErrCounts, exitUsage},
+		{logits.ErrSpec, exitUsage},
 		{source.ErrNotComparable, exitNotComparable}, {trace.ErrNotOneRun, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {
@@ -175,10 +177,14 @@ func strict(root *cobra.Command) {
 			}
 		case "help":
 			c.Args = func(_ *cobra.Command, args []string) error {
-				if of, rest, _ := root.Find(args); of.HasSubCommands() && len(rest) > 0 {
+				switch of, rest, _ := root.Find(args); {
+				case len(rest) == 0:
+					return nil
+				case of.HasSubCommands():
 					return noVerb(of, rest)
+				default:
+					return usagef("want one verb, have %q, too", rest[0])
 				}
-				return nil
 			}
 		}
 	}
@@ -192,21 +198,11 @@ func noVerb(c *cobra.Command, args []string) error {
 			verbs = append(verbs, sub.Name())
 		}
 	}
-	what := "'" + c.CommandPath() + "' needs a verb"
+	what, near := "no verb", ""
 	if len(args) > 0 {
-		what = fmt.Sprintf("unknown verb %q", args[0])
-		if near := router.Near(args[0], names); near != "" {
-			return usagef("%s%s See '%s --help'", what, near, c.CommandPath())
-		}
+		what, near = fmt.Sprintf("unknown verb %q", args[0]), router.Near(args[0], names)
 	}
-	return usagef("%s: want %s; see '%s --help'", what, strings.Join(verbs, ", "), c.CommandPath())
-}
-
-// wanted says what a flag of Go's own types takes.
-var wanted = map[string]string{
-	"int": "want a whole number, such as 8", "uint64": "want a whole number, such as 8",
-	"float64":  "want a number, such as 1.5",
-	"duration": "want a time with its unit, such as 30s, 10m or 2h", "bool": "want true or false, or nothing",
+	return usagef("%s: want %s%s", what, strings.Join(verbs, ", "), near)
 }
 
 // flagError says what is wrong with a flag, and what may have been meant.
@@ -220,20 +216,13 @@ func flagError(c *cobra.Command, err error) error {
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		text += router.Near("--"+cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
 	case errors.As(err, &invalid):
-		flag := invalid.GetFlag()
-		text = fmt.Sprintf("--%s: %s", flag.Name, cmp.Or(wanted[flag.Value.Type()], invalid.Unwrap().Error()))
+		text = fmt.Sprintf("--%s: %v", invalid.GetFlag().Name, invalid.Unwrap())
 		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) {
 			text += ", have " + have
 		}
 	}
-	if c.HasParent() {
-		text = verbOf(c) + ": " + text
-	}
 	return usagef("%s; see '%s --help'", text, c.CommandPath())
 }
-
-// verbOf is the verb as it is typed.
-func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
 // none takes no argument.
 var none = argCount(0, 0, "no argument")
@@ -244,7 +233,6 @@ func argCount(least, most int, what string) cobra.PositionalArgs {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
-		return usagef("%s: want %s, have %s; see '%s --help'", verbOf(c), what, quantity.Count(len(args), "argument"),
-			c.CommandPath())
+		return usagef("want %s, have %s; see '%s --help'", what, quantity.Count(len(args), "argument"), c.CommandPath())
 	}
 }

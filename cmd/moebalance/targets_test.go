@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 )
 
@@ -165,8 +166,8 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	each(rootCmd(), func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "moebalance") + " --" + f.Name)
-			_, file := f.Value.(*target.File)
-			_, folder := f.Value.(*target.Folder)
+			_, file := flags.Field(f).(*target.File)
+			_, folder := flags.Field(f).(*target.Folder)
 			if folders[name] = folder; (file && !cases["--"+f.Name] || folder) && !cases[name] {
 				t.Errorf("%s is an output without a case", name)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -30,15 +31,14 @@ type traceOptions struct {
 	source.Reading
 	Counts string `flag:"counts"`
 	modelFlags
-	Summary   target.File          `flag:"summary"`
-	Threshold flags.Value[float64] `flag:"threshold"`
-	FailAbove flags.Value[float64] `flag:"fail-above"`
+	Summary   target.File  `flag:"summary"`
+	Threshold flags.Share  `flag:"threshold" preset:"10%"`
+	FailAbove *flags.Share `flag:"fail-above"`
 	resultFlags
 }
 
 func traceCmd() *cobra.Command {
-	o := traceOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), resultFlags: newResult()}
-	return tabled(verb("trace", argCount(1, -1, "at least one export"), &o, o.run),
+	return answers("trace", argCount(1, -1, "at least one export"), new(traceOptions),
 		render.Trace(&trace.Trace{}, "").TableNames()...)
 }
 
@@ -53,40 +53,37 @@ func (o *traceOptions) check(c *cobra.Command) error {
 	return only(c, "--summary replaces the trace", "summary", "rank", "range", "phase", "force")
 }
 
-func (o *traceOptions) run(c *cobra.Command, args []string) error {
+func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
 	paths, err := source.RunCaptures(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
-		return err
+		return d, err
 	}
 	options, err := o.Options(paths)
 	if err := cmp.Or(err, o.check(c)); err != nil {
-		return err
+		return d, err
 	}
 	shape, err := o.shape()
 	if err != nil {
-		return err
+		return d, err
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Threshold, options.Converter, options.Progress = o.Threshold.Is, reportConverter(), read
+	options.Threshold, options.Converter, options.Progress = float64(o.Threshold), reportConverter(), read
 	if o.Summary.Path != "" {
-		return o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
+		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
 	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: shape})
-	done()
 	if err != nil {
-		return err
+		return d, err
 	}
-	if err := o.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
-		return err
-	}
+	d = render.Trace(t, sameResult(c, args, "fail-above"))
 	switch doubt := t.Doubt(); {
-	case o.FailAbove.Given:
-		return traceGate(t, o.FailAbove.Is)
+	case o.FailAbove != nil:
+		return d, traceGate(t, float64(*o.FailAbove))
 	case doubt.Code == trace.CountsContradict:
-		return withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
+		return d, withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
-	return nil
+	return d, nil
 }
 
 // reportConverter finds the profiler's own program, for reports given in place of exports; without one

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -55,29 +52,5 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 		if got.Work[gain.WorkInputTokens] != 2*32*3 {
 			t.Errorf("work %+v", got.Work)
 		}
-	}
-}
-
-func TestWorkloadWritesExpertStatistics(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "statistics")
-	t.Setenv("MOEBALANCE_COUNTS", dir)
-	launchWorkload(t, "")
-	meta, err := os.ReadFile(filepath.Join(dir, "meta_info.json"))
-	if err != nil || strings.TrimSpace(string(meta)) != `{"num_experts":8,"num_experts_per_token":4}` {
-		t.Errorf("meta_info.json: %s (error %v)", meta, err)
-	}
-	record, err := counts.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers := 0
-	for _, step := range record.Steps() {
-		layers++
-		if n := step.Load.Total(); n != 2*32*4 {
-			t.Errorf("layer %d: %d slots, want those of 64 tokens", step.Layer, n)
-		}
-	}
-	if layers != 3*2 {
-		t.Errorf("%d steps of a layer, want 6", layers)
 	}
 }

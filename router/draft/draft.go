@@ -16,20 +16,33 @@ import (
 )
 
 // Write makes a file whole or not at all: fill writes a draft beside the target, which then takes
-// its place. The draft's name is the prefix and 16 random digits. Write does not wait for the disk,
-// which takes longer than all the rest: a fill that has to, syncs.
+// its place and permissions; a link is followed. The draft's name is the prefix and 16 random digits. Write does not
+// wait for the disk, which takes longer than all the rest: a fill that has to, syncs.
 func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) error {
-	name := filepath.Join(filepath.Dir(target), fmt.Sprintf("%s%016x", prefix, rand.Uint64()))
+	there, err := os.Stat(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	place := target
+	if resolved, err := filepath.EvalSymlinks(target); err == nil {
+		place = resolved
+	}
+	name := filepath.Join(filepath.Dir(place), fmt.Sprintf("%s%016x", prefix, rand.Uint64()))
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: target, Err: errors.Unwrap(err)}
+	if err == nil {
+		if there != nil {
+			err = f.Chmod(there.Mode().Perm())
+		}
+		err = cmp.Or(err, fill(f))
+		if err = cmp.Or(err, f.Close()); err == nil {
+			err = os.Rename(name, place)
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(name))
+		}
 	}
-	err = fill(f)
-	if err = cmp.Or(err, f.Close()); err == nil {
-		err = os.Rename(name, target)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(name))
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == name {
+		at.Path = target // the name that was asked for
 	}
 	return err
 }

@@ -155,7 +155,14 @@ func (d Document) table(name string) (table.Table, error) {
 			return t, nil
 		}
 	}
-	names := d.TableNames()
-	return table.Table{}, fmt.Errorf("%w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
-		router.Near(name, names))
+	return table.Table{}, CheckTable(name, d.TableNames())
+}
+
+// CheckTable refuses a name that is no table of a result, and not Notes.
+func CheckTable(name string, tables []string) error {
+	if name == "" || name == Notes || slices.Contains(tables, name) {
+		return nil
+	}
+	return fmt.Errorf("--table: %w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(tables, ", "),
+		router.Near(name, tables))
 }

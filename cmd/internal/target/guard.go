@@ -9,10 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 )
+
+// ErrRefused is wrapped by the error about an output that cannot be written or that would destroy
+// something.
+var ErrRefused = errors.New("not written")
 
 // guard holds what the outputs of a verb must not replace. Its paths are keys.
 type guard struct {
@@ -22,10 +27,15 @@ type guard struct {
 	claims map[string]string // the flag that writes a path
 }
 
-// guarded is an output whose target can be judged before the verb runs.
-type guarded interface {
-	file() *File
-	check() error
+// output is the output that a flag names, nil for other flags.
+func output(f *pflag.Flag) *File {
+	switch o := flags.Field(f).(type) {
+	case *File:
+		return o
+	case *Folder:
+		return &o.File
+	}
+	return nil
 }
 
 // Guard checks the outputs of a verb before it runs, and each file again before it takes its place. An
@@ -33,35 +43,47 @@ type guarded interface {
 // with --force, a flag that verbs with outputs get.
 func Guard(c *cobra.Command, ours func(path string) bool) {
 	g := &guard{ours: ours, claims: map[string]string{}}
-	var outputs []guarded
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if o, ok := f.Value.(guarded); ok {
-			o.file().guard, o.file().flag, outputs = g, "--"+f.Name, append(outputs, o)
+		if output(f) != nil {
+			c.PreRunE = g.before
 		}
 	})
-	if len(outputs) == 0 {
-		return
+	if c.PreRunE != nil {
+		c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files, but never an input")
 	}
-	c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files, but never an input")
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		g.addWords("", args...)
-		c.Flags().Visit(func(f *pflag.Flag) {
-			if list, ok := f.Value.(pflag.SliceValue); ok {
-				g.addWords("", list.GetSlice()...)
-			} else if _, ok := f.Value.(guarded); !ok {
-				g.addWords("", f.Value.String())
-			}
-		})
-		for _, o := range outputs {
-			if o.file().Path == "" {
-				continue
-			}
-			if err := o.check(); err != nil {
-				return err
-			}
+}
+
+// before checks the outputs against all other words of the command line.
+func (g *guard) before(c *cobra.Command, args []string) (err error) {
+	g.addWords("", args...)
+	var outputs []*File
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		list, _ := f.Value.(pflag.SliceValue)
+		switch o := output(f); {
+		case o != nil:
+			o.guard, o.flag = g, "--"+f.Name
+			outputs = append(outputs, o)
+		case list != nil:
+			g.addWords("", list.GetSlice()...)
+		case f.Changed:
+			g.addWords("", f.Value.String())
 		}
+	})
+	for _, o := range outputs {
+		if o.Path != "" && err == nil {
+			err = o.check()
+		}
+	}
+	return err
+}
+
+// Inputs adds the words of a command, whose relative paths begin in a folder, to the inputs of the verb,
+// and checks the file against them.
+func (f *File) Inputs(dir string, words ...string) error {
+	if f.guard.addWords(dir, words...); f.Path == "" {
 		return nil
 	}
+	return f.check()
 }
 
 // separators stand between a path and what is around it in a word: --flag=PATH, A,B,
@@ -89,30 +111,34 @@ func (g *guard) addWords(dir string, words ...string) {
 	}
 }
 
+// kinds are the words for what is, and is not, a folder.
+var kinds = map[bool]string{true: "folder", false: "file"}
+
 // check refuses a target that is an input or another output, that cannot be written, or that must not be
 // lost.
 func (f *File) check() error {
 	there, err := os.Stat(f.Path)
 	at := key(f.Path)
-	_, noLink := os.Readlink(f.Path)
 	by, claimed := f.guard.claims[strings.ToLower(at)] // some systems ignore the case of names
-	f.guard.claims[strings.ToLower(at)] = f.flag
 	denied := unix.Access(filepath.Dir(at), unix.W_OK)
 	switch {
+	case err == nil && there.IsDir() != f.folder:
+		return f.refusal("want a %s, but %q is a %s", kinds[f.folder], f.Path, kinds[!f.folder])
+	case f.folder:
+		return nil
 	case claimed && by != f.flag:
 		return f.refusal("%q is the output of %s, too: choose another name for one of them", f.Path, by)
-	case err == nil && there.IsDir():
-		return f.refusal("want a file, but %q is a folder", f.Path)
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
 	case slices.Contains(f.guard.inputs, at):
 		return f.refusal("%q is an input, which is never replaced: choose another file", f.Path)
-	case err != nil && noLink == nil:
-		return f.refusal("%q is a link to a file that does not exist: name the file itself", f.Path)
 	case errors.Is(denied, fs.ErrNotExist):
 		return f.refusal("no folder %q to write %q in", filepath.Dir(f.Path), filepath.Base(f.Path))
 	case denied != nil:
 		return &os.PathError{Op: "open", Path: f.Path, Err: denied}
+	}
+	f.guard.claims[strings.ToLower(at)] = f.flag
+	switch {
 	case there == nil:
 		return nil
 	case slices.ContainsFunc(f.guard.inputs, func(in string) bool { return strings.HasPrefix(at, in+"/") }):
@@ -126,17 +152,17 @@ func (f *File) check() error {
 
 // key is the absolute path without links, of which the last element need not exist.
 func key(path string) string {
-	resolved, err := filepath.EvalSymlinks(path)
+	absolute, err := filepath.Abs(path)
 	if err != nil {
-		if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(folder, filepath.Base(path))
-		}
-		resolved = path
+		return path
 	}
-	if absolute, err := filepath.Abs(resolved); err == nil {
-		return absolute
+	if resolved, err := filepath.EvalSymlinks(absolute); err == nil {
+		return resolved
 	}
-	return resolved
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(absolute)); err == nil {
+		return filepath.Join(folder, filepath.Base(absolute))
+	}
+	return absolute
 }
 
 func (f *File) refusal(format string, args ...any) error {

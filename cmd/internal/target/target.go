@@ -8,9 +8,7 @@ package target
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -18,36 +16,30 @@ import (
 	"github.com/moebalance/moebalance/router/draft"
 )
 
-// ErrRefused is wrapped by the error about an output that cannot be written or that would destroy
-// something.
-var ErrRefused = errors.New("not written")
-
 // File is the flag of an output file. An empty path means no output.
 type File struct {
-	Path  string
-	flag  string
-	guard *guard
+	Path   string
+	flag   string
+	folder bool
+	guard  *guard
 }
 
-// String, Set and Type make an output a flag.
-func (f *File) String() string { return f.Path }
-func (f *File) Type() string   { return "string" }
-func (f *File) Set(path string) error {
-	if f.Path = path; path == "" {
-		return errors.New("want a name")
+// Folder is the flag of a folder of output files, made if it is missing.
+type Folder struct{ File }
+
+// ParseFile reads the flag of a file.
+func ParseFile(path string) (File, error) {
+	if path == "" {
+		return File{}, errors.New("want a name")
 	}
-	return nil
+	return File{Path: path}, nil
 }
 
-func (f *File) file() *File { return f }
-
-// Inputs adds the words of a command, whose relative paths begin in a folder, to the inputs of the verb,
-// and checks the file against them.
-func (f *File) Inputs(dir string, words ...string) error {
-	if f.guard.addWords(dir, words...); f.Path == "" {
-		return nil
-	}
-	return f.check()
+// ParseFolder reads the flag of a folder.
+func ParseFolder(path string) (Folder, error) {
+	f, err := ParseFile(path)
+	f.folder = true
+	return Folder{f}, err
 }
 
 // WriteOr writes the file, or to w where none is named.
@@ -61,46 +53,24 @@ func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
 // Write writes the file whole or not at all, after another check when the text is there, for the target may
 // have changed. A device, or a pipe that a program reads, is written as the text comes.
 func (f *File) Write(render func(io.Writer) error) error {
-	there, err := os.Stat(f.Path)
-	if err != nil || there.Mode().IsRegular() {
-		return WriteOwn(f.Path, func(w io.Writer) error {
-			if err := render(w); err != nil {
-				return err
-			}
-			return f.check()
-		})
+	if there, err := os.Stat(f.Path); err != nil || there.Mode().IsRegular() {
+		return WriteOwn(f.Path, func(w io.Writer) error { return cmp.Or(render(w), f.check()) })
 	}
 	if err := f.check(); err != nil {
 		return err
 	}
-	through, err := os.OpenFile(f.Path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, syscall.ENXIO):
-		return fmt.Errorf("%s: want a pipe that a program reads, have none that does", f.Path)
-	case err != nil:
+	through, err := os.OpenFile(f.Path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is an error
+	if err != nil {
 		return err
 	}
 	return errors.Join(render(through), through.Close())
 }
 
-// Folder is the flag of a folder of output files, made if it is missing.
-type Folder struct{ File }
-
-func (d *Folder) check() error {
-	if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
-		return d.refusal("want a folder, but %q is a file", d.Path)
-	}
-	return nil
-}
-
 // Write writes one file of the folder.
 func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	f := d.File
-	f.Path = filepath.Join(d.Path, name)
+	f.Path, f.folder = filepath.Join(d.Path, name), false
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
-		return err
-	}
-	if err := f.check(); err != nil {
 		return err
 	}
 	return f.Write(render)
@@ -109,29 +79,8 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 // draftPrefix begins the names of outputs that are being written.
 const draftPrefix = ".moebalance-"
 
-// WriteOwn writes a file whole or not at all, without asking what was there: a draft beside the target is
-// renamed. Links are followed, and the file keeps its permissions. Drafts of killed writers beside it go.
+// WriteOwn writes a file whole or not at all, without asking what was there. Drafts of killed writers beside it go.
 func WriteOwn(path string, render func(io.Writer) error) error {
-	there, err := os.Stat(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	target := path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
-	}
-	draft.Sweep(filepath.Dir(target), draftPrefix)
-	var name string
-	err = draft.Write(draftPrefix, target, 0o666, func(d *os.File) error {
-		if name = d.Name(); there != nil {
-			if err := d.Chmod(there.Mode().Perm()); err != nil {
-				return err
-			}
-		}
-		return cmp.Or(render(d), d.Sync())
-	})
-	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == name {
-		at.Path = path // the name that was asked for
-	}
-	return err
+	draft.Sweep(filepath.Dir(path), draftPrefix)
+	return draft.Write(draftPrefix, path, 0o666, func(d *os.File) error { return cmp.Or(render(d), d.Sync()) })
 }

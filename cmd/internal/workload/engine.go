@@ -8,45 +8,66 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Config describes an engine and its run.
+// Config describes an engine and its run, by the flags of the verb.
 type Config struct {
-	Gate    router.Gate `json:"-"`
-	Perfect bool        `json:"perfect_router"` // routes by balanced logits in the place of the gate's
-	Layers  int         `json:"layers"`
-	Ranks   int         `json:"ranks"`
-	Tokens  int         `json:"tokens_per_rank"` // of each step
-	Steps   int         `json:"steps"`           // timed; Warmup steps come before
+	Perfect bool `json:"perfect_router"` // routes by balanced logits in the place of the gate's
+	Experts int  `json:"-" flag:"experts" preset:"32"`
+	Layers  int  `json:"layers" flag:"layers" preset:"4"`
+	Ranks   int  `json:"ranks" flag:"ranks" preset:"4"`
+	Tokens  int  `json:"tokens_per_rank" flag:"tokens" preset:"128"` // of each step
+	Steps   int  `json:"steps" flag:"steps" preset:"16"`             // timed; warmup steps come before
 	// Skew makes some experts popular: the gate's bias falls as −Skew·ln(1+i) over the experts in a random
 	// order per layer, which makes the chance of the i-th about (1+i)^−Skew. 0 leaves the load to chance.
-	Skew float64 `json:"skew"`
-	Seed uint64  `json:"seed"`
+	Skew float64 `json:"skew" flag:"skew" preset:"1.5"`
+	Seed uint64  `json:"seed" flag:"seed"`
 }
 
 const (
+	topK         = 4
 	hidden       = 128        // width of a hidden state
 	intermediate = 2 * hidden // width inside an expert
 	warmup       = 2          // steps that are not timed
 )
 
+// Result is the measurement of a run; the command prints it as one JSON line. Times are the processor time of each
+// rank. Loads are over all ranks together, of the timed steps.
+type Result struct {
+	SchemaVersion int          `json:"schema_version"`
+	Kind          string       `json:"kind"` // "workload"
+	Shape         router.Shape `json:"shape"`
+	Config
+	Clock           string    `json:"clock"`             // "cpu"
+	InputTokens     int64     `json:"input_tokens"`      // Ranks·Tokens·Steps
+	TokensPerSecond float64   `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
+	IterationMS     []float64 `json:"iteration_ms"`      // every timed step
+
+	// Per layer, the mean over the timed steps of max/mean in a step.
+	ExpertMaxOverMean []router.Number `json:"expert_max_over_mean"`
+	RankMaxOverMean   []router.Number `json:"rank_max_over_mean"`
+	// What the best assignment could reach in a step.
+	ExpertFloor router.Number `json:"expert_floor"`
+	RankFloor   router.Number `json:"rank_floor"`
+}
+
 // Validate finds contradictions before any memory is taken.
 func (c Config) Validate() error {
-	if err := c.Gate.Validate(); err != nil {
-		return err
-	}
 	for _, n := range []struct {
-		name        string
-		value, most int
+		name               string
+		value, least, most int
 	}{
-		{"layers", c.Layers, 1 << 7}, {"ranks", c.Ranks, c.Gate.Shape.Experts}, {"tokens", c.Tokens, 1 << 16},
-		{"steps", c.Steps, 1 << 20},
-		{"experts of all layers", c.Layers * c.Gate.Shape.Experts, 1 << 15}, // 12 GiB of weights
+		{"experts", c.Experts, topK, 1 << 15}, {"layers", c.Layers, 1, 1 << 7}, {"ranks", c.Ranks, 1, c.Experts},
+		{"tokens", c.Tokens, 1, 1 << 16}, {"steps", c.Steps, 1, 1 << 20},
+		{"experts of all layers", c.Layers * c.Experts, 1, 1 << 15}, // 12 GiB of weights
 	} {
-		if n.value < 1 || n.value > n.most {
-			return fmt.Errorf("want %s between 1 and %d, have %d", n.name, n.most, n.value)
+		if n.value < n.least || n.value > n.most {
+			return fmt.Errorf("want %s between %d and %d, have %d", n.name, n.least, n.most, n.value)
 		}
 	}
 	if !(c.Skew >= 0 && c.Skew <= 100) {
@@ -55,13 +76,23 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Engine is a model with its ranks.
+// gate routes each token to topK of the experts.
+func (c Config) gate() router.Gate {
+	return router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: c.Experts, TopK: topK}}
+}
+
+// Engine is a model with its ranks. Rank r has the tokens from r·Tokens on, and the slots from r·Tokens·topK on.
 type Engine struct {
 	Config
-	layout router.Layout
-	layers []layer
-	ranks  []*rank
-	routed []counts // by timed step
+	layout   router.Layout
+	layers   []layer
+	balanced [][]float32      // by rank: logits that replace the gate's; nil without
+	routers  []*router.Router // by rank
+
+	hidden, normal [][]float32 // by token: its state, as it is and normalized
+	ids            []int32     // by slot: the expert
+	weights        []float32   // by slot
+	returned       [][]float32 // by slot: what the expert made of the token
 }
 
 // New draws the weights and makes the ranks.
@@ -69,101 +100,110 @@ func New(c Config) (*Engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	layout, err := router.Contiguous(c.Gate.Shape.Experts, c.Ranks)
-	if err != nil {
+	tokens := c.Ranks * c.Tokens
+	e := &Engine{Config: c, balanced: make([][]float32, c.Ranks), hidden: make([][]float32, tokens),
+		normal: make([][]float32, tokens), ids: make([]int32, tokens*topK), weights: make([]float32, tokens*topK),
+		returned: make([][]float32, tokens*topK)}
+	var err error
+	if e.layout, err = router.Contiguous(c.Experts, c.Ranks); err != nil {
 		return nil, err
 	}
-	e := &Engine{Config: c, layout: layout}
-	for l := range c.Layers {
-		e.layers = append(e.layers, c.newLayer(l))
+	if c.Perfect {
+		spec := logits.Spec{Model: "workload", Gate: c.gate(), Layout: e.layout, Mode: router.DEP}
+		if e.balanced, err = logits.Rows(spec, c.Tokens); err != nil {
+			return nil, fmt.Errorf("balanced logits: %w", err)
+		}
 	}
-	for id := range c.Ranks {
-		r, err := newRank(id, c)
+	for range c.Ranks {
+		choice, err := router.NewRouter(c.gate())
 		if err != nil {
 			return nil, err
 		}
-		e.ranks = append(e.ranks, r)
+		e.routers = append(e.routers, choice)
 	}
-	e.each(func(r *rank) {
+	for l := range c.Layers {
+		e.layers = append(e.layers, c.newLayer(l))
+	}
+	e.each(func(rank int) {
 		for l := range e.layers {
-			for _, x := range layout.Held(r.id) {
+			for _, x := range e.layout.Held(rank) {
 				e.layers[l].experts[x] = c.newExpert(l, int(x))
 			}
 		}
 	})
-	if c.Perfect {
-		err = e.balance()
-	}
-	return e, err
-}
-
-// balance gives each rank its rows of balanced logits, [Tokens, Experts].
-func (e *Engine) balance() error {
-	spec := logits.Spec{Model: "workload", Gate: e.Gate, Layout: e.layout, Mode: router.DEP}
-	rows, err := logits.Rows(spec, e.Tokens)
-	if err != nil {
-		return fmt.Errorf("balanced logits: %w", err)
-	}
-	for i, r := range e.ranks {
-		r.balanced = rows[i]
-	}
-	return nil
+	return e, nil
 }
 
 // Run takes all ranks through the steps.
 func (e *Engine) Run(ctx context.Context) (Result, error) {
-	var times []float64
-	e.routed = nil
+	perStep := int64(len(e.hidden))
+	r := Result{SchemaVersion: 1, Kind: "workload", Shape: e.gate().Shape, Config: e.Config, Clock: "cpu",
+		InputTokens: perStep * int64(e.Steps), ExpertMaxOverMean: make([]router.Number, e.Layers),
+		RankMaxOverMean: make([]router.Number, e.Layers), ExpertFloor: router.Floor(perStep*topK, e.Experts),
+		RankFloor: router.Floor(perStep*topK, e.Ranks)}
 	for step := range warmup + e.Steps {
-		took, chosen := e.step(step)
-		if step >= warmup {
-			times, e.routed = append(times, float64(took)/float64(time.Millisecond)), append(e.routed, chosen)
-		}
+		took, loads := e.step(step)
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
+		if step < warmup {
+			continue
+		}
+		r.IterationMS = append(r.IterationMS, float64(took)/float64(time.Millisecond))
+		for l, load := range loads {
+			r.ExpertMaxOverMean[l] += load.Experts().MaxOverMean / router.Number(e.Steps)
+			r.RankMaxOverMean[l] += load.Ranks(e.layout).MaxOverMean / router.Number(e.Steps)
+		}
 	}
-	return e.result(times), nil
+	r.TokensPerSecond = float64(r.InputTokens) / floats.Sum(r.IterationMS) * 1e3
+	return r, nil
 }
 
-// step takes all ranks through all layers. It takes what the slowest rank of each phase spends.
-func (e *Engine) step(number int) (took time.Duration, chosen counts) {
-	for _, r := range e.ranks {
-		r.embed(e.Config, number)
+// step takes all ranks through all layers. It takes what the slowest rank of each phase spends, and returns the load
+// of each layer.
+func (e *Engine) step(number int) (took time.Duration, loads []router.Load) {
+	for rank := range e.Ranks {
+		rng := e.rng('t', number, rank)
+		for t := range e.Tokens {
+			e.hidden[rank*e.Tokens+t] = normal(rng, hidden, 1)
+		}
 	}
 	for l := range e.layers {
-		for _, work := range []func(*rank, *Engine, int){(*rank).dispatch, (*rank).experts, (*rank).combine} {
-			took += e.phase(work, l)
+		for _, work := range []func(e *Engine, l, rank int){(*Engine).dispatch, (*Engine).experts, (*Engine).combine} {
+			took += e.phase(func(rank int) { work(e, l, rank) })
 		}
-		var loads []router.Load
-		for _, r := range e.ranks {
-			load := router.NewLoad(e.Gate.Shape.Experts)
-			load.Add(r.ids)
-			loads = append(loads, load)
-		}
-		chosen = append(chosen, loads)
+		load := router.NewLoad(e.Experts)
+		load.Add(e.ids)
+		loads = append(loads, load)
 	}
-	return took, chosen
+	return took, loads
 }
 
 // each runs a part of every rank's work at the same time.
-func (e *Engine) each(work func(*rank)) {
+func (e *Engine) each(work func(rank int)) {
 	var running sync.WaitGroup
-	for _, r := range e.ranks {
-		running.Go(func() { work(r) })
+	for rank := range e.Ranks {
+		running.Go(func() { work(rank) })
 	}
 	running.Wait()
 }
 
 // phase takes all ranks through a phase of a layer, and returns what the slowest spent in it.
-func (e *Engine) phase(work func(*rank, *Engine, int), layer int) time.Duration {
-	spent := make([]time.Duration, len(e.ranks))
-	e.each(func(r *rank) {
+func (e *Engine) phase(work func(rank int)) time.Duration {
+	spent := make([]time.Duration, e.Ranks)
+	e.each(func(rank int) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		from := processorTime()
-		work(r, e, layer)
-		spent[r.id] = processorTime() - from
+		work(rank)
+		spent[rank] = processorTime() - from
 	})
 	return slices.Max(spent)
+}
+
+// processorTime is what the calling thread has used.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // a clock that every unix has
+	return time.Duration(t.Nano())
 }
