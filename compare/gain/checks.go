@@ -82,7 +82,7 @@ func (c Check) Warning() router.Warning {
 
 // check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
-	if c.copied(primary) {
+	if c.copied() {
 		c.checks = append(c.checks, NewCheck(CheckCopies, Warn, "same"))
 	}
 	load := router.Number(0) // the largest that the ranks showed under the learned router

@@ -31,14 +31,14 @@ type comparison struct {
 }
 
 // compare compares an arm at a point; the verdict is for decide, which knows all comparisons.
-func (c *Recorded) compare(arm Arm, point float64) *comparison {
-	one := &comparison{Recorded: c, arm: arm, point: point, further: arm != Perfect, each: c.simultaneous(1),
+func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
+	one := &comparison{Recorded: c, arm: arm, point: point, further: arm != Perfect, each: confidence,
 		out: map[*Measurement]bool{}}
 	one.Arm, one.Name, one.Value = one.called(1), c.PointName, point
 	one.all = one.units()
 	one.whole = complete(one.all)
 	one.leaveOut()
-	one.Gain, one.sd = one.test(one.kept, primary, one.each, one.lean)
+	one.estimate()
 	one.compareWork()
 	one.check()
 	return one
@@ -75,43 +75,40 @@ func (c *comparison) called(side int) Arm {
 	return c.Builds.Called(Arms[side])
 }
 
-// groups are the log gains of units in a metric. Both orders are apart if every unit has a known order and both
+// groups are the log gains of the kept units. Both orders are apart if every unit has a known order and both
 // were run, so that the effect of the order can be taken out; else all units are together.
 //
 //	AB 0.11, BA 0.05, AB 0.13, BA 0.07 → {0.11, 0.13}, {0.05, 0.07}
-func (c *comparison) groups(units []Unit, read reading) [][]float64 {
+func (c *comparison) groups() [][]float64 {
 	by := map[string][]float64{}
-	var all []float64
-	for _, u := range units {
-		if x := stats.Center(c.logs(u, read)); !math.IsNaN(x) {
-			by[u.Order], all = append(by[u.Order], x), append(all, x)
-		}
+	for _, u := range c.kept {
+		by[u.Order] = append(by[u.Order], u.log)
 	}
 	if ab, ba := by["AB"], by["BA"]; len(ab) > 0 && len(ba) > 0 && len(by) == 2 {
 		return [][]float64{ab, ba}
 	}
-	return [][]float64{all}
+	return [][]float64{mapped(c.kept, func(u Unit) float64 { return u.log })}
 }
 
-// test is the gain of units in a metric, and the standard deviation of their log gain. The interval reaches further
-// by a bias that may have raised the gain, on the other side where that is negative. Copies have none: how
-// launches differ is not known.
-func (c *comparison) test(units []Unit, read reading, confidence, bias float64) (Gain, float64) {
-	groups := c.groups(units, read)
-	t, method := stats.Crossover(confidence, groups...), PairedT
+// estimate computes the gain of the kept units, and the standard deviation of its logarithm. The interval reaches
+// further by what may have raised the gain, on the other side where that lowered it. Copies have none: how launches
+// differ is not known.
+func (c *comparison) estimate() {
+	groups := c.groups()
+	t, method := stats.Crossover(c.each, groups...), PairedT
 	switch {
 	case c.within():
-		t, method = overLaunches(mapped(units, func(u Unit) []float64 { return c.logs(u, read) }), LaunchSD, confidence)
+		t, method = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
 	case len(groups) == 2:
 		method = CrossoverT
 	}
-	g := Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low - max(0, bias)),
-		High: fraction(t.High + max(0, -bias)), Confidence: router.Number(t.Confidence), N: t.N}
-	if !c.within() && g.N < MinPairs || c.copied(read) {
+	c.sd = t.SD
+	c.Gain = Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low - max(0, c.lean)),
+		High: fraction(t.High + max(0, -c.lean)), Confidence: router.Number(t.Confidence), N: t.N}
+	if !c.within() && t.N < MinPairs || c.copied() {
 		u := router.Undefined()
-		g.Low, g.High, g.Confidence = u, u, u
+		c.Gain.Low, c.Gain.High, c.Gain.Confidence = u, u, u
 	}
-	return g, t.SD
 }
 
 // overLaunches is a number that each launch shows in each block: Student's t over launches; of a single
@@ -220,40 +217,40 @@ func (c *comparison) pairsNeeded() router.Number {
 	n, ok := stats.ToDecide(math.Log1p(c.Gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each,
 		c.leastUnits(), lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
-	if c.Verdict != Inconclusive || !ok || c.copied(primary) || outliers && !c.within() {
+	if c.Verdict != Inconclusive || !ok || c.copied() || outliers && !c.within() {
 		return router.Undefined()
 	}
 	return router.Number(max(n, c.Gain.N+1))
 }
 
-// secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
-// the kept units that have it.
+// secondary are the gains in further metrics that both arms of a unit reported, by name: the same comparison of
+// other values. A metric counts over the units that have it.
 func (c *comparison) secondary() []SecondaryGain {
-	found := map[string]Metric{} // by name, unit and definition
+	found := map[string]*comparison{} // by name, unit and definition
 	for _, m := range c.Measurements {
 		for metric := range m.Secondary {
-			has := func(u Unit) bool { return len(c.logs(u, c.read(metric))) > 0 }
-			if metric != c.Metric && c.Verdict != NotComparable && slices.ContainsFunc(c.kept, has) {
-				found[fmt.Sprint(metric)] = metric
+			if found[fmt.Sprint(metric)] == nil && metric != c.Metric && c.Verdict != NotComparable {
+				found[fmt.Sprint(metric)] = c.in(metric)
 			}
 		}
 	}
+	maps.DeleteFunc(found, func(_ string, one *comparison) bool { return one.Gain.N == 0 })
 	rows := []SecondaryGain{}
-	for _, key := range slices.Sorted(maps.Keys(found)) {
-		read := c.read(found[key])
-		gained, _ := c.test(c.kept, read, c.simultaneous(len(found)), c.skew(read))
-		rows = append(rows, SecondaryGain{found[key], gained})
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		one := found[name]
+		one.each = c.simultaneous(len(found))
+		one.estimate()
+		rows = append(rows, SecondaryGain{one.Metric, one.Gain})
 	}
 	return rows
 }
 
-// read reads a secondary metric, whose direction may be other than the primary one's.
-func (c *comparison) read(metric Metric) reading {
-	return func(m *Measurement) float64 {
-		log := logOf(m.Secondary[metric])
-		if metric.HigherIsBetter != c.Metric.HigherIsBetter {
-			return -log
-		}
-		return log
+// in is a comparison in another metric.
+func (c *comparison) in(metric Metric) *comparison {
+	other := *c.Recorded
+	other.Metric, other.Measurements = metric, slices.Clone(c.Measurements)
+	for i := range other.Measurements {
+		other.Measurements[i].Value = other.Measurements[i].Secondary[metric]
 	}
+	return other.compare(c.arm, c.point, c.each)
 }

@@ -122,8 +122,7 @@
 // of one launch have in common.
 //
 // Every further arm is judged against the normal one as the perfect arm is, from the same units; its share of
-// the ceiling has Fieller's interval over units (stats.Ratio), which is undefined where the ceiling is not
-// clear of zero.
+// the ceiling has an interval over units, which is undefined where the ceiling is not clear of zero.
 //
 // # Load and time
 //

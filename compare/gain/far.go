@@ -18,51 +18,48 @@ type distance struct {
 	log float64
 }
 
-func (d distance) unit() int { return d.Unit }
-
 // alike are the measurements of complete blocks that would be equal without noise: of each arm in the campaign, or
 // in each launch that holds all arms.
-func (c *comparison) alike() (groups [][]*Measurement) {
-	units := [][]Unit{c.whole}
-	if c.within() {
-		units = slices.Collect(slices.Chunk(c.whole, 1))
-	}
-	for _, some := range units {
-		var sides [2][]*Measurement
-		for _, u := range some {
-			for _, b := range u.blocks {
-				for side := range sides {
-					if b.Status == PairComplete {
-						sides[side] = append(sides[side], b.sides[side]...)
-					}
+func (c *comparison) alike() map[[2]int][]*Measurement {
+	groups := map[[2]int][]*Measurement{} // by launch and side
+	for _, u := range c.whole {
+		for _, b := range u.blocks {
+			for side := range b.sides {
+				at := [2]int{0, side}
+				if c.within() {
+					at[0] = u.Pair
+				}
+				if b.Status == PairComplete {
+					groups[at] = append(groups[at], b.sides[side]...)
 				}
 			}
 		}
-		groups = append(groups, sides[:]...)
 	}
 	return groups
 }
 
-// far are the measurements that are beyond a limit from their median. How many standard deviations that is
+// far are the measurements that are beyond a limit from their median, in order. How many standard deviations that is
 // depends on how many measurements there are: the fewer, the more their own median takes of their spread.
 // Simulated, so that about 2 % of campaigns without any have one.
 func (c *comparison) far() (all []distance, limit float64) {
 	for _, group := range c.alike() {
-		if logs := mapped(group, primary); len(logs) > 0 {
-			median := stats.Median(logs)
-			all = append(all, mapped(group, func(m *Measurement) distance { return distance{m, primary(m) - median} })...)
-		}
+		median := stats.Median(mapped(group, (*Measurement).log))
+		all = append(all, mapped(group, func(m *Measurement) distance { return distance{m, m.log() - median} })...)
 	}
 	if len(all) == 0 {
 		return nil, 0
 	}
 	limit = 3 + 48/float64(len(all))
 	if c.within() {
-		fewest := slices.Min(mapped(c.whole, func(u Unit) int { return len(c.logs(u, primary)) })) // blocks of a launch
+		fewest := slices.Min(mapped(c.whole, func(u Unit) int { return len(u.logs) })) // blocks of a launch
 		limit = 4 + 5/float64(fewest) + 24/float64(len(all))
 	}
 	limit *= 1.4826 * stats.Median(mapped(all, func(d distance) float64 { return math.Abs(d.log) }))
-	return slices.DeleteFunc(all, func(d distance) bool { return !(limit > 0 && math.Abs(d.log) > limit) }), limit
+	all = slices.DeleteFunc(all, func(d distance) bool { return !(limit > 0 && math.Abs(d.log) > limit) })
+	slices.SortFunc(all, func(a, b distance) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Arm, b.Arm))
+	})
+	return all, limit
 }
 
 // leaveOut names what is far off, and leaves it out of the gain: a pair of launches where as many as a
@@ -73,12 +70,11 @@ func (c *comparison) leaveOut() {
 		c.leaveSegments(far)
 		return
 	}
-	slices.SortStableFunc(far, func(a, b distance) int { return cmp.Compare(a.Position, b.Position) })
 	why := "launches"
 	if slices.ContainsFunc(far, func(d distance) bool { return d.Position == UnknownPosition }) {
 		why = "pairs" // by which they are then named
 	}
-	c.fell(CheckOutliers, why, far, func(d distance) int { return d.Position })
+	c.fell(CheckOutliers, why, far)
 	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Unit) bool {
 		return slices.ContainsFunc(far, func(d distance) bool { return d.Unit == u.Pair })
 	})
@@ -86,15 +82,19 @@ func (c *comparison) leaveOut() {
 		c.kept = kept
 	}
 	if len(c.kept) > 0 {
-		c.lean = c.skew(primary) + c.hidden(far, limit)/float64(len(c.kept))
+		c.lean = c.skew() + c.hidden(far, limit)/float64(len(c.kept))
 	}
 }
 
 // fell is the check that names what is far off, by its launches.
-func (c *comparison) fell(name, why string, far []distance, launch func(distance) int) {
+func (c *comparison) fell(name, why string, far []distance) {
+	launch := func(d distance) int { return d.Position }
+	if c.within() {
+		launch = func(d distance) int { return d.Unit }
+	}
 	if len(far) > 0 {
 		c.checks = append(c.checks, NewCheck(name, Warn, why, "segments", len(far), "launches", mapped(far, launch),
-			"pairs", mapped(far, distance.unit),
+			"pairs", mapped(far, func(d distance) int { return d.Unit }),
 			"changes", mapped(far, func(d distance) float64 { return fraction(d.log).Float64() })))
 	}
 }
@@ -115,19 +115,14 @@ func (c *comparison) hidden(far []distance, limit float64) (sum float64) {
 	return sum
 }
 
-// skew is how far the mean log gain of the kept pairs in a metric is above their median, both about the mean of
+// skew is how far the mean log gain of the kept pairs is above their median, both about the mean of
 // their order: what single disturbed launches that no limit shows may add to it.
 //
 //	gains of 0.10, 0.10, 0.10, 0.10, 0.10, 0.16 in one order → 0.11 − 0.10 = 0.01
-func (c *comparison) skew(read reading) float64 {
-	if c.within() {
-		return 0
-	}
+func (c *comparison) skew() float64 {
 	var residuals []float64
-	for _, group := range c.groups(c.kept, read) {
-		for _, log := range group {
-			residuals = append(residuals, log-mean(group))
-		}
+	for _, group := range c.groups() {
+		residuals = append(residuals, mapped(group, func(log float64) float64 { return log - mean(group) })...)
 	}
 	return -stats.Median(residuals)
 }
@@ -150,15 +145,17 @@ func (c *comparison) leaveSegments(far []distance) {
 			launches = append(launches, distance{&Measurement{Unit: c.whole[i].Pair}, logs[i] - mean(others)})
 		}
 	}
-	c.fell(CheckOutliers, "gains", launches, distance.unit)
-	c.fell(CheckSegments, "far", far, distance.unit)
+	c.fell(CheckOutliers, "gains", launches)
+	c.fell(CheckSegments, "far", far)
 }
 
-// copied reports values of a metric that do not vary as printed: each arm has one in all launches, or in every launch
+// copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
 // that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
-func (c *comparison) copied(read reading) bool {
-	vary := func(group []*Measurement) bool {
-		return slices.ContainsFunc(group, func(m *Measurement) bool { return read(m) != read(group[0]) })
+func (c *comparison) copied() bool {
+	for _, group := range c.alike() {
+		if slices.ContainsFunc(group, func(m *Measurement) bool { return m.Value != group[0].Value }) {
+			return false
+		}
 	}
-	return len(c.whole) > 1 && !slices.ContainsFunc(c.alike(), vary)
+	return len(c.whole) > 1
 }

@@ -46,7 +46,15 @@ func Judge(c Recorded) Result {
 		}
 		r.Comparisons = append(r.Comparisons, one.Comparison)
 	}
-	r.Gain, r.Secondary, r.PairsNeeded = lead.Gain, lead.secondary(), pairsNeeded(heads)
+	r.Gain, r.Secondary = lead.Gain, lead.secondary()
+	for _, p := range heads {
+		if p.Verdict == Inconclusive { // of several the most, unknown where one is
+			r.PairsNeeded = max(r.PairsNeeded, p.pairsNeeded())
+		}
+	}
+	if r.PairsNeeded == 0 {
+		r.PairsNeeded = router.Undefined()
+	}
 	if r.Verdict = cmp.Or(refusedBy(r.Checks), overall(r.Main())); len(c.Points) > 0 {
 		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
 	}
@@ -61,14 +69,15 @@ func (c *Recorded) compareAll() (all []*comparison) {
 	}
 	for _, point := range points {
 		for _, arm := range append([]Arm{Perfect}, c.More...) {
-			all = append(all, c.compare(arm, point))
+			all = append(all, c.compare(arm, point, c.simultaneous(1)))
 		}
 	}
 	return all
 }
 
-// share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both;
-// nil where the arms did different work.
+// share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both: the
+// ratio of their mean log gains, with the t interval of what each unit is off it, which is linear in them. Nil where the
+// arms did different work.
 func (c *comparison) share(ceiling *comparison) *Share {
 	if c.Verdict == NotComparable {
 		return nil
@@ -81,12 +90,15 @@ func (c *comparison) share(ceiling *comparison) *Share {
 			}
 		}
 	}
-	ratio := stats.Ratio(parts, wholes, c.each)
 	if u := router.Undefined(); !(ceiling.Gain.Low > 0) || !c.Gain.Low.Defined() {
 		return &Share{u, u, u, u}
 	}
-	return &Share{router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
-		router.Number(ratio.Confidence)}
+	ratio, all := mean(parts)/mean(wholes), mean(wholes)
+	for i, whole := range wholes {
+		parts[i] = ratio + (parts[i]-ratio*whole)/all
+	}
+	t := stats.PairedT(parts, c.each)
+	return &Share{router.Number(t.Estimate), router.Number(t.Low), router.Number(t.High), router.Number(t.Confidence)}
 }
 
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
@@ -110,21 +122,6 @@ func surer(a, b Gain) bool {
 		return a.Low > b.Low || !b.Low.Defined()
 	}
 	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
-}
-
-// pairsNeeded is the number of the point that needs most; undefined where one is inconclusive and no number is known
-// that would decide it, or where nothing is to be decided.
-func pairsNeeded(points []*comparison) router.Number {
-	most := router.Undefined()
-	for _, p := range points {
-		switch n := p.pairsNeeded(); {
-		case p.Verdict.Refused() || p.Verdict == Inconclusive && !n.Defined():
-			return router.Undefined()
-		case !most.Defined() || n > most:
-			most = n
-		}
-	}
-	return most
 }
 
 // overall is the verdict of several points: the one that all share, or significant where one is.

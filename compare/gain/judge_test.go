@@ -128,7 +128,7 @@ func TestPairsNeeded(t *testing.T) {
 			gains = append(gains, math.Exp(math.Log1p(mean)+x*float64(1-2*(i/2%2)))-1)
 		}
 		c := valid(paired(gains...)).sorted()
-		one := c.compare(Perfect, 0)
+		one := c.compare(Perfect, 0, DefaultConfidence)
 		one.Verdict = Inconclusive
 		return one.pairsNeeded()
 	}

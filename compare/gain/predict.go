@@ -64,23 +64,21 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 			of[proof.Rank] = true
 		}
 	}
-	switch {
+	var arms []DoseArm
+	if d != nil {
+		arms = d.Line()
+	}
+	switch n := len(arms); {
 	case r.Verdict.Refused():
 		return p.Refuse("campaign", "verdict", r.Verdict)
-	case d == nil:
+	case n < 3:
 		return p.Refuse("no_curve")
 	case len(of) > 0 && len(of) != ranks:
 		return p.Refuse("ranks", "ranks", len(of), "asked", ranks)
-	}
-	arms := d.Line()
-	least, most := arms[0].MaxOverMean, arms[len(arms)-1].MaxOverMean
-	switch {
 	case slices.ContainsFunc(arms, func(a DoseArm) bool { return !a.Measured }):
 		return p.Refuse("claimed")
-	case len(arms) < 3:
-		return p.Refuse("two_arms")
-	case !(min(p.From, p.To) >= least && max(p.From, p.To) <= most):
-		return p.Refuse("outside", "from", p.From, "to", p.To, "least", least, "most", most)
+	case !(min(p.From, p.To) >= arms[0].MaxOverMean && max(p.From, p.To) <= arms[n-1].MaxOverMean):
+		return p.Refuse("outside", "from", p.From, "to", p.To, "least", arms[0].MaxOverMean, "most", arms[n-1].MaxOverMean)
 	case !(d.Low > 0):
 		return p.Refuse("no_cost", "low", d.Low/10, "high", d.High/10)
 	}

@@ -60,8 +60,7 @@ type Comparison struct {
 //	ln(arm/normal) / ln(perfect/normal)
 //
 // 1 is all of it; below 0 the arm is slower than the normal one, above 1 faster than
-// the perfect one. Low and High are Fieller's interval. All are undefined where the
-// interval of the ceiling is not above zero.
+// the perfect one. All are undefined where the interval of the ceiling is not above zero.
 type Share struct {
 	Estimate   router.Number `json:"estimate"`
 	Low        router.Number `json:"low"`

@@ -34,7 +34,8 @@ type Unit struct {
 	Blocks []Block `json:"blocks,omitempty"` // of a launch that holds all arms
 
 	blocks []Block
-	log    float64 // of the gain; NaN without a complete block
+	logs   []float64 // of the gains of complete blocks
+	log    float64   // of the gain; NaN without a complete block
 }
 
 // Block holds the measurements of both arms that are compared, in the order run. It is complete with as
@@ -84,8 +85,11 @@ func (c *comparison) units() (units []Unit) {
 			u.blocks = append(u.blocks, Block{Block: m.Block})
 		}
 		b, side := &u.blocks[len(u.blocks)-1], m.side()
-		if b.Note = noted(b.Note, m.said()); m.Status == StatusOK {
-			b.sides[side], b.Order = append(b.sides[side], m), b.Order+string("AB"[side])
+		if b.Note = noted(b.Note, m.said()); m.Status != StatusOK {
+			continue
+		}
+		if b.sides[side] = append(b.sides[side], m); m.Position != UnknownPosition {
+			b.Order += string("AB"[side])
 		}
 	}
 	for i := range units {
@@ -113,19 +117,39 @@ func (m *Measurement) said() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s %s: %s", m.Arm, m.Status, m.Note), ": ")
 }
 
-// settle computes a unit and its blocks from the measurements that do not fall out.
+// settle computes a unit and its blocks from the measurements that do not fall out. The sign of a gain is set by the
+// metric's direction.
 func (c *comparison) settle(u *Unit) {
-	note, sides := "", [2][]float64{}
+	least, sign, note, sides := 1, 1.0, "", [2][]float64{}
+	if c.within() {
+		least = 2
+	}
+	if !c.Metric.HigherIsBetter {
+		sign = -1
+	}
+	u.logs = nil
 	for i := range u.blocks {
 		b := &u.blocks[i]
-		c.settleBlock(b)
-		if note = noted(note, b.Note); b.Status == PairComplete {
-			for side := range sides {
-				sides[side] = append(sides[side], mean(c.values(*b, side, primary)))
+		n, other := len(b.sides[0]), len(b.sides[1])
+		if !c.within() && len(b.Order) < max(2, n+other) {
+			b.Order = "" // it is not known
+		}
+		var means [2]float64
+		for side, value := range []*router.Number{&b.Normal, &b.Perfect} {
+			in := slices.DeleteFunc(slices.Clone(b.sides[side]), func(m *Measurement) bool { return c.out[m] })
+			means[side] = mean(mapped(in, (*Measurement).log))
+			if *value = exp(means[side]); len(in) == 1 {
+				*value = router.Number(in[0].Value)
 			}
 		}
+		gained := sign * (means[1] - means[0])
+		b.Status, b.Gain, note = PairIncomplete, router.Undefined(), noted(note, b.Note)
+		if n == other && n >= least && !math.IsNaN(gained) {
+			b.Status, b.Gain = PairComplete, fraction(gained)
+			u.logs, sides[0], sides[1] = append(u.logs, gained), append(sides[0], means[0]), append(sides[1], means[1])
+		}
 	}
-	u.log = stats.Center(c.logs(*u, primary))
+	u.log = stats.Center(u.logs)
 	if u.Values = u.blocks[0].Values; c.within() {
 		u.Values = Values{Normal: exp(mean(sides[0])), Perfect: exp(mean(sides[1])), Status: PairIncomplete, Note: note}
 		u.Blocks = u.blocks
@@ -135,71 +159,22 @@ func (c *comparison) settle(u *Unit) {
 	}
 }
 
-func (c *comparison) settleBlock(b *Block) {
-	least, n, other := 1, len(b.sides[0]), len(b.sides[1])
-	unplaced := func(m *Measurement) bool { return m.Position == UnknownPosition }
-	if c.within() {
-		least = 2
-	} else if n*other == 0 || slices.ContainsFunc(slices.Concat(b.sides[:]...), unplaced) {
-		b.Order = ""
-	}
-	for side, value := range []*router.Number{&b.Normal, &b.Perfect} {
-		if *value = exp(mean(c.values(*b, side, primary))); len(b.sides[side]) == 1 {
-			*value = router.Number(b.sides[side][0].Value)
-		}
-	}
-	b.Status, b.Gain = PairIncomplete, router.Undefined()
-	if gained := c.blockLog(*b, primary); n == other && n >= least && !math.IsNaN(gained) {
-		b.Status, b.Gain = PairComplete, fraction(gained)
-	}
-}
-
-// A reading is a metric of a measurement as the logarithm of its speed, NaN where it has none.
-type reading func(*Measurement) float64
-
-func primary(m *Measurement) float64 { return logOf(m.Value) }
-
-// logOf is NaN unless the value is positive and finite.
-func logOf(value float64) float64 {
-	if !(value > 0) || math.IsInf(value, 0) {
+// log is the logarithm of a measurement's value, NaN unless that is positive and finite.
+func (m *Measurement) log() float64 {
+	if !(m.Value > 0) || math.IsInf(m.Value, 0) {
 		return math.NaN()
 	}
-	return math.Log(value)
-}
-
-// values are a side of a block in a metric, without what falls out.
-func (c *comparison) values(b Block, side int, read reading) (logs []float64) {
-	for _, m := range b.sides[side] {
-		if !c.out[m] {
-			logs = append(logs, read(m))
-		}
-	}
-	return logs
-}
-
-// blockLog is the log gain of a block in a metric: the difference of the arms' means, NaN where an arm has none.
-// Its sign is set by the metric's direction.
-func (c *comparison) blockLog(b Block, read reading) float64 {
-	gained := mean(c.values(b, 1, read)) - mean(c.values(b, 0, read))
-	if c.Metric.HigherIsBetter {
-		return gained
-	}
-	return -gained
-}
-
-// logs are the log gains of a unit's complete blocks in a metric, without what is NaN.
-func (c *comparison) logs(u Unit, read reading) (logs []float64) {
-	for _, b := range u.blocks {
-		if log := c.blockLog(b, read); b.Status == PairComplete && !math.IsNaN(log) {
-			logs = append(logs, log)
-		}
-	}
-	return logs
+	return math.Log(m.Value)
 }
 
 // complete are the units with a gain.
-func complete(units []Unit) []Unit {
-	return slices.DeleteFunc(slices.Clone(units), func(u Unit) bool { return u.Status != PairComplete })
+func complete(units []Unit) (whole []Unit) {
+	for _, u := range units {
+		if u.Status == PairComplete {
+			whole = append(whole, u)
+		}
+	}
+	return whole
 }
 
 func mean(values []float64) float64 { return stat.Mean(values, nil) }

@@ -8,15 +8,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Leaning is the interval where something may have raised the mean by as much as bias, or lowered it where that
-// is negative: it reaches that much further to this side.
-//
-//	0.10 (0.08 to 0.12) leaning by 0.01 → 0.10 (0.07 to 0.12)
-func (i Interval) Leaning(bias float64) Interval {
-	i.Low, i.High = i.Low-max(0, bias), i.High+max(0, -bias)
-	return i
-}
-
 // PairedT estimates the mean of the differences d by their mean, with the interval
 //
 //	mean ± t₍(1+confidence)/2, n−1₎ · sd/√n

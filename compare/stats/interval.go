@@ -14,9 +14,6 @@ type Interval struct {
 	SD float64
 }
 
-// Defined reports whether the interval has bounds.
-func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
-
 // undefinedInterval has an estimate but no bounds.
 func undefinedInterval(estimate float64, n int) Interval {
 	nan := math.NaN()

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -19,31 +18,5 @@ func TestToDecideByHand(t *testing.T) {
 		if n, ok := ToDecide(bad[0], bad[1], 0.95, 6, 2); ok {
 			t.Errorf("%v: have %d, want none", bad, n)
 		}
-	}
-}
-
-// The planned number must really decide about as often as it says.
-func TestToDecide(t *testing.T) {
-	const effect, sd = 0.1, 0.15
-	n, ok := ToDecide(-effect, sd, 0.95, 6, 2)
-	if !ok {
-		t.Fatal("want a number")
-	}
-	rng := rand.New(rand.NewPCG(5, 1))
-	decided := 0
-	const trials = 2000
-	d := make([]float64, n)
-	for range trials {
-		for i := range d {
-			d[i] = effect + sd*rng.NormFloat64()
-		}
-		if !contains(Crossover(0.95, d[:n/2], d[n/2:]), 0) {
-			decided++
-		}
-	}
-	checkNear(t, "share decided", float64(decided)/trials, power, 0.04)
-	more, _ := ToDecide(effect/2, sd, 0.95, 6, 2)
-	if more <= n {
-		t.Errorf("half the distance needs %d pairs, the whole %d", more, n)
 	}
 }
