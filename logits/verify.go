@@ -215,10 +215,7 @@ func (s Spec) balance(p planned, list []Entry) BatchBalance {
 		return b
 	}
 	problem, k := s.problem(p.Extent.Rows/p.Extent.Layers), s.Gate.Shape.TopK
-	c, err := plan.Certify(problem, plan.Plan{Fill: func(dst []int32, rank int) { copy(dst, list[rank].ids) }})
-	if err != nil {
-		panic(err) // the spec is valid, and the router picked the experts
-	}
+	c := plan.Certify(problem, plan.Plan{Fill: func(dst []int32, rank int) { copy(dst, list[rank].ids) }})
 	b.ExpertMaxOverMean, b.ExpertFloor = c.Expert.MaxOverMean, c.Expert.FloorOverMean
 	b.RankMaxOverMean, b.RankFloor = c.Rank.MaxOverMean, c.Rank.FloorOverMean
 	b.ActiveExperts, b.ActiveExpertsIdeal = router.Number(c.ActiveExperts), c.ActiveExpertsIdeal

@@ -66,18 +66,12 @@ func (c modelConfig) sizes(m *Model) error {
 		m.Scale = 1 / float32(m.TopK)
 	}
 	switch {
-	case m.Experts == 0:
-		return errors.New("no routed experts: want n_routed_experts, num_local_experts, num_experts or another name for them")
+	case m.Experts == 0 || m.TopK == 0:
+		return errors.New("no routed experts: want num_experts and num_experts_per_tok, or other names for them")
 	case m.Experts > MaxExperts:
 		return fmt.Errorf("want at most %d routed experts, have %d", MaxExperts, m.Experts)
-	case m.TopK == 0:
-		return errors.New("no experts per token: want num_experts_per_tok, moe_topk or another name for them")
 	case m.Layers < 1 || m.Layers > 1<<14:
 		return fmt.Errorf("want num_hidden_layers between 1 and %d, have %d", 1<<14, m.Layers)
-	case groups < 0:
-		return fmt.Errorf("want n_group of at least 1, have %d", groups)
-	case groups > 1 && m.TopKGroups == 0:
-		return fmt.Errorf("%d groups, and no groups per token: want topk_group or another name for them", groups)
 	case !(m.Scale > 0) || math.IsInf(float64(m.Scale), 0):
 		return fmt.Errorf("want a positive routed_scaling_factor, have %g", m.Scale)
 	}

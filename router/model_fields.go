@@ -67,47 +67,36 @@ var textFields = []string{"text_config", "thinker_config", "language_config", "l
 // mostNested is how deep a language model may stand: thinker_config.text_config is two.
 const mostNested = 4
 
-// readFields reads a config.json; the fields of the language model stand in for those around it, but where
-// these have experts.
+// readFields reads a config.json; the fields of the language model stand in for those around it.
 func readFields(text []byte) (c modelConfig, err error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(finite(text), &fields); err != nil {
+	if err := json.Unmarshal(notFinite.ReplaceAll(text, []byte(`$1"$2"`)), &fields); err != nil {
 		return c, fieldError("the file", text, err)
 	}
-	for depth := 0; ; depth++ {
-		i := slices.IndexFunc(textFields, func(name string) bool {
-			value := string(fields[name])
-			return value != "" && value != "null" && (name == textFields[0] || value[0] == '{')
-		})
-		if i < 0 || depth == mostNested {
-			return c, c.fill(fields)
+	for range mostNested {
+		i := slices.IndexFunc(textFields, func(name string) bool { return strings.HasPrefix(string(fields[name]), "{") })
+		if i < 0 {
+			break
 		}
 		name, inner := textFields[i], maps.Clone(fields)
 		if name == "moe" && fields["model_type"] == nil { // Mistral's params.json
-			inner["model_type"] = json.RawMessage(`"mistral"`)
+			fields["model_type"] = json.RawMessage(`"mistral"`)
 		}
 		delete(inner, name)
-		if err := json.Unmarshal(fields[name], &inner); err != nil {
-			return c, fieldError(name, fields[name], err)
-		}
-		if of := string(inner["model_type"]); of == `""` || of == "null" {
+		_ = json.Unmarshal(fields[name], &inner) // which is an object
+		if of := string(inner["model_type"]); of == "" || of == `""` || of == "null" {
 			inner["model_type"] = fields["model_type"]
 		}
 		if fields["architectures"] != nil {
 			inner["architectures"] = fields["architectures"]
 		}
-		var outer, within modelConfig
-		wrong := outer.fill(fields)
-		if outer.Experts == 0 {
-			fields = inner
-			continue
-		}
-		if _ = within.fill(inner); outer.Experts != within.Experts {
-			return outer, fmt.Errorf("%d experts, and %d in %s, contradict each other", outer.Experts, within.Experts, name)
-		}
-		return outer, wrong
+		fields = inner
 	}
+	return c, c.fill(fields)
 }
+
+// notFinite matches the numbers that Python writes and JSON has not; as texts they are no numbers.
+var notFinite = regexp.MustCompile(`([:\[,]\s*)(-?Infinity|NaN)\b`)
 
 var meanings = sync.OnceValue(func() (patterns []*regexp.Regexp) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[modelConfig]()) {
@@ -130,8 +119,8 @@ func (c *modelConfig) fill(values map[string]json.RawMessage) (wrong error) {
 			case err != nil:
 				wrong = cmp.Or(wrong, fieldError(name, value, err))
 			case said != "" && !reflect.DeepEqual(v.Elem().Interface(), field.Interface()):
-				wrong = cmp.Or(wrong, fmt.Errorf("%s %s and %s %s contradict each other", said, brief(values[said]), name,
-					brief(value)))
+				wrong = cmp.Or(wrong, fmt.Errorf("%s %.40s and %s %.40s contradict each other", said, values[said],
+					name, value))
 			default:
 				field.Set(v.Elem())
 				said = name
@@ -169,26 +158,11 @@ func (n *numbers) UnmarshalJSON(b []byte) error {
 	for _, word := range listed.FindAllString(string(b), -1) {
 		v, err := strconv.Atoi(strings.NewReplacer("true", "1", "false", "0").Replace(word))
 		if err != nil {
-			return fmt.Errorf("want a list of whole numbers, have %s", brief(b))
+			return fmt.Errorf("want a list of whole numbers, have %.40s", b)
 		}
 		*n = append(*n, v)
 	}
 	return nil
-}
-
-// notFinite matches strings, to pass over them, and the numbers that Python writes and
-// JSON has not.
-var notFinite = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b`)
-
-// finite has texts in the place of the numbers that JSON has not: no field that is read
-// here may be one.
-func finite(config []byte) []byte {
-	return notFinite.ReplaceAllFunc(config, func(b []byte) []byte {
-		if b[0] == '"' {
-			return b
-		}
-		return []byte(strconv.Quote(string(b)))
-	})
 }
 
 // fieldError names the field of a wrong type without the words of Go.
@@ -196,18 +170,7 @@ func fieldError(name string, value []byte, err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Slice: "a list",
 			reflect.String: "a text", reflect.Bool: "true or false", reflect.Map: "an object"}[wrong.Type.Kind()]
-		return fmt.Errorf("%s: want %s, have %s", name, want, brief(value))
-	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return err
+		err = fmt.Errorf("want %s, have %.40s", want, value)
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// brief is the beginning of a value, as it stands in the file.
-func brief(value []byte) string {
-	if len(value) > 40 {
-		return strings.ToValidUTF8(string(value[:40]), "") + "…"
-	}
-	return string(value)
 }

@@ -121,8 +121,15 @@ func (c transformersConfig) differs(m Model) string {
 		}
 		r.Route(logits, ids, weights)
 		if m.Bias { // some models do not divide by the sum
-			share(want.Weights[token], 0)
-			share(weights, 0)
+			for _, list := range [][]float32{want.Weights[token], weights} {
+				sum := float32(0)
+				for _, w := range list {
+					sum += w
+				}
+				for i := range list {
+					list[i] /= sum
+				}
+			}
 		}
 		for i, id := range want.IDs[token] {
 			at := slices.Index(ids, id)

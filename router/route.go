@@ -42,17 +42,13 @@ func (g Gate) Validate() error {
 // Router routes tokens one row of logits at a time. It keeps scratch space, so
 // it is for one goroutine; make one per goroutine.
 type Router struct {
-	rule   rule
-	shape  Shape
-	scale  float32
-	bias   []float32 // one per expert; nil without
-	score  []float32 // what the method chooses by, per expert; the logits themselves if it is those
-	best   ranking   // the chosen experts
-	power  []float64 // eˣ⁻ᵐ of all experts, or of the chosen ones
-	groups ranking   // the chosen groups
-	two    ranking   // the best of a group
-	open   []bool    // by group: may its experts be chosen
-	sums   []float32 // by group: its score
+	Gate
+	rule  rule
+	score []float32 // what the method chooses by, per expert
+	left  []float32 // the same of experts that may still be chosen, of the others −∞
+	power []float64 // eˣ⁻ᵐ of all experts, or of the chosen ones
+	sums  []float32 // by group: its score, −∞ once it is chosen
+	open  []int32   // the chosen groups
 }
 
 // NewRouter makes a router of a valid gate.
@@ -60,11 +56,12 @@ func NewRouter(g Gate) (*Router, error) {
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("making a router: %w", err)
 	}
-	r := &Router{rule: g.Method.rule(), shape: g.Shape, scale: cmp.Or(g.Scale, 1), bias: slices.Clone(g.Bias),
-		score: make([]float32, g.Shape.Experts), power: make([]float64, g.Shape.Experts), best: newRanking(g.Shape.TopK)}
+	g.Scale, g.Bias = cmp.Or(g.Scale, 1), slices.Clone(g.Bias)
+	n := g.Shape.Experts
+	r := &Router{Gate: g, rule: g.Method.rule(), score: make([]float32, n), left: make([]float32, n),
+		power: make([]float64, n)}
 	if g.Shape.Grouped() {
-		r.groups, r.two = newRanking(g.Shape.TopKGroups), newRanking(min(2, g.Shape.GroupSize()))
-		r.open, r.sums = make([]bool, g.Shape.Groups), make([]float32, g.Shape.Groups)
+		r.sums, r.open = make([]float32, g.Shape.Groups), make([]int32, g.Shape.TopKGroups)
 	}
 	return r, nil
 }
@@ -76,10 +73,22 @@ func NewRouter(g Gate) (*Router, error) {
 // may be nil when they are not wanted. Route allocates nothing.
 func (r *Router) Route(logits []float32, ids []int32, weights []float32) {
 	r.rate(logits)
-	r.choose()
-	copy(ids, r.best.index)
+	copy(r.left, r.score)
+	if r.Shape.Grouped() {
+		size := r.Shape.GroupSize()
+		for g := range r.sums {
+			r.sums[g] = twoBest(r.left[g*size : (g+1)*size])
+		}
+		take(r.open, r.sums)
+		for e := range r.left {
+			if r.sums[e/size] > none {
+				r.left[e] = none
+			}
+		}
+	}
+	take(ids, r.left)
 	if weights != nil {
-		r.weigh(weights, logits)
+		r.weigh(ids, weights, logits)
 	}
 }
 
@@ -87,20 +96,19 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) {
 func (r *Router) rate(logits []float32) {
 	switch {
 	case r.rule.byLogit:
-		r.score = logits
+		copy(r.score, logits)
 	case r.rule.scores == softmaxScores:
 		r.softmax(r.score, logits)
 	default:
 		for e, x := range logits {
-			if r.score[e] = float32(r.rule.score(x)); r.bias != nil {
-				r.score[e] += r.bias[e]
+			if r.score[e] = float32(r.rule.score(x)); r.Bias != nil {
+				r.score[e] += r.Bias[e]
 			}
 		}
 	}
 }
 
-// softmax fills out with eˣ⁻ᵐ / Σeˣ⁻ᵐ, m the largest logit; sums run in float64 in the
-// order of the logits, which may be out itself.
+// softmax fills out with the softmax of as many logits, which it may stand in the place of.
 func (r *Router) softmax(out, logits []float32) {
 	most, sum := float64(slices.Max(logits)), 0.0
 	for i, x := range logits {
@@ -112,74 +120,58 @@ func (r *Router) softmax(out, logits []float32) {
 	}
 }
 
-// choose finds the best experts of score.
-func (r *Router) choose() {
-	r.best.reset()
-	if !r.shape.Grouped() {
-		r.best.offerAll(0, r.score)
-		return
-	}
-	r.rankGroups()
-	size := r.shape.GroupSize()
-	for g, open := range r.open {
-		if open {
-			r.best.offerAll(int32(g*size), r.score[g*size:(g+1)*size])
+var none = float32(math.Inf(-1))
+
+// take fills the list with the indices of the largest values, of equal ones the first, and leaves −∞ there.
+func take(list []int32, values []float32) {
+	for i := range list {
+		best := 0
+		for j, v := range values {
+			if v > values[best] {
+				best = j
+			}
 		}
+		list[i], values[best] = int32(best), none
 	}
 }
 
-// rankGroups opens the groups with the largest scores: DeepSeekV3's is the sum of a group's two
-// largest, or its only one.
-func (r *Router) rankGroups() {
-	size := r.shape.GroupSize()
-	for g := range r.open {
-		r.open[g], r.sums[g] = false, 0
-		r.two.reset()
-		r.two.offerAll(0, r.score[g*size:(g+1)*size])
-		for _, score := range r.two.value {
-			r.sums[g] += score
+// twoBest is the sum of the two largest values, or the only one.
+func twoBest(values []float32) float32 {
+	best, second := values[0], float32(0)
+	for i, v := range values[1:] {
+		if v > best {
+			best, second = v, best
+		} else if i == 0 || v > second {
+			second = v
 		}
 	}
-	r.groups.reset()
-	r.groups.offerAll(0, r.sums)
-	for _, g := range r.groups.index {
-		r.open[g] = true
-	}
+	return best + second
 }
 
-// tiny keeps a sum of scores from being zero; DeepSeek-V3's own constant.
+// tiny is the ε of the methods that divide sigmoid scores by their sum.
 const tiny = 1e-20
 
-// weigh gives the chosen experts their weights.
-func (r *Router) weigh(weights, logits []float32) {
-	soft, eps := r.rule.scores == softmaxScores, float32(tiny)
-	if copy(weights, r.best.value); soft {
-		eps = 0
-	}
-	for i, e := range r.best.index {
-		if !soft {
+// weigh fills weights with the combine weights of the chosen experts.
+func (r *Router) weigh(ids []int32, weights, logits []float32) {
+	soft, sum := r.rule.scores == softmaxScores, float32(0)
+	for i, e := range ids {
+		if weights[i] = r.score[e]; !soft {
 			weights[i] = float32(r.rule.score(logits[e]))
 		}
 	}
 	if soft && r.rule.byLogit {
 		r.softmax(weights, weights)
 	}
-	if r.rule.shared {
-		share(weights, eps)
-	}
-	for i := range weights {
-		weights[i] *= r.scale
-	}
-}
-
-// share divides each weight by their sum plus eps, in float32, summing in the order of the
-// weights.
-func share(weights []float32, eps float32) {
-	var sum float32
 	for _, w := range weights {
 		sum += w
 	}
-	for i, w := range weights {
-		weights[i] = w / (sum + eps)
+	if !soft {
+		sum += tiny
+	}
+	for i := range weights {
+		if r.rule.shared {
+			weights[i] /= sum
+		}
+		weights[i] *= r.Scale
 	}
 }

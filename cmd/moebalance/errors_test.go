@@ -249,7 +249,7 @@ const asked = `
 2 compare NORMAL,D/normal.jsonl PERFECT :: of different kinds
 2 compare D/normal.jsonl D/perfect.jsonl testdata/pairs.jsonl :: contains neither normal nor perfect
 2 compare NORMAL testdata/gptoss-graph/*-normal.sqlite RANK0 :: has perfect in its name
-2 compare D/judged.json PERFECT :: summaries of them (trace --summary)
+2 compare D/judged.json PERFECT :: a JSON result, which is judged already
 2 compare --arm before NORMAL PERFECT :: want two names
 2 compare --arm x --arm x NORMAL PERFECT :: want two names
 2 compare --arm a --arm b --trust-arms NORMAL PERFECT :: remove --trust-arms

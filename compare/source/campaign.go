@@ -112,14 +112,3 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	}
 	return c, nil
 }
-
-// askAgain completes results of versions that did not write what was measured.
-func (c *Campaign) askAgain() {
-	switch {
-	case c.Run.Again != "":
-	case c.Run.Server || c.Design == gain.WithinLaunch:
-		c.Run.Again = "--server SERVER --ready URL --client CLIENT"
-	case c.Run.Folder != "" && c.Command != "":
-		c.Run.Again = "-- " + c.Command
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -19,13 +20,10 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if err == nil {
 		return record, nil
 	}
-	if files, folders, no := list(path, nil); no == nil && len(files) == 0 && len(folders) > 0 {
-		return nil, onlyFolders(path, folders)
-	}
-	switch _, unread := input.Head(path, 64); {
-	case errors.Is(unread, input.ErrPointer):
+	switch inputs, unread := classify(path, nil, false); {
+	case unread != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, unread
-	case unread == nil && trace.Takes(path):
+	case unread == nil && inputs[0].Kind == Captures:
 		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
 	}
 	return nil, err

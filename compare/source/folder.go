@@ -1,13 +1,11 @@
 package source
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/trace"
 )
 
@@ -52,11 +50,6 @@ func list(folder string, skipped Skipped) (files, folders []string, err error) {
 		skipped(folder, left)
 	}
 	return files, folders, nil
-}
-
-// onlyFolders is the error about a folder in which there is nothing but folders.
-func onlyFolders(folder string, folders []string) error {
-	return fmt.Errorf("folder %s has only folders: give %s", folder, launch.Quote(folders[:min(len(folders), 3)]))
 }
 
 // otherForm reports a capture beside which the same lies in the form that is read

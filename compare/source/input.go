@@ -156,9 +156,9 @@ func classify(path string, skipped Skipped, deep bool) (inputs []Input, err erro
 	case len(files) > 0:
 		return ofFiles(files)
 	case len(folders) > 0:
-		return nil, onlyFolders(path, folders)
+		return nil, fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(folders[:min(len(folders), 3)]))
 	}
-	return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
+	return nil, fmt.Errorf("folder %s contains no file: want the files of a run in it", path)
 }
 
 // ofFiles are files as inputs, each of its own kind: a capture, the JSON of a verb, or a benchmark report.
@@ -252,16 +252,12 @@ func RunCaptures(args []string, skipped Skipped) ([]string, error) {
 
 // notCompared is an error about an input that is neither a capture nor a report: it names the verb that takes it.
 func (in Input) notCompared() error {
-	switch path := in.Paths[0]; in.Kind {
-	case Results:
-		return usagef("%s is a JSON result, which is judged already: 'moebalance report' shows it; give captures, or "+
-			"summaries of them (trace --summary)", path)
-	case Counts:
-		return usagef("%s holds expert counts: 'moebalance counts' reads them, 'moebalance place' learns a placement from "+
-			"them, and trace --counts sets them beside a trace", path)
-	case Campaigns:
-		return usagef("%s is a campaign, which holds both arms: moebalance compare %s shows its gain and its tables; to set "+
-			"it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
+	what := map[Kind]string{Results: "is a JSON result, which is judged already: 'moebalance report' shows it",
+		Counts: "holds expert counts: 'moebalance counts' reads them, and trace --counts sets them beside a trace",
+		Campaigns: "is a campaign, which holds both arms: moebalance compare %[1]s shows its gain; to set it beside " +
+			"traces: moebalance compare --campaign %[1]s NORMAL PERFECT"}[in.Kind]
+	if what == "" {
+		return nil
 	}
-	return nil
+	return usagef("%s "+what, in.Paths[0])
 }

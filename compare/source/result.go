@@ -88,7 +88,6 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	err = json.Unmarshal(text, of[at].into)
 	if err == nil && in.Campaign != nil {
 		err = in.Campaign.Upgrade(text)
-		in.Campaign.askAgain()
 	}
 	if err != nil {
 		return in, &input.Error{File: name, Expected: "a result of " + head.Kind, Err: err}

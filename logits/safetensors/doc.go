@@ -8,10 +8,8 @@
 // implementation (huggingface/safetensors, safetensors/src/tensor.rs) does, so
 // that safetensors.torch.load_file and every other reader accept the result.
 //
-//	f, err := safetensors.Open("rank0.safetensors")
-//	defer f.Close()
-//	for _, t := range f.Tensors() {
-//		raw, err := f.Bytes(t)
-//		err = safetensors.DecodeIntegers(counts, raw, t.DType)
+//	tensors, err := safetensors.Parse("rank0.safetensors", text)
+//	for _, t := range tensors {
+//		err = safetensors.DecodeIntegers(counts, t.Data, t.DType)
 //	}
 package safetensors

@@ -43,8 +43,9 @@ type Tensor struct {
 	Name  string
 	DType DType
 	Shape []int64 // outermost dimension first; empty for a scalar
-	Begin int64   // first byte, counted from the end of the header
-	End   int64   // one past the last byte
+	Data  []byte  // of a file that was read: its elements, little-endian
+
+	begin, end uint64 // of Data, counted from the end of the header
 }
 
 // String names the tensor the way errors do: `"logits" F32 [8×256]`.
@@ -55,7 +56,7 @@ func (t Tensor) String() string {
 // byteSize is the product of the dimensions times the element size, 0 when any
 // dimension is 0; false when a dimension is negative, the product does not fit,
 // or the type is unknown.
-func byteSize(d DType, shape []int64) (int64, bool) {
+func byteSize(d DType, shape []int64) (uint64, bool) {
 	size := d.Size()
 	if size == 0 || slices.ContainsFunc(shape, func(n int64) bool { return n < 0 }) {
 		return 0, false
@@ -69,7 +70,7 @@ func byteSize(d DType, shape []int64) (int64, bool) {
 		}
 		size *= n
 	}
-	return size, true
+	return uint64(size), true
 }
 
 // DecodeIntegers turns the little-endian bytes of an integer type, or of BOOL,

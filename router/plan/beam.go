@@ -1,11 +1,6 @@
 package plan
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/moebalance/moebalance/router"
-)
+import "slices"
 
 // beamWidth is how many partial tokens the reference's search keeps.
 const beamWidth = 32
@@ -31,7 +26,7 @@ type beam struct {
 }
 
 // newBeam searches the groups of every kind of token the problem has.
-func newBeam(p Problem) (Plan, error) {
+func newBeam(p Problem) Plan {
 	perRank, _ := p.Layout.PerRank()
 	b := &beam{problem: p, perRank: perRank, cycle: 1, groups: map[[2]int][]int32{}}
 	ranks, size := p.Layout.Ranks(), p.Shape.GroupSize()
@@ -46,21 +41,14 @@ func newBeam(p Problem) (Plan, error) {
 	}
 	for rank, tokens := range p.Tokens {
 		for t := range min(tokens, ranks*b.cycle) {
-			key := b.key(t, rank)
-			if b.groups[key] != nil {
-				continue
+			if key := b.key(t, rank); b.groups[key] == nil {
+				b.groups[key] = b.search(key[0], key[1])
 			}
-			best := b.search(key[0], key[1])
-			if most := best.cost[1]; most > size {
-				return Plan{}, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts",
-					router.ErrShape, most, size)
-			}
-			b.groups[key] = best.groups
 		}
 	}
 	return p.byToken("trtllm-gen2-grouped/1", func(rank int) func([]int32, int) {
 		return func(token []int32, t int) { b.fill(token, rank, t) }
-	}), nil
+	})
 }
 
 func (b *beam) key(token, rank int) [2]int {
@@ -72,10 +60,9 @@ func (b *beam) fill(token []int32, rank, t int) {
 	for s, group := range b.groups[b.key(t, rank)] {
 		from, want := int(group)*size, (t*len(token)+s+rank)%ranks*b.perRank
 		e, ok := unused(max(from, want), min(from+size, want+b.perRank), t+rank+s, token[:s])
-		if !ok {
-			e, _ = unused(from, from+size, t+rank+s, token[:s])
+		if token[s] = e; !ok { // 0 where the group has no other: an expert twice, which a certificate calls invalid
+			token[s], _ = unused(from, from+size, t+rank+s, token[:s])
 		}
-		token[s] = e
 	}
 }
 
@@ -101,7 +88,7 @@ type partial struct {
 
 // search is the beam search for a token whose slot s wants rank (first+s) mod R,
 // the groups of that rank rotated by turn+s.
-func (b *beam) search(first, turn int) partial {
+func (b *beam) search(first, turn int) []int32 {
 	limit, kept := visitsPerToken(b.problem.Shape), []partial{{}}
 	for s := range b.problem.Shape.TopK {
 		on := b.on[(first+s)%len(b.on)]
@@ -116,7 +103,7 @@ func (b *beam) search(first, turn int) partial {
 		slices.SortStableFunc(next, func(x, y partial) int { return slices.Compare(x.cost[:], y.cost[:]) })
 		kept = next[:min(len(next), beamWidth)]
 	}
-	return kept[0]
+	return kept[0].groups
 }
 
 // candidates are the groups the next slot may take, in the order they are tried: the
@@ -140,20 +127,16 @@ func (p partial) candidates(preferred []int32, limit int) (all []int32) {
 
 // with is the token with a group for its next slot.
 func (p partial) with(group int32, preferred []int32) partial {
-	slots, at := 1, slices.Index(preferred, group)
-	for _, g := range p.groups {
-		if g == group {
-			slots++
-		}
-	}
-	if slots == 1 {
-		p.cost[3]--
-	}
+	at := slices.Index(preferred, group)
 	if at < 0 {
 		p.cost[0]++
 		at = len(preferred)
 	}
-	p.cost[1], p.cost[2] = max(p.cost[1], slots), p.cost[2]+at
+	if p.cost[2] += at; !slices.Contains(p.groups, group) {
+		p.cost[3]--
+	}
 	p.groups = append(slices.Clone(p.groups), group)
+	slots := len(slices.DeleteFunc(slices.Clone(p.groups), func(g int32) bool { return g != group }))
+	p.cost[1] = max(p.cost[1], slots)
 	return p
 }

@@ -15,14 +15,12 @@ type Case struct {
 func CaseOf(name string, p Problem, o Options) Case {
 	c := Case{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: p.Tokens[0]}
 	made, err := New(name, p, o)
-	if err == nil {
-		var certificate Certificate
-		if certificate, err = Certify(p, made); err == nil {
-			c.Certificate = &certificate
-			return c
-		}
+	if err != nil {
+		c.Refused = err.Error()
+		return c
 	}
-	c.Refused = err.Error()
+	certificate := Certify(p, made)
+	c.Certificate = &certificate
 	return c
 }
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -11,13 +10,6 @@ import (
 // token of every rank, beside a floor that no assignment can beat. It is a
 // proof by arithmetic, not a promise by the planner.
 type Certificate struct {
-	Plan  string      `json:"plan"`
-	Mode  router.Mode `json:"mode"`
-	Ranks int         `json:"ranks"`
-	// Tokens is N, the different tokens of all ranks together; Slots is N·k.
-	Tokens int64 `json:"tokens"`
-	Slots  int64 `json:"slots"`
-
 	Rank   Level `json:"rank"`   // slots per rank
 	Expert Level `json:"expert"` // slots per logical expert
 	// Copy is slots per copy of an expert: what one grouped GEMM of a rank does
@@ -26,9 +18,7 @@ type Certificate struct {
 	ActiveExperts      int   `json:"active_experts"`       // experts with a slot
 	ActiveExpertsIdeal int   `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see bounds)
 
-	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
-	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
-
+	Groups        int   `json:"groups"`        // most groups one token uses; 1 without groups
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
 
@@ -59,53 +49,43 @@ func levelOf(parts []int64, floor int64) Level {
 }
 
 // Certify counts a plan and holds it against the floors (see bounds). Ranks are
-// filled one after the other. An id outside the experts is an error.
+// filled one after the other.
 //
 // With replicas the slots of an expert go to its copies in turn, source after
 // source, as Layout.RankLoad counts them.
-func Certify(p Problem, plan Plan) (Certificate, error) {
-	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
+func Certify(p Problem, plan Plan) Certificate {
+	t := counter{Problem: p, Load: router.NewLoad(p.Shape.Experts)}
 	var first []int32
 	for rank, tokens := range p.Tokens {
 		ids := make([]int32, tokens*p.Shape.TopK)
 		plan.Fill(ids, rank)
-		if p.Mode == router.TEP && rank > 0 {
-			for i, e := range ids {
-				if e != first[i] {
-					t.disagree++
-				}
-			}
+		if p.Mode != router.TEP || rank == 0 {
+			t.add(ids)
+			first = ids
 			continue
 		}
-		if i := slices.IndexFunc(ids, func(e int32) bool { return e < 0 || int(e) >= p.Shape.Experts }); i >= 0 {
-			return Certificate{}, fmt.Errorf("certifying plan %s: slot %d of token %d on rank %d has expert %d; want 0 to %d",
-				plan.Name, i%p.Shape.TopK, i/p.Shape.TopK, rank, ids[i], p.Shape.Experts-1)
+		for i, e := range ids {
+			if e != first[i] {
+				t.Disagreements++
+			}
 		}
-		t.add(ids)
-		first = ids
 	}
-	c := t.certificate()
-	c.Plan = plan.Name
-	return c, nil
+	return t.certificate()
 }
 
 // counter counts the slots of a plan.
 type counter struct {
 	Problem
-	expert    []int64
-	groups    int
-	duplicate int64
-	disagree  int64
+	router.Load
+	Certificate // as far as it is counted
 }
 
 func (t *counter) add(ids []int32) {
-	for _, e := range ids {
-		t.expert[e]++
-	}
+	t.Add(ids)
 	for token := range slices.Chunk(ids, t.Shape.TopK) {
 		duplicates, groups := repeatsAndGroups(t.Shape, token)
-		t.duplicate += int64(duplicates)
-		t.groups = max(t.groups, groups)
+		t.Duplicates += int64(duplicates)
+		t.Groups = max(t.Groups, groups)
 	}
 }
 
@@ -124,17 +104,12 @@ func repeatsAndGroups(s router.Shape, experts []int32) (duplicates, groups int) 
 }
 
 func (t *counter) certificate() Certificate {
-	perRank := t.Layout.RankLoad(t.expert)
+	c, perRank := t.Certificate, t.Layout.RankLoad(t.PerExpert)
 	f := boundsOf(t.Problem, slices.Max(perRank))
-	c := Certificate{
-		Mode: t.Mode, Ranks: len(perRank), Tokens: int64(t.total()), Slots: int64(t.total() * t.Shape.TopK),
-		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(t.Layout.CopyLoad(t.expert),
-			f.copy),
-		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
-		Groups: t.groups, GroupsLimit: t.Shape.GroupLimit(),
-		Duplicates: t.duplicate, Disagreements: t.disagree,
-	}
-	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
+	c.Rank, c.Expert = levelOf(perRank, f.rank), levelOf(t.PerExpert, f.expert)
+	c.Copy = levelOf(t.Layout.CopyLoad(t.PerExpert), f.copy)
+	c.ActiveExperts, c.ActiveExpertsIdeal = t.Experts().Active, int(f.active)
+	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= t.Shape.GroupLimit()
 	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
 	return c
 }

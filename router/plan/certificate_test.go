@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -20,50 +19,41 @@ func listed(ranks ...[]int32) Plan {
 func TestCertificateByHand(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 1)
 	// Rank 0 owns experts 0 1, rank 1 owns 2 3.
-	c, err := Certify(p, listed([]int32{0, 1, 0, 2}, []int32{0, 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Certify(p, listed([]int32{0, 1, 0, 2}, []int32{0, 1}))
 	want := Certificate{
-		Plan: "listed/1", Mode: router.DEP, Ranks: 2, Tokens: 3, Slots: 6,
 		// Ranks get 5 and 1 of 6 slots; 3 each is possible.
 		Rank: Level{Max: 5, Floor: 3, Excess: 2, MaxOverMean: 5. / 3, FloorOverMean: 1},
 		// Experts 3 2 1 0; ⌈6/4⌉ = 2.
 		Expert:        Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
 		Copy:          Level{Max: 3, Floor: 2, Excess: 1, MaxOverMean: 2, FloorOverMean: 4. / 3},
-		ActiveExperts: 3, ActiveExpertsIdeal: 4, Groups: 1, GroupsLimit: 1,
+		ActiveExperts: 3, ActiveExpertsIdeal: 4, Groups: 1,
 		Valid: true,
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("certificate\n%+v, want\n%+v", c, want)
 	}
 
-	c, err = Certify(p, listed([]int32{0, 2, 1, 1}, []int32{3, 2}))
-	if err != nil || c.Duplicates != 1 || c.Valid || c.Optimal {
-		t.Errorf("expert 1 twice in a token: %+v, %v", c, err)
+	c = Certify(p, listed([]int32{0, 2, 1, 1}, []int32{3, 2}))
+	if c.Duplicates != 1 || c.Valid || c.Optimal {
+		t.Errorf("expert 1 twice in a token: %+v", c)
 	}
-	c, err = Certify(p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}))
-	if err != nil || !c.Optimal {
-		t.Errorf("3 slots per rank, 1 or 2 per expert: optimal; got %+v, %v", c, err)
+	c = Certify(p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}))
+	if !c.Optimal {
+		t.Errorf("3 slots per rank, 1 or 2 per expert: optimal; got %+v", c)
 	}
-	if _, err = Certify(p, listed([]int32{0, 2, 1, 4}, []int32{2, 0})); err == nil ||
-		!strings.Contains(err.Error(), "slot 1 of token 1 on rank 0 has expert 4; want 0 to 3") {
-		t.Errorf("an expert that is none: %v", err)
-	}
-
 	grouped := problem(t, 4, 2, 4, 1, 2, router.DEP, 1)
 	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
-	c, err = Certify(grouped, listed([]int32{0, 1}, []int32{0, 3}))
-	if err != nil || c.Groups != 2 || c.GroupsLimit != 1 || c.Valid {
-		t.Errorf("experts of two groups where one is allowed: %+v, %v", c, err)
+	c = Certify(grouped, listed([]int32{0, 1}, []int32{0, 3}))
+	if c.Groups != 2 || c.Valid {
+		t.Errorf("experts of two groups where one is allowed: %+v", c)
 	}
 }
 
 func TestCertificateTEP(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.TEP, 2)
-	c, err := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1}))
-	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 {
-		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)
+	c := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1}))
+	if c.Disagreements != 2 || c.Valid {
+		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v", c)
 	}
 }
 

@@ -69,18 +69,12 @@ const (
 	mostDrawn   = 1 << 26
 )
 
-// drawn is a table of random tokens for each layer and source, in which each expert comes as
-// often as its share of the slots says. Every token draws its k experts by itself, as tokens of a
-// learned router do; then few slots are given to other experts, until the whole table holds the shares. A
-// batch is as uneven as chance makes it: 64 tokens of GPT-OSS's recorded shares meet about 100 of 128
-// experts, where rationed shares would meet 127.
-type drawn struct {
-	problem Problem
-	ids     [][]int32 // by source: the rows of all layers
-}
-
+// newDrawn is a plan of random tokens, in which each expert comes as often as its share of the slots says: a table
+// for each layer. Every token draws its k experts by itself, as tokens of a learned router do; then few slots are
+// given to other experts, until the whole table holds the shares. A batch is as uneven as chance makes it: 64 tokens of
+// GPT-OSS's recorded shares meet about 100 of 128 experts, where rationed shares would meet 127.
 func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
-	d, layers := &drawn{problem: p, ids: make([][]int32, len(p.sources()))}, len(o.Counts)
+	ids, layers := make([][]int32, len(p.sources())), len(o.Counts) // by source: the rows of all layers
 	text, target := strings.CutPrefix(name, targetPrefix)
 	aim, parseErr := strconv.ParseFloat(text, 64)
 	if target {
@@ -91,8 +85,8 @@ func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
 		return plan, fmt.Errorf("want a max/mean over ranks of at least 1, have %q", text)
 	case !target && (layers == 0 || len(o.Counts[0]) != p.Shape.Experts):
 		return plan, fmt.Errorf("want counts of %d experts for each layer, have none, or others", p.Shape.Experts)
-	case layers*drawnRows*len(d.ids)*p.Shape.TopK > mostDrawn:
-		return plan, fmt.Errorf("%w: %d layers of %d ranks are more than can be drawn", router.ErrShape, layers, len(d.ids))
+	case layers*drawnRows*len(ids)*p.Shape.TopK > mostDrawn:
+		return plan, fmt.Errorf("%w: %d layers of %d ranks are more than can be drawn", router.ErrShape, layers, len(ids))
 	}
 	for layer := range layers {
 		random := rand.New(rand.NewPCG(o.Seed, uint64(layer)))
@@ -102,47 +96,46 @@ func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
 		} else if share, err = shares(o.Counts[layer]); err != nil {
 			return plan, fmt.Errorf("layer %d: %w", layer, err)
 		}
-		load := d.drawLayer(share, random)
+		drawn, load := p.drawLayer(share, random), router.NewLoad(p.Shape.Experts)
+		load.Add(drawn)
 		if got := load.Ranks(p.Layout).MaxOverMean.Float64(); target && math.Abs(got-aim) > 0.02 {
 			return plan, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim,
 				p.Layout.Ranks(), got)
+		}
+		for s := range ids {
+			ids[s] = append(ids[s], drawn[s*drawnRows*p.Shape.TopK:][:drawnRows*p.Shape.TopK]...)
 		}
 	}
 	return Plan{Name: fmt.Sprintf("%s/2 seed=%d", name, o.Seed), Extent: Extent{Rows: layers * drawnRows, Layers: layers},
 		Fill: func(dst []int32, rank int) {
 			for len(dst) > 0 {
-				dst = dst[copy(dst, d.ids[p.source(rank)]):]
+				dst = dst[copy(dst, ids[p.source(rank)]):]
 			}
 		}}, nil
 }
 
-// drawLayer draws the rows of one layer for all sources. A token has the k experts with the largest
+// drawLayer draws the rows of one layer, source after source. A token has the k experts with the largest
 // log weight + Gumbel noise, within groups where there are some. An expert that is to be in a share p of the
 // tokens has the weight −ln(1 − p).
-func (d *drawn) drawLayer(share []float64, random *rand.Rand) router.Load {
-	gate := router.Gate{Method: router.Renormalize, Shape: d.problem.Shape}
+func (p Problem) drawLayer(share []float64, random *rand.Rand) []int32 {
+	gate := router.Gate{Method: router.Renormalize, Shape: p.Shape}
 	if gate.Shape.Grouped() {
 		gate.Method = router.DeepSeekV3
 	}
 	chooser, _ := router.NewRouter(gate) // of a problem's shape, which is valid
-	load, topK := router.NewLoad(len(share)), gate.Shape.TopK
 	weight, score := make([]float64, len(share)), make([]float32, len(share))
 	for e, x := range share {
-		weight[e] = math.Log(-math.Log1p(-min(x*float64(topK), mostOften)))
+		weight[e] = math.Log(-math.Log1p(-min(x*float64(p.Shape.TopK), mostOften)))
 	}
-	ids := make([]int32, len(d.ids)*drawnRows*topK)
-	for token := range slices.Chunk(ids, topK) {
+	ids := make([]int32, len(p.sources())*drawnRows*p.Shape.TopK)
+	for token := range slices.Chunk(ids, p.Shape.TopK) {
 		for e, w := range weight {
 			score[e] = float32(max(leastScore, w-math.Log(random.ExpFloat64())))
 		}
 		chooser.Route(score, token, nil)
 	}
-	d.settle(ids, share, random)
-	load.Add(ids)
-	for s := range d.ids {
-		d.ids[s] = append(d.ids[s], ids[s*drawnRows*topK:][:drawnRows*topK]...)
-	}
-	return load
+	p.settle(ids, share, random)
+	return ids
 }
 
 // An expert is drawn by at most mostOften of the tokens, and one that nobody chooses has leastScore.
@@ -153,8 +146,8 @@ const (
 
 // settle gives slots of experts that come too often to experts that come too seldom, as long as some token
 // may have these, until each has its share of the slots.
-func (d *drawn) settle(ids []int32, share []float64, random *rand.Rand) {
-	shape, left := d.problem.Shape, make([]float64, len(share)) // slots that each expert lacks
+func (p Problem) settle(ids []int32, share []float64, random *rand.Rand) {
+	left := make([]float64, len(share)) // slots that each expert lacks
 	for e, x := range share {
 		left[e] = math.Round(x * float64(len(ids)))
 	}
@@ -166,7 +159,7 @@ func (d *drawn) settle(ids []int32, share []float64, random *rand.Rand) {
 		if left[e] >= 0 {
 			continue
 		}
-		token := ids[i/shape.TopK*shape.TopK:][:shape.TopK]
+		token := ids[i/p.Shape.TopK*p.Shape.TopK:][:p.Shape.TopK]
 		first := random.IntN(len(left))
 		for n := range left {
 			f := (first + n) % len(left)
@@ -174,7 +167,7 @@ func (d *drawn) settle(ids []int32, share []float64, random *rand.Rand) {
 				continue
 			}
 			ids[i] = int32(f)
-			if _, groups := repeatsAndGroups(shape, token); groups <= shape.GroupLimit() {
+			if _, groups := repeatsAndGroups(p.Shape, token); groups <= p.Shape.GroupLimit() {
 				left[e], left[f] = left[e]+1, left[f]-1
 				break
 			}
@@ -204,18 +197,15 @@ func (p Problem) skewed(target float64, hot int, random *rand.Rand) []float64 {
 
 // shares are counts over their sum.
 func shares(counts []float64) ([]float64, error) {
-	total, share := 0.0, make([]float64, len(counts))
-	for e, n := range counts {
-		if !(n >= 0) {
-			return nil, fmt.Errorf("want counts of 0 or more slots, have %v of expert %d", n, e)
-		}
+	total, share := 0.0, slices.Clone(counts)
+	for _, n := range counts {
 		total += n
 	}
-	if !(total > 0) || math.IsInf(total, 1) {
-		return nil, fmt.Errorf("want counts that are finite and not all 0")
+	for e := range share {
+		share[e] /= total
 	}
-	for e, n := range counts {
-		share[e] = n / total
+	if most := slices.Max(share); !(slices.Min(counts) >= 0 && most > 0 && most <= 1) { // nor NaN
+		return nil, fmt.Errorf("want counts of 0 or more slots, finite and not all 0, have %.40v", counts)
 	}
 	return share, nil
 }

@@ -51,7 +51,7 @@ func dealt(n number) maker {
 // their tokens.
 func gen2(name string, p Problem, o Options) (Plan, error) {
 	if o.Method == router.DeepSeekV3 || o.Method == "" && p.Shape.Grouped() {
-		return newBeam(p)
+		return newBeam(p), nil
 	}
 	return dealt(func(p Problem, rank, t, s int) int { return t*p.Shape.TopK + s + rank })(name, p, o)
 }

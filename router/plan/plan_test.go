@@ -23,12 +23,9 @@ func TestPlansKeepTheirPromises(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s for %v: %v", name, p.Shape, err)
 			}
-			c, err := Certify(p, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := Certify(p, plan)
 			reference := strings.HasPrefix(name, "trtllm") // breaks groups (first) and tep (second)
-			if c.Duplicates != 0 || !c.Valid && !reference || c.Slots != int64(p.total()*p.Shape.TopK) {
+			if c.Duplicates != 0 || !c.Valid && !reference {
 				t.Fatalf("%s for %v on %d ranks, %s, tokens %v: %+v", name, p.Shape, p.Layout.Ranks(), p.Mode, p.Tokens,
 					c)
 			}

@@ -26,9 +26,5 @@ func certify(t testing.TB, name string, p Problem, o Options) Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Certify(p, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return Certify(p, plan)
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Proof is the certificate of a table for every number of tokens, as many on every
 // rank: counted after each row, against the floors of as many tokens.
@@ -53,7 +57,7 @@ func Prove(p Problem) Proof {
 func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
 	proof := Proof{Rows: rows, Period: period, Valid: true}
 	p.Tokens = make([]int, p.Layout.Ranks())
-	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
+	t := counter{Problem: p, Load: router.NewLoad(p.Shape.Experts)}
 	for token := range rows {
 		for s := range p.sources() {
 			t.add(row(s, token))
@@ -67,6 +71,6 @@ func ProveRows(p Problem, rows, period int, row func(source, token int) []int32)
 		proof.Active.add(int64(c.ActiveExpertsIdeal - c.ActiveExperts))
 		proof.Valid = c.Valid
 	}
-	proof.Level = slices.Min(t.expert) == slices.Max(t.expert)
+	proof.Level = slices.Min(t.PerExpert) == slices.Max(t.PerExpert)
 	return proof
 }

@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"bytes"
-
-	"github.com/moebalance/moebalance/logits/safetensors"
-)
+import "github.com/moebalance/moebalance/logits/safetensors"
 
 // A file is a tree of *Parts, Stored, []any (tuples of a pickle), int64, string, float64, bool and nil.
 type (
@@ -22,18 +18,14 @@ type (
 
 // OpenSafetensors opens the content of a file of safetensors: its tensors by name.
 func OpenSafetensors(path string, text []byte) (*Parts, error) {
-	f, err := safetensors.Read(path, bytes.NewReader(text), int64(len(text)))
+	tensors, err := safetensors.Parse(path, text)
 	if err != nil {
 		return nil, err
 	}
 	root := &Parts{}
-	for _, t := range f.Tensors() {
+	for _, t := range tensors {
 		*root = append(*root, Part{t.Name, Stored(func() (Array, error) {
-			raw, err := f.Bytes(t)
-			if err != nil {
-				return Array{}, err
-			}
-			return Dense(raw, string(t.DType), t.Shape)
+			return Dense(t.Data, string(t.DType), t.Shape)
 		})})
 	}
 	return root, nil
