@@ -87,7 +87,7 @@ func (s *Step) meet() (m meetings, err error) {
 		}
 		for r, l := range leader {
 			if i == 0 && l != r {
-				m.add[r] = int64(middle(c.apart(r, l, end)))
+				m.add[r] = int64(quantile(0.5, c.apart(r, l, end)))
 			}
 			m.join(r, l)
 		}
@@ -193,12 +193,11 @@ func (c collectives) split() bool {
 
 // spread is the 90th percentile of the distance from the median, by which clocks differ.
 func spread(by []float64) float64 {
-	center := middle(by)
+	center := quantile(0.5, by)
 	for i := range by {
 		by[i] = math.Abs(by[i] - center)
 	}
-	slices.Sort(by)
-	return by[(9*len(by)-1)/10]
+	return quantile(0.9, by)
 }
 
 // Split reports ranks that do not wait for each other: in most steps they leave the most frequent
@@ -226,12 +225,11 @@ func (r *Run) StayRatio() float64 {
 			}
 		}
 		for _, own := range stays {
-			n := len(own)
-			if slices.Sort(own); n >= leastLayers && own[n/10] > 0 {
-				most = max(most, own[9*n/10]/own[n/10])
+			if low := quantile(0.1, own); len(own) >= leastLayers && low > 0 {
+				most = max(most, quantile(0.9, own)/low)
 			}
 		}
 		ratios = append(ratios, most)
 	}
-	return middle(ratios)
+	return quantile(0.5, ratios)
 }

@@ -317,6 +317,9 @@ func TestOneSlower(t *testing.T) {
 		return replayOf(t, simulate(made(layers, 0), oneGroup, 10), simulate(made(layers, 0), oneGroup, 10))
 	}
 	even := run([4]int64{200e3, 200e3, 200e3, 200e3}, [4]int64{200e3, 200e3, 200e3, 200e3})
+	if _, by, alone := even.OneSlower(run([4]int64{200e3, 0, 200e3, 200e3}, [4]int64{200e3, 0, 200e3, 200e3})); alone {
+		t.Errorf("slower by %v than without experts", by)
+	}
 	for _, c := range []struct {
 		what   string
 		normal *Run

@@ -340,7 +340,7 @@ const (
 )
 
 // OneSlower is the rank whose experts take longer than in another run while every other rank's take
-// as long, and by how much: 0.3 if 1.3 times as long.
+// as long, and by how much: 0.3 if 1.3 times as long. A rank without experts in the other run is not slower.
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 	n, to := len(r.steps[0].ranks), other.mean(Experts)
 	scale, _ := r.slower(other)
@@ -353,5 +353,6 @@ func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 	}
 	rank = floats.MaxIdx(longer)
 	others := floats.Sum(apart) - apart[rank]
-	return rank, longer[rank] / whole[rank], longer[rank] > leastSlower*whole[rank] && others < standStill*longer[rank]
+	return rank, longer[rank] / whole[rank], whole[rank] > 0 && longer[rank] > leastSlower*whole[rank] &&
+		others < standStill*longer[rank]
 }

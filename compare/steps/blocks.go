@@ -1,9 +1,6 @@
 package steps
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // recording is one rank's launches, cut into runs of expert GEMMs, and these joined to
 // layers.
@@ -85,33 +82,6 @@ func (r *recording) join() (unknown string) {
 	return ""
 }
 
-// sharedFirst reports whether the first block of every layer precedes the router: it is of
-// shared experts, which all tokens pass. Its GEMMs become dense. The outermost layers may
-// be cut.
-func (r *recording) sharedFirst() bool {
-	routed := func(l []Launch) bool {
-		return slices.ContainsFunc(l, func(l Launch) bool { return l.Anchor == Router })
-	}
-	var shared []Block
-	for i, layer := range r.layers {
-		first := r.runs[r.parts[i]]
-		switch last := i == len(r.layers)-1; {
-		case !routed(r.segment(i)) && (last || routed(r.launches[first.Last+1:layer.Last+1])):
-			shared = append(shared, first)
-		case i > 0 && !last:
-			return false
-		}
-	}
-	for _, b := range shared {
-		for i := b.First; i <= b.Last; i++ {
-			if r.launches[i].Anchor == ExpertGEMM {
-				r.launches[i].Anchor = Dense
-			}
-		}
-	}
-	return len(shared) > 0
-}
-
 // segment is what was launched between the layer before and the one of its index; that
 // of index 0 is what precedes all, the last one what follows all.
 func (r *recording) segment(i int) []Launch {
@@ -123,40 +93,4 @@ func (r *recording) segment(i int) []Launch {
 		to = r.layers[i].First
 	}
 	return r.launches[from:to]
-}
-
-// symbols number lists of names by first sight.
-type symbols struct {
-	numbers map[string]int32
-	names   []int32
-	key     []byte
-}
-
-func newSymbols() *symbols { return &symbols{numbers: map[string]int32{}} }
-
-// of is the number of the names of attention, routers and collectives, in whatever order: streams
-// that overlap start them in any.
-func (s *symbols) of(launches []Launch) int32 {
-	s.names = s.names[:0]
-	for _, l := range launches {
-		if l.Anchor == Attention || l.Anchor == Router || l.Anchor == Collective {
-			s.names = append(s.names, l.Name)
-		}
-	}
-	slices.Sort(s.names)
-	return s.number()
-}
-
-// number is the number of the names, in their order.
-func (s *symbols) number() int32 {
-	s.key = s.key[:0]
-	for _, n := range s.names {
-		s.key = binary.LittleEndian.AppendUint32(s.key, uint32(n))
-	}
-	number, known := s.numbers[string(s.key)]
-	if !known {
-		number = int32(len(s.numbers))
-		s.numbers[string(s.key)] = number
-	}
-	return number
 }

@@ -7,9 +7,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// leastAlike is the share of steps that must agree on which of their layers are alike.
-const leastAlike = 0.75
-
 // contradiction says what speaks against a period, if anything does.
 func (r *recording) contradiction(p period) string {
 	whole := 0
@@ -19,37 +16,12 @@ func (r *recording) contradiction(p period) string {
 	switch {
 	case whole < 2:
 		return fewSteps
-	case r.alike(p, whole) < leastAlike:
-		return unlikeSteps
 	case r.sharedBehind(p):
 		return sharedToo
 	case r.lost(p):
 		return kernelsLost
 	}
 	return ""
-}
-
-// alike is the share of whole steps whose segments are alike in the pattern of most.
-func (r *recording) alike(p period, whole int) float64 {
-	segments, patterns := newSymbols(), newSymbols()
-	times := map[int32]int{}
-	most := 0
-	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
-		seen := map[int32]int32{}
-		var pattern []int32
-		for i := b + 1; i < b+p.layers; i++ {
-			s := segments.of(r.segment(i))
-			if _, known := seen[s]; !known {
-				seen[s] = int32(len(seen))
-			}
-			pattern = append(pattern, seen[s])
-		}
-		patterns.names = pattern
-		n := patterns.number()
-		times[n]++
-		most = max(most, times[n])
-	}
-	return float64(most) / float64(whole)
 }
 
 // kernelUses are the GEMMs of a block, by name.

@@ -21,7 +21,6 @@
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
 //	prefill and decode                  marks of all steps, or of each kind
 //	other streams, CUDA graphs          marks, wherever else kernels start
-//	shared experts in grouped GEMMs     their place before the router
 //
 //	unknown                             why
 //	one MoE layer a step, one step      nothing recurs, or it recurs everywhere
@@ -107,7 +106,6 @@ const (
 	nothingOnce    = "nothing_once_a_step"
 	severalPeriods = "several_periods"
 	fewSteps       = "few_whole_steps"
-	unlikeSteps    = "unlike_steps"
 
 	// for which blocks may be no layers
 	backwardToo  = "backward_kernels"
@@ -144,15 +142,10 @@ func (s Structure) Complete(step int) bool {
 
 // Find infers the structure of one rank's launches, given in the order in which its
 // threads launched them, or for replayed graphs in the order of graph launch and
-// start. It takes time in proportion to the launches. Expert GEMMs that precede the router of
-// every layer are of shared experts: they become dense, in launches too.
+// start. It takes time in proportion to the launches.
 func Find(launches []Launch) Structure {
 	r := &recording{launches: launches, runs: runsOf(launches)}
 	why := r.join()
-	if why == "" && r.sharedFirst() {
-		r.runs = runsOf(launches)
-		why = r.join()
-	}
 	s := Structure{Blocks: r.layers, Backward: r.backward(), Unknown: why, Unclear: slices.Contains(unclear, why), of: r}
 	if why != "" {
 		return s

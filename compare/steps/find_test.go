@@ -153,8 +153,6 @@ func TestFind(t *testing.T) {
 			steps(1, 4, begin, plain)), 0, 0},
 		{"one step", steps(1, 9, begin, plain), 0, 0},
 		{"one layer a step", steps(9, 1, begin, plain), 0, 0},
-		{"steps whose layers differ in an order of their own", slices.Concat(steps(2, 4, begin, full),
-			steps(1, 4, begin, full, linear), steps(1, 4, begin, full, full, linear)), 0, 0},
 	} {
 		s := Find(differently(launchesOf(c.parts)))
 		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) ||
