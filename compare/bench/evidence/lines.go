@@ -54,17 +54,12 @@ func FindLines(claim, failed string, files []string) (found []ProofLine, err err
 	return found, nil
 }
 
-// launcherLabel is the rank that srun --label and mpirun --tag-output put before a line.
-var launcherLabel = regexp.MustCompile(`^(?:\[\d+,(\d+)\]<std(?:out|err)>:|\s*(\d+): )`)
-
 // proofOf is the line that a match is: its rank is the one that it names, else the one that the launcher put
 // before it, else AllRanks.
 func proofOf(line *regexp.Regexp, m [][]byte, text []byte) ProofLine {
 	f := ProofLine{Rank: gain.AllRanks}
-	for _, label := range launcherLabel.FindSubmatch(text) {
-		if n, err := strconv.Atoi(string(label)); err == nil {
-			f.Rank = n
-		}
+	if rank, at := input.LauncherRank(string(text[:min(len(text), 64)])); at > 0 {
+		f.Rank = rank
 	}
 	for i, name := range line.SubexpNames() {
 		switch n, err := strconv.Atoi(strings.TrimSpace(string(m[i]))); {

@@ -87,13 +87,20 @@ func (r *rule) read(d *document) {
 	}
 }
 
+// grouped is a number with commas between thousands: 1,150.5, but not 1,5 or 0,500, whose comma may be a point.
+var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
+
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
 // match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a
 // prefix of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
 func (r *rule) match(text, found, rest string, line int) {
-	x, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
+	number := found
+	if grouped.MatchString(found) {
+		number = strings.ReplaceAll(found, ",", "")
+	}
+	x, err := strconv.ParseFloat(number, 64)
 	unit := strings.TrimLeft(rest, " x")
 	prefixed := r.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
 		strings.HasPrefix(unit[1:], r.Unit)

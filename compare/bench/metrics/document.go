@@ -122,7 +122,7 @@ func (d *document) readLine() {
 		}
 		after = strings.TrimSpace(after)
 		m := make([]string, 4)
-		if strings.IndexAny(after, "+-.0123456789INin") == 0 {
+		if after != "" && strings.IndexByte("+-.0123456789INin", after[0]) >= 0 {
 			m = append(printedNumber.FindStringSubmatch(after), m...)
 		}
 		if v, err := strconv.ParseFloat(m[1], 64); err == nil {

@@ -2,8 +2,8 @@ package metrics
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -86,17 +86,14 @@ var formats = []*format{
 	{name: "sglang-one-batch/stdout", needs: []string{"total_throughput"}, own: oneBatchOwn, title: "Benchmark ...",
 		is: [][]string{{}}},
 	{name: "sglang-one-batch-server/stdout", needs: []string{"output_throughput", "batch_latency_mean"}, own: oneBatchOwn,
-		is: [][]string{{"output throughput tok/s"}}, means: oneBatchMeans},
+		is: [][]string{{"output throughput tok/s"}}},
 }
 
 // oneBatchMeans and oneBatchOwn are the names and definitions of SGLang's one-batch programs.
 var (
 	oneBatchMeans = map[string]string{"batch_size": requests, "input_len": meanInput, "output_len": meanOutput,
 		"total_latency": "batch_latency_mean in s", "latency": "batch_latency_mean in s",
-		"input_throughput": "prefill_throughput", "last_ttft": "ttft_max in s",
-		"#input tokens": inputTokens, "#output tokens": outputTokens, "batch size": requests,
-		"latency s": "batch_latency_mean", "last_ttft s": "ttft_max", "input throughput tok/s": "prefill_throughput",
-		"output throughput tok/s": "output_throughput"}
+		"input_throughput": "prefill_throughput", "last_ttft": "ttft_max in s"}
 	oneBatchOwn = map[string]string{"decode_throughput": "generated tokens over the median decode step",
 		"output_throughput": "generated tokens over the time after the last first token"}
 )
@@ -161,6 +158,9 @@ var meanings = map[string]string{
 	"median_decode_throughput": "decode_throughput", "decode. median throughput token/s": "decode_throughput",
 	"overall_throughput": "total_throughput", "total. throughput token/s": "total_throughput",
 	"prefill. throughput token/s": "prefill_throughput", "total. latency s": "batch_latency_mean",
+	"#input tokens": inputTokens, "#output tokens": outputTokens, "batch size": requests,
+	"latency s": "batch_latency_mean", "last_ttft s": "ttft_max", "input throughput tok/s": "prefill_throughput",
+	"output throughput tok/s": "output_throughput",
 }
 
 // settings are the paths and labels by which outputs say what was run.
@@ -185,13 +185,20 @@ func (f *format) fits(d *document) bool {
 // known reports whether a printed label is read; others are not kept.
 func known(label string) bool {
 	name, _ := iterations.meaning(label)
-	return cmp.Or(name, settings[label]) != "" ||
-		slices.ContainsFunc(formats, func(f *format) bool { return f.means[label] != "" })
+	return cmp.Or(name, settings[label]) != ""
 }
 
-// statisticWord is a statistic in a path: "median" of "median_ttft_ms", "50" of "50% percentile latency".
-var statisticWord = regexp.MustCompile(
-	`(?:^|[/ _])(avg|average|mean|median|min|minimum|max|maximum|[pP]?\d{1,2}(?:\.\d+)?)(?:$|[/ _%])`)
+// family is a meaning with a statistic in its path, cut at it: "median" stands between "" and "_ttft_ms".
+type family struct{ before, after, name string }
+
+var families = func() (list []family) {
+	for path, name := range meanings {
+		if before, after, ok := strings.Cut(path, "{stat}"); ok {
+			list = append(list, family{before, after, name})
+		}
+	}
+	return list
+}()
 
 // meaning is the metric of a path, with its unit in the output where the output does not say it.
 //
@@ -199,14 +206,23 @@ var statisticWord = regexp.MustCompile(
 //	"elapsed_time"    → "duration", "s", where the format says so
 func (f *format) meaning(path string) (name, unit string) {
 	path = strings.TrimPrefix(path, "records/") // AIPerf's releases of 2025
-	name, unit, _ = strings.Cut(cmp.Or(f.means[path], meanings[path]), " in ")
-	if at := statisticWord.FindStringSubmatchIndex(path); name == "" && at != nil {
-		if name, unit, _ = strings.Cut(meanings[path[:at[2]]+"{stat}"+path[at[3]:]], " in "); name != "" {
-			statistic := strings.ToLower(path[at[2]:at[3]])
-			name += "_" + cmp.Or(statistics[statistic], "p"+strings.TrimPrefix(statistic, "p"))
-		}
-	} else if name == "" && strings.HasSuffix(vocabulary[path].unit, "/s") {
-		name = path
+	if name, unit, _ = strings.Cut(cmp.Or(f.means[path], meanings[path]), " in "); name != "" {
+		return name, unit
+	} else if strings.HasSuffix(vocabulary[path].unit, "/s") {
+		return path, ""
 	}
-	return name, unit
+	for _, of := range families {
+		rest, begins := strings.CutPrefix(path, of.before)
+		word, ends := strings.CutSuffix(rest, of.after)
+		if !begins || !ends {
+			continue
+		}
+		word = strings.ToLower(word)
+		of100, err := strconv.ParseFloat(strings.TrimPrefix(word, "p"), 64) // p99, 50, 99.9
+		if statistics[word] != "" || err == nil && of100 > 0 && of100 < 100 {
+			name, unit, _ = strings.Cut(of.name, " in ")
+			return name + "_" + cmp.Or(statistics[word], "p"+strings.TrimPrefix(word, "p")), unit
+		}
+	}
+	return "", ""
 }

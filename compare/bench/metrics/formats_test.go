@@ -44,7 +44,7 @@ var fixtures = map[string]expectation{
 	// Two ranks, rows 102 to 107. The time of row i stands in row i+1: 11 … 15
 	// on rank 0 and 12 … 16 on rank 1, which is slower in each; the last row of each has none.
 	"print-iter-log-3.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 14,
-		"step_time_p50": 14}, nil, 0, "10 of 12\nrank 0 13.0 ms for 32.0 requests, rank 1 14.0 ms"},
+		"step_time_p50": 14}, nil, 0, "10 of 12\nrank 0 13.0 ms for 32 requests, rank 1 14.0 ms"},
 	// Row 106 is missing, so nobody knows the device time of row 105.
 	"print-iter-log-4.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 10.8}, nil, 0,
 		"3 of 5 iteration rows"},

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,8 +59,10 @@ func (l *iterationLog) add(d *document) {
 	for _, t := range rowTimes {
 		if d.has(t.path) && (len(l.ranks) == 0 && l.clock == "" || l.clock == t.clock) {
 			l.clock = t.clock
-			if ms, ok := d.of(t.path).(float64); ok {
-				s.ms, _ = convert(router.Number(ms), d.values[t.path].unit, "ms")
+			ms, timed := d.of(t.path).(float64)
+			v, wrong := convert(router.Number(ms), d.values[t.path].unit, "ms")
+			if timed && (wrong == "" || t.path == decodeSpeed) {
+				s.ms = v
 			}
 		}
 	}
@@ -103,23 +104,29 @@ func steady(rows []step) (full []step) {
 // in step with each other, so an iteration takes as long as its slowest rank.
 func (l *iterationLog) summary() (out Result) {
 	out.Format = iterations.name
-	slowest, all, used, ranks := map[router.OptInt]float64{}, 0, 0, []string(nil)
+	slowest, all, used, ranks, full := map[router.OptInt]float64{}, 0, 0, []string(nil), []step(nil)
 	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
-		var times, requests []float64
-		for _, s := range steady(l.ranks[rank]) {
+		var times []float64
+		full = steady(l.ranks[rank])
+		for _, s := range full {
 			if s.ms.Defined() {
 				slowest[s.iter] = max(slowest[s.iter], float64(s.ms))
-				times, requests = append(times, float64(s.ms)), append(requests, float64(s.requests))
+				times = append(times, float64(s.ms))
 			}
 		}
 		if len(times) > 0 && len(ranks) < 8 {
-			ranks = append(ranks, fmt.Sprintf("rank %d %s ms for %s requests", rank, quantity.Digits3(stat.Mean(times, nil)),
-				quantity.Digits3(stat.Mean(requests, nil))))
+			ranks = append(ranks, fmt.Sprintf("rank %d %s ms for %s", rank, quantity.Digits3(stat.Mean(times, nil)),
+				quantity.Count(full[0].requests, "request")))
 		}
 		all, used = all+len(l.ranks[rank]), used+len(times)
 	}
 	if used == 0 {
-		out.warn(l.worthRecording())
+		text := "the iteration log has no times of steady decode steps"
+		if len(full) > 0 && l.clock != decodeInterval { // whose lines have no numbers
+			first := full[len(full)/2].iter
+			text += fmt.Sprintf("; worth recording with moebalance profile --iterations: %d to %d (full decode)", first, first+9)
+		}
+		out.warn(text)
 		return out
 	}
 	what := l.clock + " of steady full decode batches"
@@ -134,22 +141,4 @@ func (l *iterationLog) summary() (out Result) {
 	out.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", used,
 		quantity.Count(all, "iteration row")))
 	return out
-}
-
-// worthRecording names the iterations that a profile should hold: steady decode steps, and the
-// largest prefill.
-func (l *iterationLog) worthRecording() string {
-	rows, text := make([]step, 1), "the iteration log has no times of steady decode steps"
-	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
-		rows = append(rows, l.ranks[rank]...)
-	}
-	if full := steady(rows); len(full) > 0 {
-		first := full[len(full)/2].iter
-		text += fmt.Sprintf("; worth recording with moebalance profile --iterations: %d to %d (full decode)", first, first+9)
-	}
-	prefill := slices.MaxFunc(rows, func(a, b step) int { return cmp.Compare(a.prompt, b.prompt) })
-	if prefill.prompt > 0 {
-		text += fmt.Sprintf("; %d (%d prompt tokens)", prefill.iter, prefill.prompt)
-	}
-	return text
 }

@@ -60,7 +60,7 @@ func TestCutRowsEndWithTheirLine(t *testing.T) {
 	for _, row := range []string{`{"iter": 2, "iterLatencyMS": 5.0, "inflightBatchingStats": {"numCtxTokens": 7}}`,
 		`0: {"iter": 2, "iterLatencyMS": 5.0, "inflightBatchingStats": {"numCtxTokens": 7}}`} {
 		r, err := Parse("log", strings.NewReader(`{"iter": 1, "iterLatencyMS": 5.0, "x": `+"\n"+row+"\n"), nil)
-		if err != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "2 (7 prompt tokens)") {
+		if err != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "no times of steady decode steps") {
 			t.Errorf("%q: %+v, %v", row, r, err)
 		}
 	}
@@ -76,7 +76,16 @@ func TestSGLangDecodeLines(t *testing.T) {
 	all := strings.Join(r.Warnings, "\n")
 	if m, _ := r.Metric("step_time_mean"); err != nil || m.Value != 40 ||
 		!strings.Contains(all, "4 of 4 iteration rows") ||
-		!strings.Contains(all, "rank 0 40.0 ms for 32.0 requests, rank 1 20.0 ms") {
+		!strings.Contains(all, "rank 0 40.0 ms for 32 requests, rank 1 20.0 ms") {
 		t.Errorf("%+v, %v", r, err)
+	}
+	// Lines have no numbers of iterations, and a unit that is none is no time.
+	for _, text := range []string{strings.ReplaceAll(line, "throughput (token/s): 1600.00", "throughput (token/s): None"),
+		"iter = 7, host_step_time = 12furlongs, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 4}\n"} {
+		r, err := Parse("server.log", strings.NewReader(text), nil)
+		all := strings.Join(r.Warnings, "\n")
+		if len(r.Metrics) > 0 || strings.Contains(all, "--iterations") == strings.Contains(text, "#running") {
+			t.Errorf("%.40s: %+v, %v", text, r, err)
+		}
 	}
 }

@@ -14,11 +14,10 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxAgain what of a broken object
-// is read again; maxPrefix how far into a line its text may begin, and maxLine how far its labels are read.
+// maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxPrefix how far into a line its
+// text may begin, and maxLine how far its labels are read.
 const (
 	maxOutput, maxReports = 256 << 20, 10_000
-	maxAgain              = 1 << 20
 	maxPrefix, maxLine    = 512, 1 << 12
 )
 
@@ -93,11 +92,10 @@ type parser struct {
 	log        iterationLog
 }
 
-// prefix is what may stand before a record: a comma between the objects of a list, a launcher's rank ("0: " of srun,
-// "[1,0]<stdout>:" of mpirun, "(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
+// prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
+// ("(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
 // ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's "[2026-11-20 10:00:00 DP1 TP1] ").
-var prefix = regexp.MustCompile(`^(?:[ \t,]+|(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|` +
-	`\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) |` +
+var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) |` +
 	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d+)[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
 
@@ -111,8 +109,9 @@ func (p *parser) next() *document {
 	}
 	rank, at := router.OptInt(router.NoID), 0
 	if end > 0 && strings.IndexByte(" \t,[(0123456789", p.left[0]) >= 0 {
-		m := prefix.FindStringSubmatch(p.left[:min(end, maxPrefix)])
-		at = len(m[0])
+		launched, begin := input.LauncherRank(p.left[:end])
+		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
+		rank, at = router.OptInt(launched), begin+len(m[0])
 		for _, digits := range m[1:] {
 			if n, err := strconv.Atoi(digits); err == nil && n < 1e6 {
 				rank = router.OptInt(n)
@@ -133,9 +132,6 @@ func (p *parser) next() *document {
 		if p.cut == nil {
 			p.cut = &input.Error{Position: "line " + strconv.Itoa(p.line), Expected: "a whole JSON object",
 				Found: "one that " + s.err.Error()}
-		}
-		if s.at > maxAgain {
-			end = min(s.at, len(p.left))
 		}
 	}
 	d := &document{line: p.line, rank: rank, text: p.left[:end], printed: p.left[at:end]}

@@ -25,6 +25,8 @@ func TestParseRefuses(t *testing.T) {
 		"one label of trtllm-bench": {"Total Output Throughput (tokens/sec): 5\n", "the output is cut or from an unknown"},
 		"a canceled run": {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2},
 			"was_cancelled": true}`, "complete run"},
+		"errors without a number": {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2},
+			"error_summary": [{"error_details": {"code": 499}}]}`, "error_summary/0/count"},
 		"utf-16": {"\xff\xfeh\x00", "UTF-16"},
 		"several workloads": {`{"benchmark": "bench_moe", "results": [{"latency_ms": {"score": 1}}, {}]}`,
 			"--metric"},

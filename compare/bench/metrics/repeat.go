@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,34 +24,36 @@ func Repeated(runs []Result) (one Result, ok bool, err error) {
 		if !r.OfClient() || r.Format != runs[0].Format {
 			return runs[0], false, nil
 		}
-		for _, name := range slices.Sorted(maps.Keys(runs[0].Setup)) {
+		either := maps.Clone(runs[0].Setup)
+		maps.Copy(either, r.Setup)
+		for _, name := range slices.Sorted(maps.Keys(either)) {
 			if a, b := runs[0].Setup[name], r.Setup[name]; a != b {
 				return one, true, fmt.Errorf("want repetitions of one run, have %s %s and %s; give the runs of each setting in "+
-					"a file of its own", name, a, b)
+					"a file of its own", name, cmp.Or(a, "none"), cmp.Or(b, "none"))
 			}
 		}
 	}
-	sums, in := map[string]float64{}, map[string]int{} // by definition or name, which is in so many runs
-	add := func(name string, v float64) { sums[name], in[name] = sums[name]+v/float64(len(runs)), in[name]+1 }
-	for _, r := range runs {
-		for _, m := range r.Metrics {
-			add(m.Definition, float64(m.Value))
-		}
-		for name, n := range r.Work {
-			add(name, n)
-		}
-	}
 	one = runs[0]
-	one.Metrics, one.Work = nil, map[string]float64{}
+	one.Metrics, one.Work = nil, maps.Clone(runs[0].Work)
+	n, others := float64(len(runs)), runs[1:]
 	for _, m := range runs[0].Metrics {
-		if m.Value = router.Number(sums[m.Definition]); in[m.Definition] == len(runs) {
+		m.Value /= router.Number(n)
+		if !slices.ContainsFunc(others, func(r Result) bool {
+			other, _ := r.Metric(m.Name)
+			m.Value += other.Value / router.Number(n)
+			return other.Metric != m.Metric
+		}) {
 			one.Metrics = append(one.Metrics, m)
 		}
 	}
-	for name := range runs[0].Work {
-		if in[name] == len(runs) {
-			one.Work[name] = sums[name]
+	for name := range one.Work {
+		one.Work[name] /= n
+		for _, r := range others {
+			one.Work[name] += r.Work[name] / n
 		}
 	}
+	maps.DeleteFunc(one.Work, func(name string, _ float64) bool {
+		return slices.ContainsFunc(others, func(r Result) bool { _, there := r.Work[name]; return !there })
+	})
 	return one, true, nil
 }

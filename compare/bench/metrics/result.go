@@ -69,9 +69,8 @@ func (r Result) Wanted(name string) (Metric, error) {
 		names = append(names, m.Name)
 	}
 	switch {
-	case len(names) == 0:
-		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'; %s",
-			r.Format, strings.Join(r.Warnings, "; "))
+	case !ok && len(names) == 0:
+		return m, fmt.Errorf("this %s report holds no metric: %s", r.Format, strings.Join(r.Warnings, "; "))
 	case !ok:
 		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format,
 			strings.Join(names, ", "), router.Near(name, names))
@@ -111,8 +110,8 @@ func (r Result) preferred() string {
 			return name
 		}
 	}
-	if len(r.Metrics) == 0 {
-		return ""
+	if len(r.Metrics) > 0 {
+		return r.Metrics[0].Name
 	}
-	return r.Metrics[0].Name
+	return ""
 }

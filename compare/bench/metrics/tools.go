@@ -35,7 +35,12 @@ func readExport(r *report, d *document) {
 	kinds, ok := d.of("error_summary").(list)
 	sum := router.Number(0)
 	for i := range int(kinds) {
-		sum += router.Number(max(0, d.count("error_summary/"+strconv.Itoa(i)+"/count")))
+		path := "error_summary/" + strconv.Itoa(i) + "/count"
+		n, counted := r.number(d, path, true)
+		if !counted {
+			r.fail(d.line, input.Error{Expected: "a number in " + strconv.Quote(path), Found: "none"})
+		}
+		sum += n
 	}
 	if ok && r.at(failures) < 0 {
 		r.put(d.line, failures, sum)
