@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,10 +33,8 @@ type axesFlags struct {
 }
 
 func countsCmd() *cobra.Command {
-	c := answers("counts", argCount(1, -1, "at least one file or folder of expert counts"), new(countsOptions),
+	return answers("counts", argCount(1, -1, "at least one file or folder of expert counts"), new(countsOptions),
 		render.CountsTables...)
-	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	return c
 }
 
 func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {

@@ -167,7 +167,7 @@ const asked = `
 2 counts --ep 33 COUNTS :: between 1 and 32 ranks
 2 counts --model deepseek-v3 COUNTS :: the model has 256 experts
 1 counts --placement testdata/counts/eplb.yaml COUNTS :: give the EP size
-0 counts testdata/counts/scrape-?.prom ::
+0 counts testdata/counts/s*.csv ::
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
 1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it

@@ -16,13 +16,12 @@ import (
 // experts and ranks there are is known once all are gathered.
 type collector struct {
 	*Record
-	axes    Axes              // that are asked for
 	cells   map[stepKey]*Step // −1 in a list is where nothing was recorded
 	size    int               // of all cells
 	most    int               // that there may be
 	stepped bool              // it is known what was one step
+	moeOnly bool              // layers of a placement are numbered without dense ones
 	lined   bool              // a table or lines, whose format has its own name
-	sums    bool              // samples of one expert add up
 	keys    map[string]string // of objects, as plain has them
 	chosen  bool              // choices were read
 	known   int64             // experts that the model is said to have
@@ -32,12 +31,12 @@ type collector struct {
 
 // newCollector bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
 // text, as of sparse steps of 512 experts, in folders 2 GiB.
-func newCollector(d *document, axes Axes) *collector {
+func newCollector(d *document) *collector {
 	most := 1 << 28
 	if len(d.text) > 0 {
 		most = min(most, 1<<22+64*len(d.text))
 	}
-	return &collector{Record: &Record{Source: d.path, placed: map[int][]int64{}}, axes: axes, cells: map[stepKey]*Step{},
+	return &collector{Record: &Record{Source: d.path, placed: Slots{}}, cells: map[stepKey]*Step{},
 		keys: map[string]string{}, most: most}
 }
 
@@ -75,11 +74,10 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 			continue
 		case axes.has("steps"):
 			of.numbers[isStep] = n
+		case axes.has("tokens") && max(0, of.numbers[isStart])+n < of.numbers[isPrompt]:
+			of.phase = Prefill
 		case axes.has("tokens") && of.numbers[isPrompt] > 0:
 			of.phase = Decode
-			if max(0, of.numbers[isStart])+n < of.numbers[isPrompt] {
-				of.phase = Prefill
-			}
 		}
 		of.numbers[isLayer] = first
 		for row := range slices.Chunk(values, size/int(layers)) {
@@ -175,32 +173,25 @@ var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
 // stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks, copies [5 1 2 4] of experts
 // [0 1 1 0] → experts [9 3], ranks [6 6]. A step in which sources worked in unlike modes is mixed.
 func (c *collector) copied(key stepKey, slots []int64, of context) error {
-	if key.layer >= len(of.copies) {
-		return fmt.Errorf("want the map of its copies beside it (physical_to_logical_map), have %d layers", len(of.copies))
-	}
-	logical, phase, ranks := of.copies[key.layer], forwardModes[of.numbers[isMode]], max(1, c.Ranks)
-	experts, err := expertsOf(logical)
-	switch {
-	case err != nil:
-		return err
-	case len(slots) != len(experts) || len(slots)%ranks != 0:
-		return fmt.Errorf("want as many copies as in their map, equally many on %d ranks, have %d and %d", ranks, len(slots),
-			len(experts))
-	case c.source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], logical):
-		return errors.New("the map of copies differs from the map of other ranks")
+	experts, phase, ranks := of.copies[key.layer], forwardModes[of.numbers[isMode]], max(1, c.Ranks)
+	if len(slots) != len(experts) || len(slots)%ranks != 0 {
+		return fmt.Errorf("want as many copies as in their map (physical_to_logical_map), equally many on %d ranks, have "+
+			"%d and %d", ranks, len(slots), len(experts))
 	}
 	into := c.into(key)
 	if into.Phase = cmp.Or(into.Phase, phase); phase != "" && phase != into.Phase {
 		into.Phase = Mixed
 	}
 	for i := range slots {
-		err = cmp.Or(err, c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false))
-		if c.Ranks > 0 {
-			err = cmp.Or(err, c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false))
+		err := c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false)
+		if c.Ranks > 0 && err == nil {
+			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	c.placed[key.layer] = logical
-	return err
+	return nil
 }
 
 // maxTopK is far above any model's.

@@ -95,38 +95,34 @@ func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*docu
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
 func (c *collector) readTensorRT(d *document) error {
-	var info struct {
-		Experts int    `json:"num_experts"`
-		TopK    int    `json:"num_experts_per_token"`
-		Ranks   int    `json:"ep_size"` // only some versions
-		Mode    string `json:"mode"`    // of 'moebalance hook': in tep mode the files of all ranks hold the same slots
-	}
 	c.Format = "TensorRT-LLM expert statistics"
-	files := d.named(tensorrtCounts)
-	text, err := input.ReadFile(d.named(tensorrtInfo)[0], maxFile)
-	if err == nil && json.Unmarshal(text, &info) != nil {
-		err = errors.New("want a JSON object of num_experts and num_experts_per_token")
+	files, info := d.named(tensorrtCounts), nothing()
+	meta, err := openDocument(d.named(tensorrtInfo)[0])
+	if err != nil {
+		return fmt.Errorf("meta_info.json: %w", err)
 	}
+	for _, field := range items(meta.root) {
+		_ = info.describe(plain(field.Name), field.Value) // no cell
+	}
+	experts, topK, ranks := info.numbers[isKnown], info.numbers[isTopK], info.numbers[isRanks]
 	switch {
-	case err != nil:
-	case strings.TrimSpace(string(text)) == "null":
+	case strings.TrimSpace(string(meta.text)) == "null":
 		err = errors.New("want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; record again " +
 			"while it does")
-	case info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1:
-		err = fmt.Errorf("want num_experts between 1 and %d and num_experts_per_token, have %d and %d", maxExperts,
-			info.Experts, info.TopK)
+	case experts < 1 || experts > maxExperts || topK < 1 || topK > maxExperts:
+		err = fmt.Errorf("want a JSON object of num_experts between 1 and %d and num_experts_per_token", maxExperts)
 	case len(files) == 0:
 		err = errors.New("want rank0.safetensors, rank1.safetensors, … beside it, have none; statistics are saved only " +
 			"when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE")
-	case info.Ranks != 0 && info.Ranks != len(files):
-		err = fmt.Errorf("ep_size %d, but the folder holds %s", info.Ranks, quantity.Count(len(files), "rank file"))
+	case ranks > 0 && ranks != int64(len(files)):
+		err = fmt.Errorf("ep_size %d, but the folder holds %s", ranks, quantity.Count(len(files), "rank file"))
 	}
 	if err != nil {
 		return fmt.Errorf("meta_info.json: %w", err)
 	}
-	c.Experts, c.TopK, c.ofAll = info.Experts, info.TopK, true
+	c.Experts, c.TopK, c.ofAll = int(experts), int(topK), true
 	all := files
-	if info.Mode == string(router.TEP) {
+	if word(part(meta.root, "mode")) == string(router.TEP) { // of 'moebalance hook': all files hold the same slots
 		files = files[:1]
 	}
 	first, alike := map[string][]int64{}, len(files) > 1

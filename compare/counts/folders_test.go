@@ -98,7 +98,6 @@ func TestFoldersRefused(t *testing.T) {
 	cases := map[string]string{
 		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
-		"compressed by gzip":     fixture("vllm", "qwen3-normal.rank0.json.gz"),
 		"source, architectures":  fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),

@@ -1,12 +1,11 @@
 package counts
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -15,40 +14,8 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Format is one way in which an engine or a tool records expert load.
-type Format struct {
-	ID     string // a short name for help: "npy"
-	Name   string // as results carry it
-	Origin string // the flag, variable or endpoint that makes the engine record it
-}
-
-// Formats lists what Read understands, by name.
-func Formats() []Format {
-	return []Format{
-		{"routed-experts", routedFormat, "vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: " +
-			"CompletionOutput.routed_experts, saved as JSON"},
-		{"sglang-passes", passFormat, "--expert-distribution-recorder-mode per_pass (or per_token); POST " +
-			"/start_expert_distribution_record, /stop_…, /dump_…"},
-		{"sglang-stat", statFormat, "--expert-distribution-recorder-mode stat; POST as above"},
-		{"sglang-counts", countsFormat, "a recording of SGLang as JSON, which --init-expert-location takes"},
-		{"trtllm-statistics", "TensorRT-LLM expert statistics",
-			"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …"},
-		{"calibration", calibrationFormat, "calibration_data.json of TensorRT-LLM's layer-wise benchmarks"},
-		{"vllm-load-stats", loadFormat, "vLLM's offline EPLB (pull request 41141), as JSONL"},
-		{"layer-counts", layerFormat, `JSON such as {"layer_idx": 3, "expert_counts": [5, 7]} or {"layer_3": [5, 7]}`},
-		{"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()"},
-		{"npy", "NumPy array of loads", "numpy.save; vllm-ascend's experiments"},
-		{"tensor", "PyTorch tensor of loads", "torch.save"},
-		{"csv", "expert counts CSV", "spreadsheets and scripts; older SGLang"},
-		{"metrics", "Prometheus text", "curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics, with " +
-			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N for the load per rank"},
-		{"log", "engine log lines", `SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: ` +
-			`--enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`},
-	}
-}
-
 // Read reads the expert statistics at path, a file or a folder, whatever engine
-// wrote them; see Formats. Errors are of type *input.Error.
+// wrote them. Errors are of type *input.Error.
 func Read(path string) (*Record, error) { return ReadAs(path, nil) }
 
 // ReadAs is Read of an array with the axes, nil for those that the file tells.
@@ -57,30 +24,33 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	large := len(d.text) > 1<<24
 	r, err := d.record(axes)
-	if large {
-		runtime.GC() // the text is of no use any more, and the collector would wait for as much again
-	}
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	return r, nil
 }
 
-// record reads the document by its container: a folder, a tree of objects and arrays, a table, or lines.
+// record reads the document by its container: a folder, an array, a tree of objects, a table, or lines.
 func (d *document) record(axes Axes) (*Record, error) {
-	for _, other := range others {
-		if other.match(d) {
-			return nil, errors.New(other.say)
-		}
-	}
-	c := newCollector(d, axes)
+	c := newCollector(d)
+	array, isArray := d.root.(tensor.Stored)
 	var t *table
 	var err error
 	switch {
+	case axes != nil && !isArray:
+		err = errors.New("--axes names the dimensions of an array, but this file says what its numbers are: leave it out")
+	case d.binary == safetensorsFile:
+		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
+	case d.has("records"):
+		err = errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
+			"holds all of them")
+	case d.has("schema_version", "kind"):
+		err = errors.New("this is a result of moebalance, not counts: 'moebalance report' reads it")
 	case d.text == nil:
 		err = c.readFolder(d)
+	case isArray:
+		err = c.bare(d, array, axes)
 	case d.root != nil:
 		err = c.objects(d)
 	case d.isText():
@@ -93,11 +63,10 @@ func (d *document) record(axes Axes) (*Record, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case len(c.placed) > 0 && c.Format == "", d.isText() && assignments.Match(d.text):
+		return nil, errPlacement
 	case c.Format == "":
 		return nil, d.unknown()
-	case axes != nil && d.root == nil:
-		return nil, fmt.Errorf("--axes names the dimensions of arrays, but %s says what its numbers are: leave it out",
-			c.Format)
 	case c.Format == countsFormat && (d.text == nil || d.binary != ""):
 		c.Format = statFormat
 	}
@@ -109,26 +78,29 @@ const mostLayers = 256
 
 // bare adds a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
-func (c *collector) bare(d *document, v any, values int) error {
-	a, err := arrayOf(v)
-	axes := Axes{"layers", "experts"}
-	if c.axes != nil {
-		axes = c.axes
+func (c *collector) bare(d *document, array tensor.Stored, axes Axes) error {
+	n := 0
+	for range d.values() {
+		n++
 	}
-	c.Format = map[string]string{"": "JSON matrix"}[d.binary] + d.binary + " of loads"
+	a, err := array()
+	c.Format = cmp.Or(d.binary, "JSON matrix") + " of loads"
 	switch {
-	case values > 1:
+	case n > 1:
 		return errors.New("want one list or object, have several values")
 	case err != nil:
 		return err
-	case c.axes == nil && isMap(a):
+	case axes.areChoices():
+		c.Format = routedFormat
+	case axes != nil:
+	case isMap(a):
 		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
-	case c.axes == nil && (len(a.Shape) != 2 || a.Shape[0] > mostLayers):
+	case len(a.Shape) != 2 || a.Shape[0] > mostLayers:
 		return fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
-	case axes.areChoices():
-		c.Format = routedFormat
+	default:
+		axes = Axes{"layers", "experts"}
 	}
 	return c.array(a, axes, nothing())
 }
@@ -173,38 +145,16 @@ var errPlacement = errors.New(
 	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement " +
 		"beside it, with --placement)")
 
-var (
-	// logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
-	logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
-	// benchmarkKey is in the reports of benchmarks.
-	benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
-		`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
-)
+// logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
+var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 
-// others are documents that hold no counts, told apart before any counts are looked for, and what to do with them.
-var others = []struct {
-	match func(*document) bool
-	say   string
-}{
-	{func(d *document) bool { return d.binary == safetensorsFile },
-		"this is one safetensors file: give the folder that holds all ranks' files and meta_info.json"},
-	{func(d *document) bool { return d.has("records") }, "this is one rank's dump of passes, and the load is the sum " +
-		"over the ranks: give the folder that holds all of them"},
-	{func(d *document) bool {
-		return d.has("traceEvents") || bytes.HasPrefix(d.text, []byte("SQLite format 3\x00"))
-	},
-		"this is a trace, not counts: 'moebalance trace' reads it"},
-	{func(d *document) bool { return d.has("schema_version", "kind") },
-		"this is a result of moebalance, not counts: 'moebalance report' reads it"},
-	{func(d *document) bool { return bytes.HasPrefix(d.text, []byte("\x1f\x8b")) },
-		"this is compressed by gzip: decompress counts first; 'moebalance trace' reads compressed traces"},
-}
+// benchmarkKey is in the reports of benchmarks.
+var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
+	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
 
 // unknown is what to say of a document without any counts.
 func (d *document) unknown() error {
 	switch {
-	case d.isPlacement():
-		return errPlacement
 	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
 		return errors.New("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
 	case d.isText() && logPrefix.Match(d.text):

@@ -103,15 +103,13 @@ func TestTorchRefusals(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{
 		"bench-result.json", "engine.log", "eplb.yaml", "expert-map.json", "logical-count.json",
-		"loads_c.npy", "loads_fortran.npy", "scrape-1.prom", "sglang-stat.pt", "sglang.csv", "vllm-mapping.json",
+		"loads_c.npy", "loads_fortran.npy", "sglang-stat.pt", "sglang.csv", "vllm-mapping.json",
 		"sglang-pass/expert_distribution_recorder_17.5_0.pt", "torch-module.pt", "spreadsheet.csv", "phases.csv",
-		"routed-requests.jsonl", "routed-tokens.jsonl", "sglang.prom", "sglang.log", "vllm-stalled.log", "expert-location.json",
+		"routed-requests.jsonl", "routed-tokens.jsonl", "sglang.log", "vllm-stalled.log", "expert-location.json",
 		"users/wide.csv", "users/lists.csv", "users/load-stats.jsonl", "users/selected-experts.json", "users/iter.log",
 	} {
 		f.Add(content(f, name))
 	}
-	// Counters of ranks and experts that contradict each other.
-	f.Add([]byte("vllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"3\" dst_ep_rank=\"0\"} 1\nvllm:eplb_tokens_routed_to_expert{layer_idx=\"3\" logical_expert_id=\"0\"} 0"))
 	for _, text := range []string{`[[1, 2], [3, 4]]`, `{"logical_count": [[[0, 0]], [[1, 2.0]]]}`, `{"layers": {"3": {"1": 7}}}`,
 		`{"layer_3": [5, 7]}`, `{"prefill": {"expert_counts": [[5, 7]]}, "usage": {"prompt_tokens": 3}}`} {
 		f.Add([]byte(text))
@@ -154,7 +152,7 @@ func FuzzPlacement(f *testing.F) {
 		f.Add(content(f, name), 2)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, ranks int) {
-		p, err := parsePlacement("x", b, ranks)
+		p, err := placementOf("x", b, ranks)
 		if err == nil && (p.Ranks < 1 || p.Experts < 1) {
 			t.Errorf("%+v", p)
 		}
@@ -172,4 +170,13 @@ func parse(path string, text []byte) (*Record, error) {
 		return nil, unreadable(path, err)
 	}
 	return r, nil
+}
+
+// placementOf is ReadPlacement of a file's content.
+func placementOf(path string, text []byte, ranks int) (*Placement, error) {
+	d, err := newDocument(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return d.placement(ranks)
 }

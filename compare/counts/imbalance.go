@@ -1,7 +1,11 @@
 package counts
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
@@ -38,18 +42,31 @@ func (r *Record) ExpertsOf(model *router.Shape) (int, error) {
 	if r.Experts == 0 {
 		return 0, &input.Error{File: r.Source, Expected: "slots per expert", Found: r.Format + " without any"}
 	}
-	shape, err := shapeOf(r, model)
+	shape, err := r.shape(model)
 	if err != nil {
 		return 0, r.contradicted(err)
 	}
 	return shape.Experts, nil
 }
 
+// shape is the model's, or else what the record says.
+func (r *Record) shape(model *router.Shape) (router.Shape, error) {
+	switch {
+	case model == nil:
+		return router.Shape{Experts: r.Experts, TopK: r.TopK}, nil
+	case r.Experts > model.Experts || r.Experts > 0 && r.Experts < model.Experts && !r.atLeast:
+		return *model, fmt.Errorf("the model has %d experts, the record %d", model.Experts, r.Experts)
+	case r.TopK > 0 && model.TopK != r.TopK:
+		return *model, fmt.Errorf("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
+	}
+	return *model, nil
+}
+
 // Imbalance computes the imbalance of the load of every layer at the levels that
 // the record allows, by layer, rank before expert. The error wraps ErrOptions where
 // the options contradict the record; warnings say what could not be compared.
 func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error) {
-	j, err := newJudge(r, o)
+	j, err := r.judge(o)
 	if err != nil {
 		return nil, nil, r.contradicted(err)
 	}
@@ -69,15 +86,24 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		}
 	}
 	for _, s := range r.steps {
-		perRank, perExpert, null, err := j.loads(s)
+		layout, err := j.place.Layout(s.Layer)
+		var null chance.Null
+		if err == nil {
+			null, err = j.chance(layout, s)
+		}
 		if err != nil {
-			return nil, nil, r.contradicted(err)
+			return nil, nil, r.contradicted(fmt.Errorf("layer %d: %w", s.Layer, err))
+		}
+		perRank, perExpert := s.Received, s.Load.PerExpert
+		if perExpert != nil {
+			perExpert = append(slices.Clone(perExpert), make([]int64, j.shape.Experts-len(perExpert))...) // without a slot
+			if perRank == nil || o.elsewhere() {
+				perRank = layout.RankLoad(perExpert)
+			}
+			add(s.Layer, router.LevelExpert, perExpert, null.Expert)
 		}
 		if len(perRank) > 1 { // one rank holds all the load, which says nothing
 			add(s.Layer, router.LevelRank, perRank, null.Rank)
-		}
-		if perExpert != nil {
-			add(s.Layer, router.LevelExpert, perExpert, null.Expert)
 		}
 	}
 	var rows []imbalance.Row
@@ -90,4 +116,81 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		}
 	}
 	return rows, j.warnings, nil
+}
+
+// elsewhere reports options that ask for other places than the recorded ones.
+func (o Options) elsewhere() bool { return o.Ranks > 0 || o.Placement != nil }
+
+// judge knows where the experts are and what random routing gives.
+type judge struct {
+	shape    router.Shape // with at least the experts that are recorded
+	place    *Placement   // on one rank where ranks are not known; nil where experts are not
+	seed     uint64
+	known    map[nullKey]chance.Null
+	warnings []router.Warning
+}
+
+type nullKey struct {
+	layer  int // allLayers where they share a layout
+	tokens int64
+}
+
+// judge finds where the experts are asked or else recorded to be.
+func (r *Record) judge(o Options) (*judge, error) {
+	shape, err := r.shape(o.Shape)
+	j := &judge{shape: shape, seed: o.Seed, known: map[nullKey]chance.Null{}}
+	warn := func(is bool, code string, args ...any) {
+		if is && len(r.steps) > 0 {
+			j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
+		}
+	}
+	ranks := cmp.Or(o.Ranks, r.Ranks)
+	switch {
+	case err != nil:
+	case o.elsewhere() && r.Experts == 0:
+		err = fmt.Errorf("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
+			"--placement", r.Format)
+	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
+		err = fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
+	case o.Placement != nil:
+		j.place, err = o.Placement.For(r, o.MoELayers)
+	case o.Ranks == 0 && r.Placement != nil:
+		j.place = r.Placement
+	case r.Experts > 0:
+		warn(ranks == 0, "no_ranks")
+		warn(ranks > 0 && r.atLeast && o.Shape == nil, "experts_seen", "experts", r.Experts)
+		j.place, err = Contiguous(shape.Experts, max(1, ranks))
+	}
+	if p := j.place; p != nil && err == nil {
+		if j.shape.Experts = p.Experts; p.Experts != shape.Experts && !(r.atLeast && p.Experts > shape.Experts) {
+			err = fmt.Errorf("the placement is of %d experts, the record of %d", p.Experts, shape.Experts)
+		}
+	}
+	warn(shape.TopK == 0, "no_top_k")
+	warn(r.Window, "window")
+	return j, err
+}
+
+// chance is the null of a step, undefined where the shape is not known. Token
+// counts above 128 are rounded to 7 significant bits, so that a long record does
+// not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
+// imbalance that chance gives, a seventh of what 200 draws leave uncertain.
+func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err error) {
+	if j.shape.TopK == 0 || j.shape.Experts == 0 {
+		return chance.Null{ActiveMean: router.Undefined()}, nil
+	}
+	tokens := s.total() / int64(j.shape.TopK)
+	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
+		tokens = (tokens + 1<<(shift-1)) >> shift << shift
+	}
+	key := nullKey{s.Layer, tokens}
+	if _, uniform := j.place.uniform(); uniform {
+		key.layer = allLayers
+	}
+	null, known := j.known[key]
+	if !known {
+		null, err = chance.NullOf(j.shape, layout, tokens, j.seed)
+		j.known[key] = null
+	}
+	return null, err
 }

@@ -109,11 +109,11 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		"asked for 4 ranks":     {record(1, 2, load), Options{Ranks: 4}, 8.0 / 4},
 		"counted per rank":      {withReceived(record(1, 2, load), 9, 7), Options{}, 9.0 / 8},
 		"asked, though counted": {withReceived(record(1, 2, load), 9, 7), Options{Ranks: 2}, 12.0 / 8},
-		"placed by hand": {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})},
+		"placed by hand": {record(1, 0, load), Options{Placement: mustPlace(t, 4, 0, 2, 1, 3)},
 			10.0 / 8},
 		"replicated": {record(1, 0, load),
-			Options{Placement: mustPlace(t, 4, [][]int32{{0, 1}, {0, 2, 3}})}, 1},
-		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})),
+			Options{Placement: mustPlace(t, 4, 0, 1, 2, 0, 2, 3)}, 9.0 / 8},
+		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, 0, 2, 1, 3)),
 			Options{}, 10.0 / 8},
 	} {
 		rank, _ := judged(t, c.r, c.o)
@@ -141,10 +141,10 @@ func withPlacement(r *Record, p *Placement) *Record {
 	return r
 }
 
-func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
+func mustPlace(t *testing.T, experts int, slots ...int32) *Placement {
 	t.Helper()
-	p := &Placement{Source: "by hand", Experts: experts, Ranks: len(held), layers: map[int]router.Layout{}}
-	if err := p.place(3, held); err != nil {
+	p, err := placed("hand-made", experts, 2, Slots{3: slots})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -152,9 +152,9 @@ func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
 
 func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
-	full, place := record(2, 2, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
+	full, place := record(2, 2, load), mustPlace(t, 4, 0, 2, 1, 3)
 	ranksOnly := finished(&Record{Format: "counters", Ranks: 2}, Step{Received: []int64{3, 1}})
-	other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
+	other := mustPlace(t, 4, 0, 2, 1, 3)
 	other.layers = map[int]router.Layout{1: other.layers[3]}
 	for want, c := range map[string]struct {
 		r *Record

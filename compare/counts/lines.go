@@ -3,9 +3,7 @@ package counts
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -32,8 +30,7 @@ type Reported struct {
 
 // lines say how even the load was, or count it. Groups are the step, the model, the passes that a line
 // is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, and counts of ranks
-// over all layers, of layers and experts, or in an object; of Prometheus' counters (of vLLM's EPLB branches, of
-// vllm-ascend, and of SGLang's histogram) the labels and the count.
+// over all layers, of layers and experts, or in an object.
 var lines = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
@@ -44,18 +41,13 @@ var lines = []*regexp.Regexp{
 	regexp.MustCompile(`rank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<rankcounts>\[[\d, ]+\])`),
 	regexp.MustCompile(`(?P<object>\{.*"logical_expert_counts":.*\})`),
 	regexp.MustCompile(`^Iter (?P<step>\d{1,18}), (?P<expertcounts>\[\[[\d, \[\]]+\]\])`),
-	regexp.MustCompile(`^(?:vllm|sglang):(?:eplb_tokens_routed_to_expert|eplb_tokens_routed_to_ep_rank|phy_expert_heat|` +
-		`eplb_gpu_physical_count(?P<bucket>_bucket))(?:_total)?\{(?P<labels>.*)\}\s+(?P<count>\S+)`),
 }
 
-// label is one of a counter's.
-var label = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
-
 // readLines reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
-// counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
-// out and counted. The counters of one scrape are one step, a sum since the engine started.
+// counts, and lines that print counts, whose groups are the fields of an object. Idle steps, which vLLM reports as
+// balancedness 0, are left out and counted.
 func (c *collector) readLines(d *document) error {
-	log, buckets, n := engineLog{last: map[string]int64{}}, false, 0
+	log, n := engineLog{last: map[string]int64{}}, 0
 	for line := range bytes.Lines(d.text) {
 		n++
 		for _, pattern := range lines {
@@ -63,13 +55,20 @@ func (c *collector) readLines(d *document) error {
 			if m == nil {
 				continue
 			}
-			groups := map[string]string{}
+			c.lined, c.Format = true, "engine log lines"
+			groups, object, of := map[string]string{}, &tensor.Parts{}, nothing()
 			for i, name := range pattern.SubexpNames() {
-				groups[name] = string(m[i])
+				if groups[name] = string(m[i]); groups[name] != "" && name != "" {
+					*object = append(*object, tensor.Part{Name: name, Value: celled(groups[name])})
+				}
 			}
-			buckets = buckets || groups["bucket"] != ""
-			c.sums = c.sums || groups["labels"] != ""
-			if err := c.line(groups, &log); err != nil {
+			var err error
+			if groups["even"] != "" || groups["uneven"] != "" {
+				err = log.add(groups)
+			} else {
+				err = c.walk(object, &of)
+			}
+			if err != nil {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 			break
@@ -81,45 +80,7 @@ func (c *collector) readLines(d *document) error {
 	if len(log.last) > 0 {
 		c.warn("vllm_axis")
 	}
-	if !c.sums {
-		return nil
-	}
-	if c.Format = "Prometheus text"; !bytes.HasSuffix(d.text, []byte("\n")) { // which the format asks for
-		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
-	}
-	c.warn("cumulative")
-	for key, in := range c.cells {
-		for rank := len(in.Received) - 1; buckets && rank > 0; rank-- { // a bucket counts the ranks up to its own
-			in.Received[rank] = max(0, in.Received[rank]) - max(0, in.Received[rank-1])
-			if in.Received[rank] < 0 {
-				return fmt.Errorf("%v: rank %d: want a count from 0, have buckets that fall", key, rank)
-			}
-		}
-	}
 	return nil
-}
-
-// line reads one, whose groups are the fields of an object unless it reports balance.
-func (c *collector) line(groups map[string]string, log *engineLog) error {
-	c.lined, c.Format = true, "engine log lines"
-	if groups["even"] != "" || groups["uneven"] != "" {
-		return log.add(groups)
-	}
-	object := &tensor.Parts{}
-	for _, l := range label.FindAllStringSubmatch(groups["labels"], -1) {
-		if l[2] == "+Inf" { // the last rank's bucket again
-			return nil
-		}
-		groups[l[1]] = l[2]
-	}
-	delete(groups, "labels")
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		if text := groups[name]; text != "" && name != "" {
-			*object = append(*object, tensor.Part{Name: name, Value: celled(text)})
-		}
-	}
-	of := nothing()
-	return c.walk(object, &of)
 }
 
 // engineLog is what the lines of a log said of balance.

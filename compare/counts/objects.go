@@ -38,11 +38,11 @@ var names = func() map[string]int {
 	for at, spellings := range map[int]string{
 		isStep:   "step iteration iter forwardpassid eplbstep",
 		isLayer:  "layer layerid layeridx layerindex moelayer",
-		isExpert: "expert expertid expertidx expertindex logicalexpertid",
-		isRank:   "rank dsteprank le",
+		isExpert: "expert expertid expertidx expertindex",
+		isRank:   "rank",
 		isCount:  "count counts tokens numtokens tokencount slots numslots load selectioncount activationcount",
 		isStart:  "routedexpertsstartlen", isPrompt: "prompttokens", isMode: "forwardmode", isKnown: "numexperts",
-		isRanks: "numranks worldsize epsize expertparallelsize", isTopK: "expertspertoken",
+		isRanks: "numranks worldsize epsize expertparallelsize", isTopK: "expertspertoken numexpertspertoken",
 		isRedundant: "numredundantexperts",
 	} {
 		for name := range strings.FieldsSeq(spellings) {
@@ -92,13 +92,13 @@ var payloads = map[string]payload{
 // context is what an object, or one around it, says of the counts in it.
 type context struct {
 	numbers      [numbersOf]int64
-	phase, model Phase     // a model or a data set is no phase
-	copies       [][]int64 // the expert of each physical copy, by layer
-	shape        []int64   // of base64 that is no .npy
-	metadata     any       // of TensorRT-LLM's calibration
-	depth        int       // in how many lists and objects it stands
-	keyed        bool      // it stands in an object whose keys are numbers of layers, or of a layer's experts
-	counted      bool      // that object has a name of counts
+	phase, model Phase // a model or a data set is no phase
+	copies       Slots // that are counted
+	shape        any   // of base64 that is no .npy
+	metadata     any   // of TensorRT-LLM's calibration
+	depth        int   // in how many lists and objects it stands
+	keyed        bool  // it stands in an object whose keys are numbers of layers, or of a layer's experts
+	counted      bool  // that object has a name of counts
 }
 
 // nothing is the context of what nothing is said of.
@@ -119,10 +119,7 @@ const maxDepth = 32
 func (c *collector) objects(d *document) error {
 	n, of := 0, nothing()
 	for v, err := range d.values() {
-		n++
-		if stored, ok := v.(tensor.Stored); ok && err == nil {
-			err = c.bare(d, stored, n)
-		} else if err == nil {
+		if n++; err == nil {
 			err = c.walk(v, &of)
 		}
 		if err != nil && n > 1 {
@@ -148,7 +145,7 @@ func (c *collector) walk(v any, around *context) error {
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
 	for _, part := range *parts {
-		if err := c.describe(&of, part.Name, part.Value); err != nil {
+		if err := of.describe(c.plain(part.Name), part.Value); err != nil {
 			return named(part.Name, err)
 		}
 		about = about && !isDeep(part.Value)
@@ -156,9 +153,11 @@ func (c *collector) walk(v any, around *context) error {
 	if of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)) {
 		return c.cell(of)
 	}
-	for _, part := range *parts {
-		if err := c.part(part.Name, part.Value, of); err != nil {
-			return named(part.Name, err)
+	for _, read := range []func(*context, string, any) error{c.hold, c.part} {
+		for _, part := range *parts {
+			if err := read(&of, part.Name, part.Value); err != nil {
+				return named(part.Name, err)
+			}
 		}
 	}
 	if about {
@@ -191,7 +190,8 @@ var (
 )
 
 // part reads one part of an object or a list.
-func (c *collector) part(key string, v any, of context) error {
+func (c *collector) part(around *context, key string, v any) error {
+	of := *around
 	p, isPayload := payloads[c.plain(key)]
 	_, isArray := v.(tensor.Stored)
 	counts := isPayload && p.format == layerFormat
@@ -225,33 +225,29 @@ func (c *collector) part(key string, v any, of context) error {
 	return c.payload(layerCounts, v, of)
 }
 
-// describe reads what one field of an object says of the counts beside it and below.
-func (c *collector) describe(of *context, key string, v any) (err error) {
-	name := c.plain(key)
+// describe reads what one field of an object, its name as plain has it, says of the counts beside it and below.
+func (of *context) describe(name string, v any) error {
 	if at, ok := names[name]; ok {
 		return of.number(at, v)
 	}
 	switch name {
 	case "phase":
-		of.phase, err = phaseOf(word(v)) // a number means something else
+		of.phase = phaseOf(word(v)) // a number means something else
 	case "model", "modelname":
 		of.model = Phase(word(v))
 	case "dataset":
 		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
 	case "usage":
-		err = of.number(isPrompt, part(v, "prompt_tokens"))
-	case "prompttokenids", "shape":
-		if a, failed := arrayOf(v); failed == nil && name == "shape" {
-			of.shape = a.Values
-		} else if failed == nil {
-			of.numbers[isPrompt] = int64(len(a.Values))
-		}
-	case "physicaltologicalmap", "lastphysicaltologicalmap", "p2lmap":
-		of.copies, err = matrix(v)
+		return of.number(isPrompt, part(v, "prompt_tokens"))
+	case "prompttokenids":
+		ids, _ := arrayOf(v) // none of anything else
+		return of.number(isPrompt, int64(len(ids.Values)))
+	case "shape":
+		of.shape = v
 	case "metadata":
 		of.metadata = v
 	}
-	return err
+	return nil
 }
 
 // number takes the number of a name from a cell, or from a field that holds one.
@@ -292,7 +288,7 @@ func (c *collector) cell(of context) error {
 	if err != nil {
 		return err
 	}
-	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, !c.sums)
+	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true)
 }
 
 // preset is the format, where the document has none of its own.
@@ -317,29 +313,22 @@ func (c *collector) payload(p payload, v any, of context) error {
 	case p.format == loadFormat && of.copies == nil && of.numbers[isRedundant] < 1: // each expert is its only copy
 		p = layerCounts
 	}
-	a, err := routes(v, &of)
+	a, err := routes(v, of.shape)
 	n := len(a.Shape)
-	axes := p.axes[max(0, len(p.axes)-n):]
-	if c.axes != nil {
-		axes = c.axes
-	}
 	switch {
 	case err != nil:
 		return err
-	case c.axes == nil && (n < p.least || n > len(p.axes)):
-		return fmt.Errorf("want %s, have %v; --axes names other dimensions", strings.Join(p.axes, " × "), a.Shape)
+	case n < p.least || n > len(p.axes):
+		return fmt.Errorf("want %s, have %v; give a list alone in its file, with --axes, of other dimensions",
+			strings.Join(p.axes, " × "), a.Shape)
 	case p.axes.has("copies"):
 		c.sources = max(1, c.sources)
-	default:
-		for layer, row := range of.copies {
-			c.placed[layer] = row
-		}
 	}
 	if n := of.numbers[isTopK]; n > 0 {
 		c.TopK = int(min(n, maxTopK))
 	}
 	c.known = max(c.known, of.numbers[isKnown])
-	return cmp.Or(c.onRanks(of.numbers[isRanks]), c.array(a, axes, of))
+	return cmp.Or(c.onRanks(of.numbers[isRanks]), c.array(a, p.axes[len(p.axes)-n:], of))
 }
 
 // onRanks takes the ranks that an object names as the ranks of the record.
@@ -351,19 +340,4 @@ func (c *collector) onRanks(ranks int64) error {
 		return fmt.Errorf("want steps on one number of ranks, have %d and %d", c.Ranks, ranks)
 	}
 	return bounded(0, c.Ranks)
-}
-
-// matrix reads numbers of [layers, copies].
-func matrix(v any) (rows [][]int64, err error) {
-	a, err := arrayOf(v)
-	if err == nil && (len(a.Shape) != 2 || a.Shape[1] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
-		err = fmt.Errorf("want [layers, copies], have %v", a.Shape)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for row := range a.Rows() {
-		rows = append(rows, row)
-	}
-	return rows, nil
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// Slots are the logical experts of the physical slots of each layer, equally many in
+// every one, which fall to the ranks in equal consecutive runs.
+type Slots map[int][]int32
+
 // Placement says which rank holds which expert, layer by layer, with replicas.
 type Placement struct {
 	Source  string
@@ -19,6 +23,9 @@ type Placement struct {
 	moeOnly bool                  // layer i is the model's i-th MoE layer, as vLLM numbers them
 }
 
+// allLayers is the number of a layer that stands for every one.
+const allLayers = -1
+
 // Contiguous places the same contiguous experts in every layer; see
 // router.Contiguous.
 func Contiguous(experts, ranks int) (*Placement, error) {
@@ -26,23 +33,21 @@ func Contiguous(experts, ranks int) (*Placement, error) {
 	return &Placement{Experts: experts, Ranks: ranks, layers: map[int]router.Layout{allLayers: l}}, err
 }
 
-// place sets one layer from the experts that each rank holds, or from one list of slots, which ranks hold in equal
-// consecutive runs.
-func (p *Placement) place(layer int, held [][]int32) error {
-	var err error
-	if len(held) == 1 && p.Ranks > 1 {
-		if len(held[0])%p.Ranks != 0 {
-			err = fmt.Errorf("%d slots do not divide over %d ranks", len(held[0]), p.Ranks)
+// placed is the placement of slots on ranks.
+func placed(source string, experts, ranks int, slots Slots) (*Placement, error) {
+	p := &Placement{Source: source, Experts: experts, Ranks: ranks, layers: map[int]router.Layout{}}
+	for _, layer := range slices.Sorted(maps.Keys(slots)) {
+		n, err := len(slots[layer]), error(nil)
+		if n%ranks != 0 || n == 0 {
+			err = fmt.Errorf("%d slots do not divide over %d ranks", n, ranks)
+		} else {
+			p.layers[layer], err = router.Placed(experts, slices.Collect(slices.Chunk(slots[layer], n/ranks)))
 		}
-		held = slices.Collect(slices.Chunk(held[0], max(1, len(held[0])/p.Ranks)))
+		if err != nil {
+			return nil, fmt.Errorf("layer %d: %w", max(0, layer), err)
+		}
 	}
-	if err == nil {
-		p.layers[layer], err = router.Placed(p.Experts, held)
-	}
-	if err != nil && layer != allLayers {
-		err = fmt.Errorf("layer %d: %w", layer, err)
-	}
-	return err
+	return p, nil
 }
 
 // uniform is the layout that all layers share, where they do.
@@ -51,8 +56,11 @@ func (p *Placement) uniform() (router.Layout, bool) {
 	return l, ok
 }
 
-// Layout is where the experts of one layer are.
+// Layout is where the experts of one layer are; of no placement the zero layout.
 func (p *Placement) Layout(layer int) (router.Layout, error) {
+	if p == nil {
+		return router.Layout{}, nil
+	}
 	if l, ok := p.uniform(); ok {
 		return l, nil
 	}
@@ -69,15 +77,16 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 // the file numbers MoE layers alone, or where only the record may, as it begins at layer 0 and has
 // fewer layers than are placed.
 func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
-	layers, placed := r.Layers(), slices.Sorted(maps.Keys(p.layers))
+	layers, own := r.Layers(), slices.Sorted(maps.Keys(p.layers))
 	if _, uniform := p.uniform(); uniform || len(layers) == 0 {
 		return p, nil
 	}
+	say := fmt.Sprintf("the placement %q is of layers %s, the counts are of layers %s", p.Source, quantity.Ranges(own),
+		quantity.Ranges(layers))
 	if moe == nil {
-		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(placed, l) })
-		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(placed) {
-			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model, "+
-				"which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
+		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(own, l) })
+		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(own) {
+			return nil, fmt.Errorf("%s: name the model, by --model, which tells how they are numbered", say)
 		}
 		return p, nil
 	}
@@ -86,10 +95,8 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	})
 	switch {
-	case recordMoE && slices.Max(layers) >= len(moe), p.moeOnly && slices.Max(placed) >= len(moe):
-		return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s, and the model has %s",
-			p.Source,
-			quantity.Ranges(placed), quantity.Ranges(layers), quantity.Count(len(moe), "MoE layer"))
+	case recordMoE && slices.Max(layers) >= len(moe), p.moeOnly && slices.Max(own) >= len(moe):
+		return nil, fmt.Errorf("%s, and the model has %s", say, quantity.Count(len(moe), "MoE layer"))
 	case p.moeOnly == recordMoE:
 		return p, nil
 	}
@@ -130,16 +137,4 @@ func SlotsOf(l router.Layout) (slots []int32) {
 		slots = append(slots, l.Held(rank)...)
 	}
 	return slots
-}
-
-// Same reports whether two placements have the same experts on the same ranks.
-func (p *Placement) Same(other *Placement) bool {
-	return maps.EqualFunc(p.layers, other.layers, func(a, b router.Layout) bool {
-		for rank := range min(a.Ranks(), b.Ranks()) {
-			if !slices.Equal(slices.Sorted(slices.Values(a.Held(rank))), slices.Sorted(slices.Values(b.Held(rank)))) {
-				return false
-			}
-		}
-		return a.Ranks() == b.Ranks() && a.Experts() == b.Experts()
-	})
 }

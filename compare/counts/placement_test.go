@@ -48,11 +48,11 @@ func TestPlacements(t *testing.T) {
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		// a number in a file is no size of memory
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "want a device_list of 0 devices",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "layers × ranks × experts, have [1 0 0]",
 		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`:              "16384 ranks",
 		"num_slots: 1\nep_size: -3\ninitial_global_assignments:\n  0: [0]\n":                             "give the EP size",
 		"[[[2000000000]]]": "names expert", "": "the file is empty",
-		"{}":      "unknown placement",
+		"{}":      "names no layer",
 		"{\"a\":": "ends early",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
 		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",
@@ -65,7 +65,7 @@ func TestPlacementRefusals(t *testing.T) {
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":0,"device_expert":[1]}]}]}`:   "once",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "names expert",
 	} {
-		if p, err := parsePlacement("x", []byte(content), 0); err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := placementOf("x", []byte(content), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, p)
 		}
 	}
@@ -100,7 +100,7 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 		if err := slots.Write(&out, engine.name, 3, 2, nil); err != nil || out.String() != engine.text {
 			t.Errorf("%s: %q, %v", engine.name, out.String(), err)
 		}
-		p, err := parsePlacement(engine.name, out.Bytes(), 2)
+		p, err := placementOf(engine.name, out.Bytes(), 2)
 		if err != nil || p.Experts != 3 || len(p.layers) != len(engine.layers) {
 			t.Fatalf("%s: %+v, %v", engine.name, p, err)
 		}
@@ -145,7 +145,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	} {
 		var refused []string
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			p, err := parsePlacement(name, files[name], 2)
+			p, err := placementOf(name, files[name], 2)
 			if err != nil {
 				t.Fatal(name, err)
 			}

@@ -29,15 +29,6 @@ func bounded(experts, ranks int) error {
 	return nil
 }
 
-func checkCounts(counts []int64) error {
-	for i, n := range counts {
-		if n < 0 || n > maxCount {
-			return fmt.Errorf("%d: want a count between 0 and %d, have %d", i, int64(maxCount), n)
-		}
-	}
-	return nil
-}
-
 // Record is what one file or folder says about expert load.
 type Record struct {
 	Source  string // the path it was read from
@@ -57,10 +48,10 @@ type Record struct {
 	Reported []Reported
 	Warnings []router.Warning
 
-	atLeast bool            // Experts is the largest that occurs, and there may be more
-	placed  map[int][]int64 // by layer: the expert of each physical copy, the last one recorded
-	ofAll   bool            // it counts what tokens chose, which is of all ranks
-	steps   []Step          // by iteration, then layer
+	atLeast bool   // Experts is the largest that occurs, and there may be more
+	placed  Slots  // the last ones recorded
+	ofAll   bool   // it counts what tokens chose, which is of all ranks
+	steps   []Step // by iteration, then layer
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -79,13 +70,16 @@ type Step struct {
 	padding int // choices that name no expert
 }
 
-// total is the slots of the step.
-func (s Step) total() int64 {
+// counted is the slots per expert, or else per rank.
+func (s Step) counted() router.Load {
 	if s.Load.PerExpert != nil {
-		return s.Load.Total()
+		return s.Load
 	}
-	return router.Load{PerExpert: s.Received}.Total()
+	return router.Load{PerExpert: s.Received}
 }
+
+// total is the slots of the step.
+func (s Step) total() int64 { return s.counted().Total() }
 
 // compare orders by iteration, then layer, then phase.
 func (s Step) compare(other Step) int {
@@ -114,21 +108,18 @@ const (
 )
 
 // phases by the names that engines and people give them; verifying drafts is decoding.
-var phases = map[string]Phase{"": "", "prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
+var phases = map[string]Phase{"prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
 	"split_prefill": Prefill, "decode": Decode, "generation": Decode, "gen": Decode, "target_verify": Decode,
 	"mixed": Mixed}
 
-// phaseOf reads a name of a phase.
-func phaseOf(text string) (Phase, error) {
-	if phase, ok := phases[strings.ToLower(strings.TrimSpace(text))]; ok {
-		return phase, nil
-	}
-	return "", fmt.Errorf(`want a phase of "prefill", "decode" or "mixed", have %q`, text)
+// phaseOf reads the label of a phase: "Extend" → prefill, "warm-up" → warm-up.
+func phaseOf(text string) Phase {
+	label := strings.ToLower(strings.TrimSpace(text))
+	return cmp.Or(phases[label], Phase(label))
 }
 
-// Phases splits a record whose file tells kinds of work apart into one record each,
-// in the order of the constants, then of other labels; the rest, without a label, comes last. Any
-// other record is its own only part.
+// Phases splits a record whose file tells kinds of work apart into one record each: prefill, decode, mixed, then other
+// labels; the rest, without a label, comes last. Any other record is its own only part.
 func (r *Record) Phases() (parts []*Record) {
 	byPhase := map[Phase][]Step{}
 	for _, s := range r.steps {
@@ -137,16 +128,11 @@ func (r *Record) Phases() (parts []*Record) {
 	if len(byPhase[""]) == len(r.steps) {
 		return []*Record{r}
 	}
-	order := []Phase{Prefill, Decode, Mixed}
-	for _, phase := range slices.Sorted(maps.Keys(byPhase)) {
-		if phase != "" && !slices.Contains(order, phase) {
-			order = append(order, phase)
-		}
-	}
-	for _, phase := range append(order, "") {
-		if len(byPhase[phase]) == 0 {
-			continue
-		}
+	order := []Phase{Mixed, Decode, Prefill} // reversed
+	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
+		at := func(p Phase) int { return slices.Index(order, p) }
+		return cmp.Or(cmp.Compare(at(b), at(a)), -cmp.Compare(min(len(a), 1), min(len(b), 1)), cmp.Compare(a, b))
+	}) {
 		part := r.with(byPhase[phase])
 		if part.Phase = phase; len(parts) > 0 {
 			part.Warnings = nil // the first one's are of the whole record
@@ -191,8 +177,8 @@ func (r *Record) ByLayer() map[int]router.Load {
 
 // Slots is the number of slots recorded over all steps.
 func (r *Record) Slots() (n int64) {
-	for _, slots := range r.LayerSlots() {
-		n += slots
+	for _, s := range r.steps {
+		n += s.total()
 	}
 	return n
 }
@@ -256,17 +242,7 @@ func (r *Record) Running(ranks int) (*Placement, error) {
 	case r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks:
 		return nil, nil
 	}
-	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks, layers: map[int]router.Layout{}}
-	for _, layer := range slices.Sorted(maps.Keys(r.placed)) {
-		experts, err := expertsOf(r.placed[layer])
-		if err == nil {
-			err = p.place(layer, [][]int32{experts})
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return placed(r.Source, r.Experts, ranks, r.placed)
 }
 
 // OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.
@@ -282,24 +258,20 @@ func (r *Record) findOneRank() {
 	if r.ofAll || r.atLeast || r.Slots() < leastSeen {
 		return
 	}
-	level, load := router.LevelRank, router.NewLoad(r.Ranks)
-	if r.Experts > 0 {
-		level, load = router.LevelExpert, router.NewLoad(r.Experts)
+	level, load := router.LevelExpert, router.NewLoad(r.Experts)
+	if r.Experts == 0 {
+		level, load = router.LevelRank, router.NewLoad(r.Ranks)
 	}
 	for _, s := range r.steps {
-		if r.Experts > 0 {
-			load.Merge(s.Load)
-		} else {
-			load.Merge(router.Load{PerExpert: s.Received})
+		if r.Experts == 0 || s.Load.PerExpert != nil {
+			load.Merge(s.counted())
 		}
 	}
+	isLoaded := func(n int64) bool { return n > 0 }
 	of := load.PerExpert
-	first := slices.IndexFunc(of, func(n int64) bool { return n > 0 })
-	if first < 0 {
-		return
-	}
+	first := max(0, slices.IndexFunc(of, isLoaded))
 	run := slices.Index(append(of[first:len(of):len(of)], 0), 0)
-	if run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
+	if run == 0 || run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
 		level == router.LevelRank && run > 1 {
 		return
 	}

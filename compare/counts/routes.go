@@ -11,34 +11,25 @@ import (
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
-// routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
-// stands beside it (SGLang), or an object of data, shape, dtype and start, as Dynamo's handlers for vLLM write.
-func routes(v any, of *context) (tensor.Array, error) {
-	dtype := "int32"
-	if described, ok := v.(*tensor.Parts); ok {
-		shape, err := arrayOf(part(described, "shape"))
-		if err != nil {
-			return shape, fmt.Errorf("want data, shape and dtype, have %q", keysOf(described))
-		}
-		of.shape, dtype = shape.Values, word(part(described, "dtype"))
-		_ = of.number(isStart, part(described, "start")) // no cell
-		v = part(described, "data")
-	}
+// routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), or of int32 whose shape
+// stands beside it (SGLang).
+func routes(v, shape any) (a tensor.Array, err error) {
 	text := word(v)
 	if text == "" {
 		return arrayOf(v)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
-	switch {
-	case err != nil:
-		return tensor.Array{}, fmt.Errorf("want base64, have %.40q", text)
-	case bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)):
-		return tensor.ParseNumPy(raw)
-	case len(of.shape) == 0:
-		return tensor.Array{},
-			errors.New(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+	if err != nil {
+		return a, fmt.Errorf("want base64, have %.40q", text)
 	}
-	return tensor.Dense(raw, dtype, of.shape)
+	if bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)) {
+		return tensor.ParseNumPy(raw)
+	}
+	dims, err := arrayOf(shape)
+	if err != nil {
+		return a, errors.New(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+	}
+	return tensor.Dense(raw, "int32", dims.Values)
 }
 
 // maxCalibration bounds the choices of one iteration, which are compressed.
@@ -49,8 +40,7 @@ const maxCalibration = 1 << 28
 // beside it. Slots are experts where none is redundant, and are taken as such.
 func (c *collector) calibrated(v any, of context) error {
 	raw, err := base64.StdEncoding.DecodeString(word(v))
-	layers, ok := of.metadata.(*tensor.Parts)
-	if err != nil || !ok {
+	if err != nil || of.metadata == nil {
 		return errors.New("want base64 beside the metadata of its layers")
 	}
 	packed, err := zlib.NewReader(bytes.NewReader(raw))
@@ -60,7 +50,7 @@ func (c *collector) calibrated(v any, of context) error {
 	if err != nil {
 		return errors.New("want base64 of what zlib compressed, whole")
 	}
-	for _, layer := range *layers {
+	for _, layer := range items(of.metadata) {
 		at, _ := number(part(layer.Value, "layer_idx"))
 		slots, _ := number(part(layer.Value, "num_slots"))
 		shape, _ := arrayOf(part(layer.Value, "token_selected_slots_shape"))

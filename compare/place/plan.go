@@ -147,9 +147,6 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			warnings = append(warnings, router.Warn("no_placement", w.Name, "error", err.Error()))
 		}
 		if own != nil {
-			if running != nil && !running.Same(own) {
-				warnings = append(warnings, router.Warn("placements_differ", w.Name))
-			}
 			running = own
 		}
 	}

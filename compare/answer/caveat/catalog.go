@@ -5,7 +5,7 @@ package caveat
 var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
 	"counts_layers": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn, "no_placement": Warn,
-	"incomplete_passes": Warn, "placements_differ": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
+	"incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
 	"arms_look_alike": Warn, "campaign_unlike": Warn}
 
@@ -67,7 +67,6 @@ var catalog = map[string]string{
 	"experts_seen":         "the number of experts is not recorded; {experts} are assumed, the largest that occurs",
 	"no_top_k":             "experts per token are not recorded, so nothing is said of chance: name the model (--model)",
 	"window":               "each step is a sum over forward passes: single passes are at least as uneven",
-	"cumulative":           "these counters run since the engine started, warm-up included",
 	"dense_layers":         "{layers:#layer} excluded: no step has a slot there, as in dense layers",
 	"idle_steps":           "{steps:idle step} excluded",
 	"empty_steps":          "{empty:n} of {steps:step} excluded: no slot in them",
@@ -81,7 +80,6 @@ var catalog = map[string]string{
 	"one_window":           "it is learned from one window: more windows make a placement that lasts",
 	"judged_learned":       "{alike:n} of {windows:judged window} resembled a learned one: judge on other traffic",
 	"two_phases":           "prefill and decode are learned together; a placement for one is learned from its counts",
-	"placements_differ":    "the windows ran under different placements: the last one is the baseline",
 	"global":               "experts have no groups for {nodes:node}, so EPLB balances over all ranks at once",
 	"raises_load":          "the plan raises the busiest rank's load by {change:%}: {judged:.3}, before {baseline:.3}",
 	"placement.no_windows": "there are no other counts to judge the placement on",
