@@ -2,7 +2,8 @@ package capture
 
 import "strings"
 
-// Index numbers values by first sight; neighbors are often alike.
+// Index numbers values by first sight; neighbors are often alike. Of the values alone, as a file holds them, it finds
+// their numbers again.
 type Index[T comparable] struct {
 	Values []T
 	number map[T]int32
@@ -10,12 +11,18 @@ type Index[T comparable] struct {
 }
 
 // NewIndex has no value yet.
-func NewIndex[T comparable]() *Index[T] { return &Index[T]{number: map[T]int32{}} }
+func NewIndex[T comparable]() *Index[T] { return &Index[T]{} }
 
 // Number gives a value its number: values 7, 9, 7 get 0, 1, 0.
 func (x *Index[T]) Number(v T) int32 {
 	if len(x.Values) > 0 && x.Values[x.last] == v {
 		return x.last
+	}
+	if x.number == nil {
+		x.number = make(map[T]int32, len(x.Values))
+		for n, v := range x.Values {
+			x.number[v] = int32(n)
+		}
 	}
 	n, ok := x.number[v]
 	if !ok {

@@ -75,9 +75,6 @@ type Wait struct {
 	Thread     int32
 }
 
-// Launched reports whether the call that launched a kernel is recorded.
-func (r *Recording) Launched(k *Kernel) bool { return k.Launch >= 0 }
-
 // Range is one named range on the thread that began it.
 type Range struct {
 	Start, End int64

@@ -195,8 +195,7 @@ func attentionKernels(t *trace.Trace) map[string]int64 {
 	return times
 }
 
-// inGraph ends the name of a kernel that a CUDA graph replayed.
-const inGraph = " (CUDA graph)"
+// trace.InGraph ends the name of a kernel that a CUDA graph replayed.
 
 // expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by library and, of
 // grouped ones, by family: "cutlass::gemm::kernel::GemmUniversal (CUTLASS)", and whether a graph replayed them.
@@ -204,8 +203,8 @@ func expertKernels(t *trace.Trace) map[string]int64 {
 	ran := map[string]string{} // how kernels of experts ran
 	for _, k := range t.StepKinds {
 		for _, name := range k.Kernels {
-			name, replayed := strings.CutSuffix(name, inGraph)
-			ran[name] = map[bool]string{true: inGraph}[replayed]
+			name, replayed := strings.CutSuffix(name, trace.InGraph)
+			ran[name] = map[bool]string{true: trace.InGraph}[replayed]
 		}
 	}
 	times := map[string]int64{}

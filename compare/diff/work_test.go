@@ -129,7 +129,7 @@ func replayed(t *trace.Trace) *trace.Trace {
 		k := &other.StepKinds[i]
 		k.Kernels = slices.Clone(k.Kernels)
 		for n := range k.Kernels {
-			k.Kernels[n] += inGraph
+			k.Kernels[n] += trace.InGraph
 		}
 	}
 	return &other

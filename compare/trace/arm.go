@@ -17,7 +17,7 @@ import (
 // Trace. It reads no event.
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
 	if IsSummary(path) {
-		exports, err := readSummary(path, true)
+		exports, err := readSummary(path)
 		if err != nil {
 			return "", err
 		}

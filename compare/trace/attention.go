@@ -65,19 +65,18 @@ func (r *reduction) unequalTokens(tokens []float64) bool {
 func (r *reduction) overRanks(phases ...Phase) router.Number {
 	type own struct {
 		rank *rankEvents
-		step int
+		step int32
 	}
-	work := sums(r, func(g group) (own, bool) {
-		return own{g.rank, int(g.at.Step)}, !g.class.Collective && slices.Contains(phases, g.at.Phase)
-	})
 	var most, all int64
-	for _, step := range r.times.StepsOf(imbalance.Counts) {
-		longest := int64(0)
-		for _, p := range r.ranks {
-			ns := work[own{p, step}].ns
-			longest, all = max(longest, ns), all+ns
-		}
-		most += longest
+	longest := map[int32]int64{}
+	for at, s := range sums(r, func(g group) (own, bool) {
+		return own{g.rank, g.at.Step}, r.counts(g.at.Step) && !g.class.Collective && slices.Contains(phases, g.at.Phase)
+	}) {
+		all += s.ns
+		longest[at.step] = max(longest[at.step], s.ns)
+	}
+	for _, ns := range longest {
+		most += ns
 	}
 	return router.Number(most*int64(len(r.ranks)))/router.Number(all) - 1
 }

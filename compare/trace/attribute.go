@@ -15,34 +15,49 @@ import (
 var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse",
 	"cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
 
-// attribution gives every kernel of a recording its location: first every launch
+// attribution makes a summary of a recording. Every kernel gets its location: first every launch
 // and every graph node by the ranges around them, then the kernels by these and by
 // their names.
 type attribution struct {
+	*exportSummary
 	rec       *capture.Recording
-	locations *capture.Index[location] // of launches and graph nodes
-	launches  []int32                  // location of each launch
-	created   []int32                  // location of each graph node at its creation
-	origins   []int32                  // of each graph node, see origin
-	waits     map[int32]capture.Wait   // by launch, see waits
-	several   []uint8                  // kernels of each launch, at most 2
-	classes   []kernel.Class           // by kernel name
-	final     *capture.Index[location] // of kernels
-	placed    map[placing]int32        // numbers of final locations
-	operators []int8                   // rule of each operator, see ranges.OperatorOf
+	around    capture.Index[location] // locations of launches and graph nodes
+	launches  []int32                 // location of each launch
+	nodes     []int32                 // of each graph node where its stream was captured, −1 where that is not recorded
+	operators []int8                  // rule of each operator, see ranges.OperatorOf
+	placed    map[placing]int32       // numbers of locations of kernels
+	waits     map[int32]capture.Wait  // by launch, see waits
+	several   []uint8                 // kernels of each launch, at most 2
 	python    capture.Python
 	free      []int64 // when each device has run all kernels before
-	counts    exportCounts
-	stepNames map[int32]string // the first range of each step
+
+	launchless, detached, replayed, ignored int64 // kernels without a launch, of a graph made outside the capture, …
+	zero                                    int64 // expert GEMMs that ran, but for how long is lost
 }
 
-// attribute finds the location of every launch and of every graph node's creation.
-func attribute(rec *capture.Recording, options Options) *attribution {
-	a := &attribution{rec: rec, python: rec.Python(), classes: kernel.Classes(rec.KernelNames, options.Phases),
-		counts: exportCounts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)}}
+// attribute uses a recording up.
+func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
+	a := &attribution{rec: rec, python: rec.Python(), placed: map[placing]int32{}, waits: waits(rec),
+		free: slices.Repeat([]int64{never}, len(rec.Devices)), several: make([]uint8, len(rec.Launches)),
+		exportSummary: &exportSummary{Export: newExport(path, rec), Names: rec.KernelNames,
+			Classes: kernel.Classes(rec.KernelNames, o.Phases), StepNames: map[int32]string{}}}
+	for _, name := range rec.Operators {
+		a.operators = append(a.operators, ranges.OperatorOf(name))
+	}
+	a.locate(o.Patterns)
+	capture.Collect(len(rec.Kernels))
+	a.addKernels()
+	a.describe()
+	a.launches, rec.Launches = nil, nil // they make room
+	capture.Collect(len(rec.Kernels))
+	return a.exportSummary
+}
+
+// locate finds the location of every launch and of every graph node's creation.
+func (a *attribution) locate(patterns *Patterns) {
+	rec := a.rec
 	sortNodes(rec.GraphNodes)
-	lines := timelines(rec, options.Patterns)
-	a.dropPolls(lines)
+	lines := a.timelines(patterns)
 	capture.Collect(len(rec.Kernels))
 	for i, c := range rec.Launches {
 		t := &lines[c.Thread]
@@ -56,173 +71,125 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	for i := range lines {
 		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
 	}
-	a.locations = capture.NewIndex[location]()
-	a.locations.Number(ranges.Unattributed)
+	moment := func(query int32) int64 {
+		if node := int(query) - len(rec.Launches); node >= 0 {
+			return rec.GraphNodes[node].Created
+		}
+		return rec.Launches[query].Start
+	}
+	a.around.Number(ranges.Unattributed)
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	for i := range lines {
-		lines[i].Sort()
-		lines[i].Number(hooked[rec.Threads[i].Process])
-		lines[i].Locate(a.moment, func(query int32, l location) { at[query] = a.locations.Number(l) })
-	}
-	a.launches, a.created = at[:len(rec.Launches)], at[len(rec.Launches):]
-	a.nameSteps(lines)
-	return a
-}
-
-// nameSteps names each step by its first range.
-func (a *attribution) nameSteps(lines []ranges.Timeline) {
-	a.stepNames = map[int32]string{}
-	for _, line := range lines {
-		for _, m := range line.Ranges {
-			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.stepNames[m.Step] == "" {
-				a.stepNames[m.Step] = m.Name
+		line := &lines[i]
+		line.Sort()
+		line.Number(hooked[rec.Threads[i].Process])
+		line.Locate(moment, func(query int32, l location) { at[query] = a.around.Number(l) })
+		for _, m := range line.Ranges { // a step has the name of its first range
+			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.StepNames[m.Step] == "" {
+				a.StepNames[m.Step] = m.Name
 			}
+		}
+	}
+	a.launches, a.nodes = at[:len(rec.Launches)], make([]int32, len(rec.GraphNodes))
+	for i := range a.nodes {
+		if a.nodes[i] = origin(rec.GraphNodes, int32(i)); a.nodes[i] >= 0 {
+			a.nodes[i] = at[len(rec.Launches)+int(a.nodes[i])]
 		}
 	}
 }
 
 // timelines are the ranges whose names say something, by thread.
-func timelines(rec *capture.Recording, patterns *Patterns) []ranges.Timeline {
-	lines := make([]ranges.Timeline, len(rec.Threads))
-	labels, labeled := make([]ranges.Label, len(rec.RangeNames)), make([]bool, len(rec.RangeNames))
-	library, some := make([]bool, len(rec.Domains)), false
-	for i, d := range rec.Domains {
-		library[i] = slices.Contains(libraryDomains, strings.ToLower(d))
+func (a *attribution) timelines(patterns *Patterns) []ranges.Timeline {
+	rec := a.rec
+	lines, labels := make([]ranges.Timeline, len(rec.Threads)), make([]ranges.Label, len(rec.RangeNames))
+	for i, name := range rec.RangeNames {
+		labels[i] = patterns.Label(name)
 	}
 	for _, r := range rec.Ranges {
-		if library[r.Domain] {
-			continue
-		}
 		l := &labels[r.Name]
-		if !labeled[r.Name] {
-			*l, labeled[r.Name] = patterns.Label(rec.RangeNames[r.Name]), true
-		}
-		if !l.Empty() {
+		if !l.Empty() && !slices.Contains(libraryDomains, strings.ToLower(rec.Domains[r.Domain])) {
 			t := &lines[r.Thread]
-			t.Ranges, some = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l}), true
+			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
 		}
 	}
-	if some {
-		rec.Ranges = nil // they make room
-	}
+	rec.Ranges = nil // they make room
+	a.dropPolls(lines)
 	return lines
 }
 
 // dropPolls takes ranges of batches without a request in which no experts ran: the engine asked for work, and had
 // none. Those in which they ran are steps of a data-parallel rank, for the tokens of others.
 func (a *attribution) dropPolls(lines []ranges.Timeline) {
-	var gemms [][]int64 // when they were launched, by thread
-	for thread := range lines {
-		for at := range lines[thread].Ranges {
-			m := &lines[thread].Ranges[at]
-			if m.Step == NoID || !ranges.BatchOf(m.Name).Dummy {
-				continue
-			}
-			if gemms == nil {
-				gemms = a.gemms()
-			}
-			own := gemms[thread]
-			if at, _ := slices.BinarySearch(own, m.Start); at == len(own) || own[at] >= m.End {
+	gemms := make([][]int64, len(lines)) // when expert GEMMs were launched, by thread
+	for i := range a.rec.Kernels {
+		if k := &a.rec.Kernels[i]; k.Launch >= 0 && a.Classes[k.Name].GEMM {
+			l := &a.rec.Launches[k.Launch]
+			gemms[l.Thread] = append(gemms[l.Thread], l.Start)
+		}
+	}
+	for thread, own := range gemms {
+		slices.Sort(own)
+		for i := range lines[thread].Ranges {
+			m := &lines[thread].Ranges[i]
+			at, _ := slices.BinarySearch(own, m.Start)
+			if m.Step != NoID && (at == len(own) || own[at] >= m.End) && ranges.BatchOf(m.Name).Dummy {
 				m.Step = NoID
 			}
 		}
 	}
 }
 
-// gemms are the times at which expert GEMMs were launched, by thread.
-func (a *attribution) gemms() [][]int64 {
-	gemms := make([][]int64, len(a.rec.Threads))
-	for i := range a.rec.Kernels {
-		if k := &a.rec.Kernels[i]; k.Launch >= 0 && a.classes[k.Name].GEMM {
-			l := &a.rec.Launches[k.Launch]
-			gemms[l.Thread] = append(gemms[l.Thread], l.Start)
-		}
-	}
-	for _, own := range gemms {
-		slices.Sort(own)
-	}
-	return gemms
-}
-
-// moment is when a query's launch began, or its graph node was created.
-func (a *attribution) moment(query int32) int64 {
-	if n := len(a.rec.Launches); int(query) >= n {
-		return a.rec.GraphNodes[int(query)-n].Created
-	}
-	return a.rec.Launches[query].Start
-}
-
-// rankEvents splits what ran by the process and device it ran on, in their order,
-// and makes an event with its location of each kernel.
-func (a *attribution) rankEvents() []*rankEvents {
-	a.final = capture.NewIndex[location]()
-	a.placed = map[placing]int32{}
-	a.operators = make([]int8, len(a.rec.Operators))
-	for i, name := range a.rec.Operators {
-		a.operators[i] = ranges.OperatorOf(name)
-	}
-	a.origins = make([]int32, len(a.rec.GraphNodes))
-	for i := range a.origins {
-		a.origins[i] = origin(a.rec.GraphNodes, int32(i))
-	}
-	a.waits = waits(a.rec)
-	a.free = slices.Repeat([]int64{never}, len(a.rec.Devices))
+// addKernels makes an event with its location of each kernel, by the process and device it ran on, in their order.
+func (a *attribution) addKernels() {
+	rec := a.rec
 	byStart := func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) }
-	if !slices.IsSortedFunc(a.rec.Kernels, byStart) {
-		slices.SortStableFunc(a.rec.Kernels, byStart)
+	if !slices.IsSortedFunc(rec.Kernels, byStart) {
+		slices.SortStableFunc(rec.Kernels, byStart)
 	}
-	a.several = make([]uint8, len(a.rec.Launches))
-	count := make([]int, len(a.rec.Devices))
-	for i := range a.rec.Kernels {
-		k := &a.rec.Kernels[i]
-		if count[k.Device]++; a.rec.Launched(k) {
+	count := make([]int, len(rec.Devices))
+	for i := range rec.Kernels {
+		k := &rec.Kernels[i]
+		if count[k.Device]++; k.Launch >= 0 {
 			a.several[k.Launch] = min(a.several[k.Launch]+1, 2)
 		}
 	}
-	ranks := make([]*rankEvents, len(a.rec.Devices))
-	for i, d := range a.rec.Devices {
-		ranks[i] = &rankEvents{device: d, events: make([]event, 0, count[i])}
+	for i, d := range rec.Devices {
+		a.Ranks = append(a.Ranks, &rankEvents{device: d, events: make([]event, 0, count[i])})
 	}
-	for i := range a.rec.Kernels {
-		a.addKernel(&a.rec.Kernels[i], ranks)
+	for i := range rec.Kernels {
+		a.addKernel(&rec.Kernels[i])
 	}
-	for _, g := range a.rec.Graphs {
-		h := &ranks[g.Device].Hidden
+	for _, g := range rec.Graphs {
+		h := &a.Ranks[g.Device].Hidden
 		h.Launches, h.NS = h.Launches+1, h.NS+g.End-g.Start
 	}
-	a.launches, a.rec.Launches = nil, nil // they make room
-	capture.Collect(len(a.rec.Kernels))
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
-	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && r.Hidden.Launches == 0 })
-	slices.SortFunc(ranks, func(x, y *rankEvents) int {
-		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]),
+	a.Ranks = slices.DeleteFunc(a.Ranks, func(r *rankEvents) bool { return len(r.events) == 0 && r.Hidden.Launches == 0 })
+	slices.SortFunc(a.Ranks, func(x, y *rankEvents) int {
+		return cmp.Or(cmp.Compare(rec.Processes[x.device.Process], rec.Processes[y.device.Process]),
 			cmp.Compare(x.device.Ordinal, y.device.Ordinal))
 	})
-	return ranks
 }
 
 // addKernel adds a kernel to its rank, unless a range asks to ignore it.
-func (a *attribution) addKernel(k *capture.Kernel, ranks []*rankEvents) {
-	at, launched, free := a.locationOf(k), a.rec.Launched(k), a.free[k.Device]
+func (a *attribution) addKernel(k *capture.Kernel) {
+	free := a.free[k.Device]
 	a.free[k.Device] = max(free, k.End)
-	if !launched {
-		a.counts.Launchless++
+	if k.Launch < 0 {
+		a.launchless++
 	}
-	if at < 0 {
-		a.counts.Ignored++
-		a.counts.IgnoredNS += k.End - k.Start
+	e := event{Start: k.Start, NS: k.End - k.Start, Place: a.locationOf(k), Name: k.Name, Queued: -1}
+	if e.Place < 0 {
+		a.ignored++
 		return
 	}
-	r, e := ranks[k.Device], event{Start: k.Start, NS: k.End - k.Start, Place: at, Name: k.Name, Queued: -1}
-	if launched {
+	r := a.Ranks[k.Device]
+	if k.Launch >= 0 {
 		r.LaunchedNS += e.NS
 		a.host(k, &e, free)
 	}
-	if k.GraphNode > 0 {
-		a.counts.Replayed++
-	}
-	if e.NS == 0 && a.classes[k.Name].GEMM { // ran, but for how long is lost
-		a.rec.LostKernels++
+	if e.NS == 0 && a.Classes[k.Name].GEMM {
+		a.zero++
 	}
 	r.events = append(r.events, e)
 }
@@ -241,15 +208,12 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 		p.at, p.operator = a.launches[k.Launch], a.operators[a.rec.Launches[k.Launch].Operator]
 	}
 	if k.GraphNode > 0 {
-		id := a.rec.GraphNodeIDs[k.GraphNode-1]
-		n := creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start)
+		n := creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, a.rec.GraphNodeIDs[k.GraphNode-1], k.Start)
 		if n >= 0 {
-			n = a.origins[n]
+			p.created = a.nodes[n]
 		}
-		if n >= 0 {
-			p.created = a.created[n]
-		} else {
-			a.counts.Detached++
+		if a.replayed++; p.created < 0 {
+			a.detached++
 		}
 	}
 	at, known := a.placed[p]
@@ -263,9 +227,9 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 // place gives a location its final number, −1 to ignore it: the range at capture before the range at replay, but for
 // the step, and the phase that the strongest evidence gives.
 func (a *attribution) place(p placing) int32 {
-	l, class := a.locations.Values[p.at], &a.classes[p.name]
+	l, class := a.around.Values[p.at], &a.Classes[p.name]
 	if p.created >= 0 {
-		if c := a.locations.Values[p.created]; c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
+		if c := a.around.Values[p.created]; c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
 			c.Step = l.Step
 			l = c
 		}
@@ -279,5 +243,5 @@ func (a *attribution) place(p placing) int32 {
 		l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(p.operator, l.Operator), class.Phase)
 	}
 	l.Module, l.Operator = false, 0
-	return a.final.Number(l)
+	return a.Places.Number(l)
 }

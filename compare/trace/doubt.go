@@ -66,64 +66,51 @@ const (
 
 // placedExperts warns where too little of the experts' time is known for a judgment.
 func (r *reduction) placedExperts() {
-	var gemms, placed, experts, all int64
-	for i := range r.trace.Cells {
-		c := &r.trace.Cells[i]
-		all += c.ComputeNS()
-		if r.times.Unmarked || c.Step.Defined() { // what runs before the first step, such as tuning, is of no layer
-			gemms += c.GEMMNS
-			if c.Layer.Defined() {
-				placed += c.GEMMNS
+	var gemms, placed, experts, all, fused int64
+	fusing := map[string]bool{} // kernels that run experts and more in one, in the steps that count
+	for g := range r.groups() {
+		if !g.class.Collective {
+			if all += g.ns; g.at.Phase == PhaseExperts {
+				experts += g.ns
 			}
 		}
-		if c.Phase == PhaseExperts {
-			experts += c.ComputeNS()
+		if g.class.GEMM && g.at.Phase == PhaseExperts && (r.times.Unmarked || g.at.Step != NoID) {
+			if gemms += g.ns; g.at.Layer != NoID { // what runs before the first step, such as tuning, is of no layer
+				placed += g.ns
+			}
+		}
+		if g.class.FusedExperts() && r.counts(g.at.Step) {
+			fused += g.ns
+			fusing[g.rank.of.Names[g.name]] = true
 		}
 	}
-	if fused, kernels := r.fusedExperts(); float64(fused) > mostFused*float64(fused+experts) {
-		r.warn(FusedExperts, "", "share", float64(fused)/float64(fused+experts), "kernels", functions(kernels), "phases",
+	if share := float64(fused) / float64(fused+experts); share > mostFused {
+		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return !fusing[k.Name] })
+		r.warn(FusedExperts, "", "share", share, "kernels", functions(kernels), "phases",
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return
 	}
-	counted, expertNS := map[int]float64{}, 0.0 // in the steps that count, by rank and in all
+	byRank, expertNS := map[int]float64{}, 0.0 // in the steps that count
 	for _, l := range r.times.Judged() {
 		for i, ns := range l.Means() {
-			counted[l.Ranks[i]] += ns
-			expertNS += ns * float64(len(l.Experts))
+			byRank[l.Ranks[i]] += ns
+			expertNS += ns * float64(len(r.counted))
 		}
 	}
-	idle := slices.IndexFunc(r.times.Ranks, func(rank int) bool { ns, has := counted[rank]; return has && ns == 0 })
+	idle := slices.IndexFunc(r.times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
+	endedEarly := len(r.times.Steps) == 1 && !r.partial && // within the first step: ranges name others
+		slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return len(d.StepNames) > 1 })
 	switch {
 	case experts == 0:
 		r.warn(noExperts, "")
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
 		r.warn(noExperts, "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
-	case len(r.counted) == 0 || r.endedEarly():
+	case len(r.counted) == 0 || endedEarly:
 		r.warn(noExperts, "", "why", "steps")
 	case expertNS < leastCounted*float64(all):
 		r.warn(noExperts, "", "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
 	case idle >= 0:
 		r.warn(noExperts, "", "why", "rank", "rank", r.times.Ranks[idle])
 	}
-}
-
-// endedEarly reports that the capture of kernels ended within its first step: ranges name others.
-func (r *reduction) endedEarly() bool {
-	return len(r.times.Steps) == 1 && !r.partial &&
-		slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return len(d.StepNames) > 1 })
-}
-
-// fusedExperts is the time of kernels that run experts and more in one, in the steps that count, and
-// those kernels.
-func (r *reduction) fusedExperts() (ns int64, kernels []KernelStat) {
-	used := sums(r, func(g group) (string, bool) {
-		return g.rank.of.Names[g.name], r.counts(g.at.Step) && g.class.FusedExperts()
-	})
-	for _, k := range r.trace.Kernels {
-		if s, fused := used[k.Name]; fused {
-			ns, kernels = ns+s.ns, append(kernels, k)
-		}
-	}
-	return ns, kernels
 }

@@ -15,20 +15,18 @@ import (
 // file holds, so a result from summaries is computed by the same code from the same
 // values as one from the exports.
 type exportSummary struct {
-	Export      Export           `json:"export"`
-	Arm         string           `json:"arm"` // normal, perfect or empty
-	ArmEvidence string           `json:"arm_evidence"`
-	World       int              `json:"world"`          // ranks of the whole run where the environment says, else 0
-	Session     int64            `json:"session_utc_ns"` // UTC nanoseconds of the capture's zero; 0 when not recorded
-	Names       []string         `json:"names"`
-	Places      []location       `json:"places"`
-	Ranks       []*rankEvents    `json:"ranks"`
-	Rules       []string         `json:"phase_rules,omitempty"` // of the user, that the classes and locations follow
-	StepNames   map[int32]string `json:"step_names,omitempty"`  // the names of the ranges of steps
+	Export      Export                  `json:"export"`
+	Arm         string                  `json:"arm"` // normal, perfect or empty
+	ArmEvidence string                  `json:"arm_evidence"`
+	World       int                     `json:"world"`          // ranks of the run where the environment says, else 0
+	Session     int64                   `json:"session_utc_ns"` // UTC of the capture's zero; 0 when not recorded
+	Names       []string                `json:"names"`
+	Classes     []kernel.Class          `json:"classes"` // of Names
+	Places      capture.Index[location] `json:"places"`
+	Ranks       []*rankEvents           `json:"ranks"`
+	StepNames   map[int32]string        `json:"step_names,omitempty"` // the names of the ranges of steps
 
-	classes []kernel.Class     // of Names
-	at      map[location]int32 // numbers of Places, nil before any is asked for
-	common  []int32            // the numbers of Names among the names of all exports
+	common []int32 // the numbers of Names among the names of all exports
 }
 
 // rankEvents is what one rank did.
@@ -44,17 +42,6 @@ type rankEvents struct {
 	rows      []row         // see table; nil before it is asked for, and where events change
 	structure *Structure    // nil where ranges name all, see infer
 	idleNS    router.Number // for how long no kernel runs in a step that counts, mean over steps
-}
-
-// each visits the kernels of a rank in the order of time, with their locations.
-func (p *rankEvents) each() iter.Seq2[*event, *location] {
-	return func(yield func(*event, *location) bool) {
-		for i := range p.events {
-			if !yield(&p.events[i], &p.of.Places[p.events[i].Place]) {
-				return
-			}
-		}
-	}
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events
@@ -74,26 +61,31 @@ func (e *event) end() int64 { return e.Start + e.NS }
 // launched is when the kernel was launched, as far as that is recorded.
 func (e *event) launched() int64 { return e.Start - max(0, int64(e.Queued)) }
 
-// place is the location of one of the rank's kernels.
-func (p *rankEvents) place(e *event) *location { return &p.of.Places[e.Place] }
-
-// class is what the name of one of the rank's kernels says.
-func (p *rankEvents) class(e *event) *kernel.Class { return &p.of.classes[e.Name] }
-
-// number gives a location its number among the export's places, a new one where it has none.
-func (d *exportSummary) number(l location) int32 {
-	if d.at == nil {
-		d.at = make(map[location]int32, len(d.Places))
-		for n, l := range d.Places {
-			d.at[l] = int32(n)
+// each visits the kernels of a rank in the order of time, with their locations.
+func (p *rankEvents) each() iter.Seq2[*event, *location] {
+	return func(yield func(*event, *location) bool) {
+		for i := range p.events {
+			if !yield(&p.events[i], p.place(&p.events[i])) {
+				return
+			}
 		}
 	}
-	n, known := d.at[l]
-	if !known {
-		n = int32(len(d.Places))
-		d.Places, d.at[l] = append(d.Places, l), n
+}
+
+// place is the location of one of the rank's kernels.
+func (p *rankEvents) place(e *event) *location { return &p.of.Places.Values[e.Place] }
+
+// class is what the name of one of the rank's kernels says.
+func (p *rankEvents) class(e *event) *kernel.Class { return &p.of.Classes[e.Name] }
+
+// relocate changes the locations of all kernels.
+func (r *reduction) relocate(change func(*location)) {
+	for _, d := range r.exports {
+		for i := range d.Places.Values {
+			change(&d.Places.Values[i])
+		}
+		d.Places = capture.Index[location]{Values: d.Places.Values}
 	}
-	return n
 }
 
 // sort puts the events in the order of time, the same for every way in which they

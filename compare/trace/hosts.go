@@ -77,33 +77,27 @@ func (a *attribution) host(k *capture.Kernel, e *event, free int64) {
 // waits gives the launches before which their thread waited, since its launch before, from the
 // first such wait to the last.
 func waits(rec *capture.Recording) map[int32]capture.Wait {
-	waited := map[int32]capture.Wait{}
+	waited, byThread := map[int32]capture.Wait{}, make([][]int32, len(rec.Threads)) // launches
 	if len(rec.Waits) == 0 {
 		return waited
 	}
-	order := make([]int32, len(rec.Launches))
-	for i := range order {
-		order[i] = int32(i)
+	for i, l := range rec.Launches {
+		byThread[l.Thread] = append(byThread[l.Thread], int32(i))
 	}
-	at := func(i int32) *capture.Launch { return &rec.Launches[i] }
-	slices.SortFunc(order, func(x, y int32) int {
-		return cmp.Or(cmp.Compare(at(x).Thread, at(y).Thread), cmp.Compare(at(x).Start, at(y).Start))
-	})
-	slices.SortFunc(rec.Waits, func(x, y capture.Wait) int {
-		return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.End, y.End))
-	})
+	begin := func(i int32) int64 { return rec.Launches[i].Start }
+	for _, own := range byThread {
+		slices.SortFunc(own, func(x, y int32) int { return cmp.Compare(begin(x), begin(y)) })
+	}
+	slices.SortFunc(rec.Waits, func(x, y capture.Wait) int { return cmp.Compare(x.End, y.End) })
 	for _, w := range rec.Waits {
-		n, _ := slices.BinarySearchFunc(order, w, func(i int32, w capture.Wait) int {
-			return cmp.Or(cmp.Compare(at(i).Thread, w.Thread), cmp.Compare(at(i).Start, w.End))
-		})
-		if n == len(order) || at(order[n]).Thread != w.Thread ||
-			n > 0 && at(order[n-1]).Thread == w.Thread && at(order[n-1]).Start >= w.Start {
-			continue
+		own := byThread[w.Thread]
+		n, _ := slices.BinarySearchFunc(own, w.End, func(i int32, t int64) int { return cmp.Compare(begin(i), t) })
+		if n < len(own) && (n == 0 || begin(own[n-1]) < w.Start) {
+			if before, again := waited[own[n]]; again {
+				w.Start = before.Start
+			}
+			waited[own[n]] = w
 		}
-		if before, again := waited[order[n]]; again {
-			w.Start = before.Start
-		}
-		waited[order[n]] = w
 	}
 	return waited
 }

@@ -14,7 +14,7 @@ import (
 // StepKind is a kind of whole steps (see imbalance.Kinds): those in which the ranks
 // together ran exactly these MoE kernels, on numbers of tokens at most twofold apart, and
 // which ranges call prefill or decode alike. A kernel that a CUDA graph replayed has
-// " (CUDA graph)" behind its name.
+// InGraph behind its name.
 type StepKind struct {
 	Kind    int      `json:"step_kind"`
 	Name    string   `json:"name"` // such as "prefill, 7217 to 8192 tokens"
@@ -24,6 +24,9 @@ type StepKind struct {
 	// without layers where it is not known.
 	Time imbalance.Summary `json:"time"`
 }
+
+// InGraph is behind the name of a kernel that a CUDA graph replayed.
+const InGraph = " (CUDA graph)"
 
 // batch is what the ranges of all ranks say of a step: prefill where any rank has a
 // prompt, and the tokens of the rank with most.
@@ -91,7 +94,7 @@ func (r *reduction) expertKernels() map[int32][]string {
 	for u := range sums(r, func(g group) (use, bool) {
 		name := g.rank.of.Names[g.name]
 		if g.at.Graph {
-			name += " (CUDA graph)"
+			name += InGraph
 		}
 		return use{g.at.Step, name}, g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase))
 	}) {

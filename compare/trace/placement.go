@@ -24,6 +24,7 @@ import (
 type placement struct {
 	*rankEvents
 	bare     map[int32]bool // steps in which no range names a layer, if the ranges of other steps name some; else nil
+	named    []int32        // the layers that they name
 	order    []int32        // events in order of launch; within a replayed graph, in order of start
 	launches []steps.Launch
 	found    steps.Structure
@@ -51,8 +52,8 @@ func (r *reduction) infer() {
 		steps.Together(found)
 	}
 	for _, p := range list {
-		if p != nil {
-			p.inferLayers()
+		if p != nil && p.findLayers() {
+			p.placeBlocks()
 			p.rows = nil
 		}
 	}
@@ -60,86 +61,88 @@ func (r *reduction) infer() {
 
 // placement prepares a rank; nil where ranges say all.
 func (p *rankEvents) placement() *placement {
-	gemms, layered := map[int32]bool{}, map[int32]bool{} // steps that hold any, and whose layers ranges name
-	placed := false
-	for i := range p.events {
-		e := &p.events[i]
-		at, c := p.place(e), p.class(e)
-		if at.Layer != NoID && !layered[at.Step] {
+	d, n := p.of, &placement{rankEvents: p}
+	ran, gemm := make([]bool, len(d.Places.Values)), make([]bool, len(d.Places.Values)) // by place
+	for e := range p.each() {
+		c := p.class(e)
+		ran[e.Place], gemm[e.Place] = true, gemm[e.Place] || c.GEMM || c.FusedExperts()
+	}
+	bare, named, layered := map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
+	for i, at := range d.Places.Values {
+		if ran[i] && at.Layer != NoID {
 			layered[at.Step] = true
 		}
-		if c.GEMM || c.FusedExperts() {
-			if placed = placed || at.Layer != NoID; !gemms[at.Step] {
-				gemms[at.Step] = true
-			}
+		if bare[at.Step] = bare[at.Step] || gemm[i]; gemm[i] && at.Layer != NoID {
+			named[at.Layer] = true
 		}
 	}
-	if placed {
-		maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
-	}
-	if len(gemms) == 0 {
+	maps.DeleteFunc(bare, func(step int32, gemms bool) bool {
+		return !gemms || len(named) > 0 && (step == NoID || layered[step])
+	})
+	if len(bare) == 0 {
 		return nil
 	}
-	n := &placement{rankEvents: p, order: p.launchOrder()}
-	if placed {
-		n.bare = gemms
-		n.order = slices.DeleteFunc(n.order, func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
+	n.order = make([]int32, 0, len(p.events))
+	for i := range p.events {
+		if len(named) == 0 || bare[p.place(&p.events[i]).Step] {
+			n.order = append(n.order, int32(i))
+		}
 	}
-	n.readLaunches()
-	n.found = steps.Find(n.launches)
-	return n
-}
-
-// launchOrder are the numbers of a rank's kernels in the order in which they were launched.
-func (p *rankEvents) launchOrder() []int32 {
-	order := make([]int32, len(p.events))
-	for i := range order {
-		order[i] = int32(i)
+	if n.named = slices.Sorted(maps.Keys(named)); len(named) > 0 {
+		n.bare = bare
 	}
 	byLaunch := func(x, y int32) int {
 		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
 	}
-	if !slices.IsSortedFunc(order, byLaunch) {
-		slices.SortFunc(order, byLaunch)
+	if !slices.IsSortedFunc(n.order, byLaunch) {
+		slices.SortFunc(n.order, byLaunch)
 	}
-	return order
-}
-
-// readLaunches says of each launch what package steps looks at.
-func (p *placement) readLaunches() {
-	d := p.of
-	of := make([]steps.Launch, len(d.classes)) // by name
-	for i, c := range d.classes {
-		of[i] = c.Launch(d.Names[i])
-		of[i].Name = d.common[i]
+	byName := make([]steps.Launch, len(d.Classes))
+	for i, c := range d.Classes {
+		byName[i] = c.Launch(d.Names[i])
+		byName[i].Name = d.common[i]
 	}
-	p.launches = make([]steps.Launch, len(p.order))
-	for i := range p.order {
-		l, e := &p.launches[i], p.event(i)
-		*l = of[e.Name]
+	n.launches = make([]steps.Launch, len(n.order))
+	for i := range n.order {
+		l, e := &n.launches[i], n.event(i)
+		*l = byName[e.Name]
 		l.NS = uint32(min(e.NS, math.MaxUint32))
-		if l.Anchor == steps.None && p.at(i).Phase == PhaseOther {
+		if l.Anchor == steps.None && p.place(e).Phase == PhaseOther {
 			l.Anchor = steps.Dense
 		}
 	}
+	n.found = steps.Find(n.launches)
+	return n
 }
 
-func (p *placement) event(i int) *event    { return &p.events[p.order[i]] }
-func (p *placement) at(i int) location     { return *p.place(p.event(i)) }
-func (p *placement) put(i int, l location) { p.event(i).Place = p.of.number(l) }
+func (p *placement) event(i int) *event { return &p.events[p.order[i]] }
 
-// inferLayers places the kernels of a rank whose expert GEMMs are in no layer, or only GEMMs of the steps in which no
-// range names a layer, as in replays of graphs, where ranges name the layers of other steps: if they have as many.
-func (p *placement) inferLayers() {
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.stepsOfRanges()), Beside: p.bare != nil}
-	named := p.namedLayers()
-	switch {
-	case s.Beside && (s.Layers == 0 || int(s.Layers) != len(named)):
-		return
-	case !s.Beside:
-		if s.stage = p.found.Stage; s.Layers == 0 {
-			s.Layers, s.Unknown, s.Unclear = router.Stated(p.found.Layers), p.found.Unknown, p.found.Unclear
-			p.stepsOfPattern()
+// findLayers gives blocks their steps and layers: in the steps that ranges name where these have the same number of
+// blocks, which is then the number of layers, else in the complete steps that the repetition shows. Beside steps whose
+// layers ranges name, as in replays of graphs, it must be as many.
+func (p *placement) findLayers() (found bool) {
+	blocks := p.found.Blocks
+	p.steps = make([]int32, len(blocks))
+	for b, block := range blocks {
+		p.steps[b] = p.place(p.event(block.First)).Step
+	}
+	s, n := &Structure{Blocks: len(blocks), Beside: p.bare != nil}, 0
+	p.layers, n = p.found.LayersOfSteps(p.steps)
+	if s.Layers = router.Stated(n); s.Beside && (n == 0 || n != len(p.named)) {
+		return false
+	}
+	if !s.Beside {
+		s.stage = p.found.Stage
+	}
+	if n == 0 {
+		s.Layers, s.Unknown, s.Unclear = router.Stated(p.found.Layers), p.found.Unknown, p.found.Unclear
+		p.layers = make([]int32, len(blocks))
+		for b := range blocks {
+			step, layer := p.found.Place(b)
+			if !p.found.Complete(step) {
+				step, layer = NoID, NoID
+			}
+			p.steps[b], p.layers[b] = int32(step), int32(layer)
 		}
 	}
 	for b, layer := range p.layers {
@@ -150,45 +153,11 @@ func (p *placement) inferLayers() {
 			s.Steps++ // complete ones by their last layers
 		}
 		if s.Beside && layer != NoID {
-			p.layers[b] = named[layer]
+			p.layers[b] = p.named[layer]
 		}
 	}
 	p.structure = s
-	p.placeBlocks()
-}
-
-// namedLayers are the layers that ranges name, in steps with expert GEMMs that are not bare.
-func (p *placement) namedLayers() []int32 {
-	named := map[int32]bool{}
-	for i := range p.events {
-		if at := p.place(&p.events[i]); at.Layer != NoID && !p.bare[at.Step] && p.class(&p.events[i]).GEMM {
-			named[at.Layer] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(named))
-}
-
-// stepsOfRanges takes the steps that ranges name where these have the same number of
-// blocks, which is then the number of layers; 0 if they have not.
-func (p *placement) stepsOfRanges() (layers int) {
-	p.steps = make([]int32, len(p.found.Blocks))
-	for b, block := range p.found.Blocks {
-		p.steps[b] = p.at(block.First).Step
-	}
-	p.layers, layers = p.found.LayersOfSteps(p.steps)
-	return layers
-}
-
-// stepsOfPattern takes the complete steps that the repetition shows.
-func (p *placement) stepsOfPattern() {
-	p.layers = make([]int32, len(p.steps))
-	for b := range p.found.Blocks {
-		step, layer := p.found.Place(b)
-		if !p.found.Complete(step) {
-			step, layer = NoID, NoID
-		}
-		p.steps[b], p.layers[b] = int32(step), int32(layer)
-	}
+	return true
 }
 
 // beginOf is the first kernel of a block's layer, given the first of its routing.
@@ -203,6 +172,10 @@ func (p *placement) beginOf(b, routing int) int {
 	return routing
 }
 
+// mostBlocks is how many blocks are numbered where layers are unknown, more than any model has: a row for
+// each of ten thousand would tell nobody anything.
+const mostBlocks = 256
+
 // placeBlocks gives the kernels of every block, and those around it, their locations.
 func (p *placement) placeBlocks() {
 	p.ends = p.found.Ends(p.launches)
@@ -210,32 +183,35 @@ func (p *placement) placeBlocks() {
 	tail, ended := 0, false // of these on, so many end the step of the block before
 	for b, block := range p.found.Blocks {
 		routing, routed := p.routerOf(done, block.First)
-		begin := p.beginOf(b, routing)
+		begin, layer := p.beginOf(b, routing), p.layers[b]
 		first, last := p.event(block.First), p.event(max(block.First, block.Last))
 		replayed := first != last && first.Replayed && last.Replayed && first.launched() == last.launched()
 		for i := done; i <= p.ends[b]; i++ {
-			l := p.at(i)
+			step := p.steps[b]
 			if i < done+tail {
-				p.inStep(&l, p.steps[b-1])
-			} else {
-				p.inStep(&l, p.steps[b])
+				step = p.steps[b-1]
 			}
-			shared := p.launches[i].Anchor == steps.Dense && p.class(p.event(i)).GEMM
-			if shared && l.Evidence >= ranges.ByOperator {
-				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
-			}
-			if i >= begin && p.layers[b] != NoID {
-				if p.layers[b] < mostBlocks {
-					l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
+			p.change(i, step, func(l *location, c *kernel.Class) {
+				anchor := p.launches[i].Anchor
+				if anchor == steps.Dense && c.GEMM && l.Evidence >= ranges.ByOperator { // of shared experts
+					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 				}
-				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
-				if i >= routing {
-					p.placePhase(&l, i, routed, block)
-				} else if l.Phase == PhaseUnknown && p.class(p.event(i)).Library == kernel.Quantizing {
-					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition // it prepares what a dense GEMM reads
+				if i < begin || layer == NoID {
+					return
 				}
-			}
-			p.put(i, l)
+				if layer < mostBlocks {
+					l.Layer, l.Inferred = layer, l.Inferred|ranges.InferredLayer
+				}
+				l.Graph = replayed && anchor == steps.ExpertGEMM
+				if phase := positionOf(i, routing, routed, block); phase == "" {
+					if l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // it prepares what a dense GEMM reads
+						l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
+					}
+				} else if l.Phase == PhaseUnknown ||
+					l.Phase == PhaseCommunication && (phase == PhaseDispatch || phase == PhaseCombine) {
+					l.Phase, l.Evidence = phase, ranges.ByPosition
+				}
+			})
 		}
 		done, tail = p.ends[b]+1, 0
 		if b+1 < len(p.steps) && p.steps[b] != p.steps[b+1] {
@@ -244,41 +220,34 @@ func (p *placement) placeBlocks() {
 		}
 	}
 	for i := done; ended && i < len(p.order); i++ {
-		l := p.at(i)
-		p.inStep(&l, p.steps[len(p.steps)-1])
-		p.put(i, l)
+		p.change(i, p.steps[len(p.steps)-1], func(*location, *kernel.Class) {})
 	}
 }
 
-// mostBlocks is how many blocks are numbered where layers are unknown, more than any model has: a row for
-// each of ten thousand would tell nobody anything.
-const mostBlocks = 256
-
-// inStep gives a kernel a step where no range does.
-func (p *placement) inStep(l *location, step int32) {
+// change gives a kernel another location, and a step where no range does.
+func (p *placement) change(i int, step int32, change func(*location, *kernel.Class)) {
+	e := p.event(i)
+	l := *p.place(e)
 	if l.Step == NoID && step != NoID {
 		l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
 	}
+	change(&l, p.class(e))
+	e.Place = p.of.Places.Number(l)
 }
 
-// placePhase gives a kernel of a layer the phase of its position where nothing else
-// gives it one; a collective is one of dispatch or combine.
-func (p *placement) placePhase(l *location, i, routed int, block steps.Block) {
-	if l.Phase != PhaseUnknown && l.Phase != PhaseCommunication {
-		return
-	}
-	phase := PhaseExperts
+// positionOf is the phase of a kernel by its position in a layer, empty before its routing.
+func positionOf(i, routing, routed int, block steps.Block) Phase {
 	switch {
+	case i < routing:
+		return ""
 	case i <= routed:
-		phase = PhaseRouter
+		return PhaseRouter
 	case i < block.First:
-		phase = PhaseDispatch
+		return PhaseDispatch
 	case i > block.Last:
-		phase = PhaseCombine
+		return PhaseCombine
 	}
-	if l.Phase == PhaseUnknown || phase == PhaseDispatch || phase == PhaseCombine {
-		l.Phase, l.Evidence = phase, ranges.ByPosition
-	}
+	return PhaseExperts
 }
 
 // routerOf is where a layer begins, and its last router kernel.
@@ -290,7 +259,7 @@ func (p *placement) routerOf(from, first int) (begin, routed int) {
 			if begin = i; routed < 0 {
 				routed = i
 			}
-		case routed < 0 && p.at(i).Phase == PhaseDispatch:
+		case routed < 0 && p.place(p.event(i)).Phase == PhaseDispatch:
 			begin = i
 		}
 	}

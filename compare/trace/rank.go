@@ -34,59 +34,52 @@ var (
 // by the strongest evidence there is. Flag, environment and file name speak of one process,
 // so they count only where the export holds one rank; the environment recorded belongs to
 // the command that was profiled, which in a report of several processes is their launcher.
-func numberRanks(path string, rec *capture.Recording, devices []capture.Device, flag map[string]int) ([]Rank, error) {
+func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int) error {
+	path, n := e.Export.Path, len(e.Ranks)
 	flagged, given := givenRank(flag, path)
-	if given && len(devices) != 1 {
-		return nil, &input.Error{File: path, Expected: "one process, to give it a rank",
-			Found: quantity.Count(len(devices), "process"), Try: "leave the rank out", Err: ErrRank}
+	if given && n != 1 {
+		return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(n, "process"),
+			Try: "leave the rank out", Err: ErrRank}
 	}
 	recorded, known := rec.Metadata.Rank()
 	named, hasName := capture.RankInName(path)
-	mapped := true // under CUDA_VISIBLE_DEVICES every process may call its own device 0
-	for _, d := range devices {
-		_, on := rec.Metadata.GPUs[gpuOf(rec, d)]
-		mapped = mapped && on
+	always := func(rank int) func(int) (int, bool) { return func(int) (int, bool) { return rank, true } }
+	process := func(i int) int64 { return rec.Processes[e.Ranks[i].device.Process] }
+	ordinal := func(i int) int64 { return int64(e.Ranks[i].device.Ordinal) }
+	ofMachine := func(i int) (int, bool) { // under CUDA_VISIBLE_DEVICES every process may call its own device 0
+		gpu, on := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(process(i)), Device: ordinal(i)}]
+		return int(gpu), on
 	}
-	ranks := make([]Rank, len(devices))
-	for i, d := range devices {
-		process := rec.Processes[d.Process]
-		ranks[i] = Rank{Export: filepath.Base(path), PID: capture.PID(process), DeviceID: int64(d.Ordinal)}
+	mapped := true
+	for i := range e.Ranks {
+		_, on := ofMachine(i)
+		mapped = mapped && on
 	}
 	for _, by := range []struct {
 		evidence string
-		one, ok  bool // it speaks of one process, and is there
+		ok       bool
 		number   func(i int) (int, bool)
 	}{
-		{"flag", true, given, func(int) (int, bool) { return flagged, true }},
-		{cmp.Or(rec.Metadata.RankEvidence, "environment"), true, known, func(int) (int, bool) { return recorded, true }},
-		{"mpi_ranks", false, true, func(i int) (int, bool) {
-			n, ok := rec.Metadata.MPIRanks[rec.Processes[devices[i].Process]]
-			return n, ok
-		}},
-		{"file name", true, hasName, func(int) (int, bool) { return named, true }},
-		{"device ordinal", false, mapped, func(i int) (int, bool) {
-			return int(rec.Metadata.GPUs[gpuOf(rec, devices[i])]), true
-		}},
-		{"device ordinal", false, !mapped, func(i int) (int, bool) { return int(devices[i].Ordinal), true }},
-		{"process order", false, true, func(i int) (int, bool) { return i, true }},
+		{"flag", given, always(flagged)},
+		{cmp.Or(rec.Metadata.RankEvidence, "environment"), known && n == 1, always(recorded)},
+		{"mpi_ranks", true, func(i int) (int, bool) { rank, ok := rec.Metadata.MPIRanks[process(i)]; return rank, ok }},
+		{"file name", hasName && n == 1, always(named)},
+		{"device ordinal", mapped, ofMachine},
+		{"device ordinal", !mapped, func(i int) (int, bool) { return int(ordinal(i)), true }},
+		{"process order", true, func(i int) (int, bool) { return i, true }},
 	} {
-		if seen := map[int]bool{}; by.ok && (!by.one || len(ranks) == 1) {
-			for i := range ranks {
-				n, ok := by.number(i)
-				if ranks[i].Rank, ranks[i].Evidence = n, by.evidence; ok && 0 <= n && n < capture.MaxRanks {
-					seen[n] = true
-				}
-			}
-			if len(seen) == len(ranks) {
-				break
+		seen := map[int]bool{}
+		for i, p := range e.Ranks {
+			if rank, ok := by.number(i); by.ok && ok && 0 <= rank && rank < capture.MaxRanks {
+				seen[rank] = true
+				p.Rank = Rank{rank, filepath.Base(path), capture.PID(process(i)), ordinal(i), by.evidence}
 			}
 		}
+		if len(seen) == n {
+			break
+		}
 	}
-	return ranks, nil
-}
-
-func gpuOf(rec *capture.Recording, d capture.Device) capture.PIDDevice {
-	return capture.PIDDevice{PID: capture.PID(rec.Processes[d.Process]), Device: int64(d.Ordinal)}
+	return nil
 }
 
 // oneRank reports whether something says that the only process of an export is

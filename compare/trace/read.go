@@ -86,7 +86,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 				Found: "a summary, whose ranks and phases are fixed", Try: "give --rank and --phase when it is written",
 				Err: ErrRank}
 		}
-		exports, err := readSummary(path, false)
+		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); sizeErr == nil && o.Progress != nil {
 			o.Progress(info.Size())
 		}
@@ -112,32 +112,19 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	if rec.WorkingProcesses() > 1 || oneRank(path, meta, o.Rank) {
 		rec.JoinDevices()
 	}
-	a := attribute(rec, o)
-	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{Ranks: a.rankEvents(), Names: rec.KernelNames, Session: meta.SessionUTC, Places: a.final.Values,
-		StepNames: a.stepNames, classes: a.classes}
-	for _, rule := range o.Phases {
-		e.Rules = append(e.Rules, rule.String())
-	}
+	e := attribute(path, rec, o)
 	if len(e.Ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
 			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
-	devices := make([]capture.Device, len(e.Ranks))
-	for i, p := range e.Ranks {
-		devices[i] = p.device
-	}
-	ranks, err := numberRanks(path, rec, devices, o.Rank)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range e.Ranks {
-		p.Rank = ranks[i]
-	}
+	e.Session = meta.SessionUTC
 	e.Arm, e.ArmEvidence = meta.Arm()
 	e.World, _ = meta.WorldSize()
-	e.Export = describe(path, rec, a.counts, ranks)
+	if err := e.numberRanks(rec, o.Rank); err != nil {
+		return nil, err
+	}
 	for _, r := range e.Ranks {
+		e.Export.Ranks = append(e.Export.Ranks, r.Rank.Rank)
 		r.sort()
 	}
 	return e, nil

@@ -91,18 +91,15 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		d.common = make([]int32, len(d.Names))
 		for i, name := range d.Names {
 			if d.common[i] = r.names.Number(name); int(d.common[i]) == len(r.classes) {
-				r.classes = append(r.classes, d.classes[i])
+				r.classes = append(r.classes, d.Classes[i])
 			}
 		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
-	if err := r.oneRun(); err != nil {
-		return nil, err
-	}
 	for _, p := range r.ranks {
 		r.trace.Ranks = append(r.trace.Ranks, p.Rank)
 	}
-	return r, nil
+	return r, r.oneRun()
 }
 
 func newTrace() *Trace {
@@ -152,14 +149,26 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	cells, phases := map[Cell]*Cell{}, map[Cell]*Cell{}
-	var last group
-	var c *Cell
+	at := func(g group, step router.OptInt) Cell {
+		return Cell{Rank: g.rank.Rank.Rank, Step: step, Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase, Kind: NoID}
+	}
+	r.trace.Cells = r.cellsBy(func(g group) Cell { return at(g, router.OptInt(g.at.Step)) })
+	r.trace.Phases = r.cellsBy(func(g group) Cell { return at(g, NoID) })
+	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
+	r.times = r.trace.Times(nil)
+	r.kinds()
+}
+
+// cellsBy adds all time up in cells that differ in the place which keyOf gives, in their order.
+func (r *reduction) cellsBy(keyOf func(group) Cell) []Cell {
+	cells := capture.NewIndex[Cell]()
+	list := []Cell{}
 	for g := range r.groups() {
-		if g.at != last.at || g.rank != last.rank {
-			c = cellOf(cells, g.rank.Rank.Rank, router.OptInt(g.at.Step), router.OptInt(g.at.Layer), g.at.Phase)
+		key := keyOf(g)
+		n := cells.Number(key)
+		if int(n) == len(list) {
+			list = append(list, key)
 		}
-		last, r.layered = g, r.layered || g.at.Layer != NoID
 		own := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
 		if g.class.Collective {
 			own.CollectiveNS = g.ns
@@ -167,40 +176,11 @@ func (r *reduction) cells() {
 		if g.class.GEMM && g.at.Phase == PhaseExperts {
 			own.GEMMs, own.GEMMNS = g.kernels, g.ns
 		}
-		c.Add(&own)
-	}
-	r.trace.Cells = sortedCells(cells)
-	r.times = r.trace.Times(nil)
-	r.kinds()
-	for i := range r.trace.Cells {
-		c := &r.trace.Cells[i]
-		cellOf(phases, c.Rank, NoID, c.Layer, c.Phase).Add(c)
-	}
-	r.trace.Phases = sortedCells(phases)
-}
-
-// cellOf is the cell of a place, a new one where there is none.
-func cellOf(cells map[Cell]*Cell, rank int, step, layer router.OptInt, phase Phase) *Cell {
-	key := Cell{Rank: rank, Step: step, Layer: layer, Phase: phase, Kind: NoID}
-	c := cells[key]
-	if c == nil {
-		own := key
-		c = &own
-		cells[key] = c
-	}
-	return c
-}
-
-func sortedCells(cells map[Cell]*Cell) []Cell {
-	list := make([]Cell, 0, len(cells))
-	for _, c := range cells {
-		list = append(list, *c)
+		list[n].Add(&own)
 	}
 	slices.SortFunc(list, func(a, b Cell) int {
-		if by := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer)); by != 0 {
-			return by
-		}
-		return kernel.ComparePhases(a.Phase, b.Phase)
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
+			kernel.ComparePhases(a.Phase, b.Phase))
 	})
 	return list
 }
@@ -211,15 +191,12 @@ func (r *reduction) coverage() {
 	for _, p := range r.ranks {
 		launched += p.LaunchedNS
 	}
-	for i := range r.trace.Cells {
-		c := &r.trace.Cells[i]
-		if total += c.TotalNS; c.Layer.Defined() {
-			layered += c.TotalNS
+	for g := range r.groups() {
+		if total += g.ns; g.at.Layer != NoID {
+			layered += g.ns
 		}
-	}
-	for i := range r.trace.Experts {
-		if e := &r.trace.Experts[i]; e.Basis == imbalance.Observed {
-			expert += e.TotalNS
+		if g.at.Expert != NoID {
+			expert += g.ns
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined

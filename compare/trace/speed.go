@@ -21,40 +21,43 @@ type Speed struct {
 // leastDense is the share of the compute time that dense GEMMs must have to show a rank's speed.
 const leastDense = 0.01
 
-// speeds fills Speeds: over the steps that count, by the dense GEMMs of a step and layer that every
-// rank runs equally often. Empty for one rank, and where such GEMMs have too little time.
+// speeds fills Speeds: over the steps that count, by the dense GEMMs, which every token passes, of a step and layer
+// that every rank runs equally often. Empty for one rank, and where such GEMMs have too little time.
 func (r *reduction) speeds() {
-	dense := make([]bool, len(r.classes)) // by name: a GEMM that every token passes
+	type place struct{ name, step, layer int32 }
+	type times struct{ kernels, ns []int64 } // by rank
+	gemms, compute := map[place]times{}, int64(0)
+	dense := make([]bool, len(r.classes)) // by name
 	for i, c := range r.classes {
 		dense[i] = c.Phase == kernel.PhaseOther && c.Launch(r.names.Values[i]).Anchor == steps.Dense
 	}
-	type place struct {
-		rank              *rankEvents
-		name, step, layer int32 // no name of what is no dense GEMM
-	}
-	gemms := sums(r, func(g group) (place, bool) {
-		at := place{g.rank, g.rank.of.common[g.name], g.at.Step, g.at.Layer}
-		if !dense[at.name] || g.at.Phase == PhaseExperts {
-			at.name = NoID
-		}
-		return at, r.counts(g.at.Step) && !g.class.Collective
-	})
-	times, all, compute := make([]int64, len(r.ranks)), int64(0), int64(0)
-	for at, s := range gemms {
-		if compute += s.ns; at.name == NoID || slices.ContainsFunc(r.ranks, func(p *rankEvents) bool {
-			return gemms[place{p, at.name, at.step, at.layer}].kernels != s.kernels
-		}) {
+	for g := range r.groups() {
+		if !r.counts(g.at.Step) || g.class.Collective {
 			continue
 		}
-		times[slices.Index(r.ranks, at.rank)] += s.ns
-		all += s.ns
+		compute += g.ns
+		if at := (place{g.rank.of.common[g.name], g.at.Step, g.at.Layer}); dense[at.name] && g.at.Phase != PhaseExperts {
+			t, known := gemms[at]
+			if !known {
+				t = times{make([]int64, len(r.ranks)), make([]int64, len(r.ranks))}
+				gemms[at] = t
+			}
+			rank := slices.Index(r.ranks, g.rank)
+			t.kernels[rank], t.ns[rank] = t.kernels[rank]+g.kernels, t.ns[rank]+g.ns
+		}
 	}
-	if len(r.ranks) < 2 || float64(all) < leastDense*float64(compute) {
-		return
+	all, ns := router.Number(0), make([]router.Number, len(r.ranks))
+	for _, t := range gemms {
+		if slices.Min(t.kernels) == slices.Max(t.kernels) {
+			for rank := range ns {
+				ns[rank], all = ns[rank]+router.Number(t.ns[rank]), all+router.Number(t.ns[rank])
+			}
+		}
 	}
-	for i, p := range r.ranks {
-		r.trace.Speeds = append(r.trace.Speeds,
-			Speed{p.Rank.Rank, router.Number(times[i]) * router.Number(len(times)) / router.Number(all)})
+	if len(r.ranks) > 1 && float64(all) >= leastDense*float64(compute) {
+		for i, p := range r.ranks {
+			r.trace.Speeds = append(r.trace.Speeds, Speed{p.Rank.Rank, ns[i] * router.Number(len(ns)) / all})
+		}
 	}
 }
 
@@ -73,12 +76,12 @@ func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
 	}
 	n, most := router.Number(len(t.Speeds)), router.Number(0)
 	for i, s := range t.Speeds {
-		fair := 1.0
+		over := s.OverMean
 		if t.Attention != nil {
-			fair = max(1, t.Attention.Tokens[i]/stat.Mean(t.Attention.Tokens, nil))
+			over /= max(1, router.Number(t.Attention.Tokens[i]/stat.Mean(t.Attention.Tokens, nil)))
 		}
-		if over := s.OverMean / router.Number(fair); over > most {
-			most, rank, by = over, s.Rank, s.OverMean*(n-1)/(n-s.OverMean)-1
+		if over > most {
+			most, rank, by = over, s.Rank, over*(n-1)/(n-over)-1
 		}
 	}
 	return rank, by, most >= 1+leastSlow

@@ -77,7 +77,7 @@ func (r *reduction) structure() {
 func (r *reduction) inferred() bool {
 	return r.trace.Structure != nil && !r.trace.Structure.Beside ||
 		slices.ContainsFunc(r.exports, func(d *exportSummary) bool {
-			return slices.ContainsFunc(d.Places, func(l location) bool {
+			return slices.ContainsFunc(d.Places.Values, func(l location) bool {
 				return l.Inferred&ranges.InferredLayer > 0 && r.counts(l.Step)
 			})
 		})
@@ -158,7 +158,7 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 		} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
 			l.Layer = NoID
 		}
-		e.Place = p.of.number(l)
+		e.Place = p.of.Places.Number(l)
 	}
 }
 
@@ -173,14 +173,4 @@ func (r *reduction) dropInferred() {
 		}
 		l.Inferred = 0
 	})
-}
-
-// relocate changes the locations of all kernels.
-func (r *reduction) relocate(change func(*location)) {
-	for _, d := range r.exports {
-		d.at = nil
-		for i := range d.Places {
-			change(&d.Places[i])
-		}
-	}
 }

@@ -30,7 +30,7 @@ import (
 //	events   of each rank of each export, in the header's order, see event
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "5\n"
+	summaryMagic = summaryMark + "6\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
@@ -87,16 +87,15 @@ func IsSummary(path string) bool {
 	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
-// readSummary reads a summary file, or of its header alone what its exports say about themselves. Everything in it
-// is checked: a damaged one gives an error that wraps ErrDamaged or ErrTruncated.
-func readSummary(path string, headOnly bool) (exports []*exportSummary, err error) {
+// readSummary reads a summary file. Everything in it is checked: a damaged one gives an error that wraps ErrDamaged
+// or ErrTruncated.
+func readSummary(path string) (exports []*exportSummary, err error) {
 	f, err := input.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	exports, err = decodeSummary(f, headOnly)
-	switch {
+	switch exports, err = decodeSummary(f); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again",
 			Err: capture.ErrTruncated}
@@ -107,33 +106,29 @@ func readSummary(path string, headOnly bool) (exports []*exportSummary, err erro
 	return exports, nil
 }
 
-func decodeSummary(r io.Reader, headOnly bool) (exports []*exportSummary, err error) {
+func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	zip, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
 		return nil, err
 	}
-	in := bufio.NewReaderSize(zip, 1<<16)
-	begin := make([]byte, len(summaryMagic)+4)
-	if _, err := io.ReadFull(in, begin); err != nil {
+	in, magic, size := bufio.NewReaderSize(zip, 1<<16), make([]byte, len(summaryMagic)), uint32(0)
+	if _, err = io.ReadFull(in, magic); err == nil {
+		err = binary.Read(in, binary.LittleEndian, &size)
+	}
+	if err == nil && (string(magic) != summaryMagic || size > summaryLimit) {
+		err = fmt.Errorf("want the line %q and a header of at most %d bytes, have %q and %d", summaryMagic, summaryLimit,
+			magic, size)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if magic := begin[:len(summaryMagic)]; string(magic) != summaryMagic {
-		return nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
-	}
-	n := binary.LittleEndian.Uint32(begin[len(summaryMagic):])
-	if n > summaryLimit {
-		return nil, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
-	}
-	var text bytes.Buffer
-	if _, err := io.CopyN(&text, in, int64(n)); err != nil {
+	text, err := io.ReadAll(io.LimitReader(in, int64(size)))
+	if err = cmp.Or(err, json.Unmarshal(text, &exports), checkExports(exports)); err != nil {
 		return nil, err
-	}
-	if err := cmp.Or(json.Unmarshal(text.Bytes(), &exports), checkExports(exports)); err != nil || headOnly {
-		return exports, err
 	}
 	for _, d := range exports {
 		for _, p := range d.Ranks {
-			if p.events, err = readEvents(in, p.Events, len(d.Places), len(d.Names)); err != nil {
+			if p.events, err = readEvents(in, p.Events, len(d.Places.Values), len(d.Names)); err != nil {
 				return nil, err
 			}
 		}
@@ -145,18 +140,19 @@ func decodeSummary(r io.Reader, headOnly bool) (exports []*exportSummary, err er
 }
 
 // checkExports holds a header against what writeSummary can have written, because
-// everything behind it takes that for granted, and classifies its kernels.
+// everything behind it takes that for granted.
 func checkExports(exports []*exportSummary) error {
+	unknown := func(p Phase) bool { return !slices.Contains(kernel.Phases, p) }
 	if len(exports) == 0 {
 		return errors.New("want at least one export, have none")
 	}
 	for _, d := range exports {
-		if d == nil || len(d.Ranks) == 0 {
-			return errors.New("want at least one rank of each export, have none")
+		if d == nil || len(d.Ranks) == 0 || len(d.Classes) != len(d.Names) ||
+			slices.ContainsFunc(d.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) {
+			return errors.New("want at least one rank of each export, and a class of each name")
 		}
-		for _, at := range d.Places {
-			if min(at.Step, at.Layer, at.Expert) < NoID || !slices.Contains(kernel.Phases, at.Phase) ||
-				at.Evidence >= ranges.Evidences {
+		for _, at := range d.Places.Values {
+			if min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase) || at.Evidence >= ranges.Evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
 					at.Layer, at.Expert)
 			}
@@ -167,15 +163,6 @@ func checkExports(exports []*exportSummary) error {
 				return fmt.Errorf("no rank of the listed %v in %q has this number and sums", d.Export.Ranks, d.Export.Path)
 			}
 		}
-		var rules []kernel.Rule
-		for _, text := range d.Rules {
-			rule, err := kernel.ParseRule(text)
-			if err != nil {
-				return err
-			}
-			rules = append(rules, rule)
-		}
-		d.classes = kernel.Classes(d.Names, rules)
 	}
 	return nil
 }

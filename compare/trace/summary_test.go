@@ -89,7 +89,7 @@ func TestSummaryIsPrivate(t *testing.T) {
 	if bytes.Contains([]byte(asJSON(t, trace)), []byte("hunter2")) {
 		t.Error("the result holds the environment")
 	}
-	exports, err := decodeSummary(&b, false)
+	exports, err := decodeSummary(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +136,12 @@ func TestImpossibleSummary(t *testing.T) {
 		"no ranks":         func(d *exportSummary) { d.Ranks = nil },
 		"rank −1":          func(d *exportSummary) { d.Ranks[0].Rank.Rank, d.Export.Ranks = -1, []int{-1} },
 		"an unlisted rank": func(d *exportSummary) { d.Export.Ranks = []int{7} },
-		"expert −5":        func(d *exportSummary) { d.Places[0].Expert = -5 },
-		"an unknown phase": func(d *exportSummary) { d.Places[0].Phase = "lunch" },
+		"expert −5":        func(d *exportSummary) { d.Places.Values[0].Expert = -5 },
+		"an unknown phase": func(d *exportSummary) { d.Places.Values[0].Phase = "lunch" },
 		"a negative sum":   func(d *exportSummary) { d.Ranks[0].LaunchedNS = -1 },
 		"a graph's time":   func(d *exportSummary) { d.Ranks[0].Hidden.NS = -1 },
-		"a rule":           func(d *exportSummary) { d.Rules = []string{"lunch=x"} },
+		"a class":          func(d *exportSummary) { d.Classes[0].Phase = "lunch" },
+		"too few classes":  func(d *exportSummary) { d.Classes = nil },
 	} {
 		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")},
 			Options{})
@@ -199,7 +200,7 @@ func FuzzSummary(f *testing.F) {
 		if err := zip.Close(); err != nil {
 			t.Fatal(err)
 		}
-		exports, err := decodeSummary(&packed, false)
+		exports, err := decodeSummary(&packed)
 		if err != nil {
 			return
 		}
@@ -212,7 +213,7 @@ func FuzzSummary(f *testing.F) {
 		if err := writeSummary(&b, exports); err != nil {
 			t.Fatal(err)
 		}
-		again, err := decodeSummary(&b, false)
+		again, err := decodeSummary(&b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func (r *reduction) groups() iter.Seq[group] {
 			rows := p.table()
 			for i := range rows {
 				w := &rows[i]
-				if !yield(group{w, p, &p.of.Places[w.place], &p.of.classes[w.name]}) {
+				if !yield(group{w, p, &p.of.Places.Values[w.place], &p.of.Classes[w.name]}) {
 					return
 				}
 			}
@@ -55,33 +55,18 @@ func (r *reduction) groups() iter.Seq[group] {
 	}
 }
 
-// table is the events of a rank grouped by place and name, in the order of places.
+// table is the events of a rank grouped by place and name.
 func (p *rankEvents) table() []row {
 	if p.rows != nil {
 		return p.rows
 	}
-	ends := make([]int32, len(p.of.Places)+1)
-	for i := range p.events {
-		ends[p.events[i].Place+1]++
-	}
-	for i := range p.of.Places {
-		ends[i+1] += ends[i]
-	}
-	order := make([]int32, len(p.events))
-	for i := range p.events {
-		at := &ends[p.events[i].Place]
-		order[*at] = int32(i)
-		*at++
-	}
-	last := make([]int32, len(p.of.Names)) // the latest row of each name, plus 1
+	var number capture.Index[[2]int32]
 	p.rows = []row{}
-	for _, i := range order {
+	for i := range p.events {
 		e := &p.events[i]
-		at := last[e.Name] - 1
-		if at < 0 || p.rows[at].place != e.Place {
-			at = int32(len(p.rows))
+		at := number.Number([2]int32{e.Place, e.Name})
+		if int(at) == len(p.rows) {
 			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
-			last[e.Name] = at + 1
 		}
 		p.rows[at].kernels++
 		p.rows[at].ns += e.NS
@@ -91,8 +76,9 @@ func (p *rankEvents) table() []row {
 
 // busy fills in for how long the GPU ran kernels of each step, layer and phase.
 func (p *rankEvents) busy() {
-	cells, of := capture.NewIndex[location](), make([]int32, len(p.of.Places))
-	for i, l := range p.of.Places {
+	var cells capture.Index[location]
+	of := make([]int32, len(p.of.Places.Values))
+	for i, l := range p.of.Places.Values {
 		of[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
 	}
 	busy := make([]kernel.Busy, len(cells.Values))
@@ -122,8 +108,7 @@ func (r *reduction) tabulate() {
 func (r *reduction) statistics(groupOf func(p *rankEvents, e *event) int32) []Stats {
 	var durations [][]int64
 	for _, p := range r.ranks {
-		for i := range p.events {
-			e := &p.events[i]
+		for e := range p.each() {
 			g := int(groupOf(p, e))
 			for g >= len(durations) {
 				durations = append(durations, nil)

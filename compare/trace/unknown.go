@@ -14,13 +14,15 @@ const unknownShare = 0.05
 // unknownTime warns of kernels that neither a range nor the name places in a phase.
 func (r *reduction) unknownTime() {
 	var total, unknown int64
-	worst := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool {
-		total, unknown = total+k.TotalNS, unknown+k.UnknownNS
-		return k.UnknownNS == 0
-	})
+	var worst []KernelStat
+	for _, k := range r.trace.Kernels {
+		if total, unknown = total+k.TotalNS, unknown+k.UnknownNS; k.UnknownNS > 0 {
+			worst = append(worst, k)
+		}
+	}
 	slices.SortStableFunc(worst, func(a, b KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
-	if float64(unknown) > unknownShare*float64(total) {
-		r.warn("unknown_kernels", "", "share", float64(unknown)/float64(total), "kernels", functions(worst))
+	if share := float64(unknown) / float64(total); share > unknownShare {
+		r.warn("unknown_kernels", "", "share", share, "kernels", functions(worst))
 	}
 }
 

@@ -20,7 +20,7 @@ var catalog = map[string]string{
 	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
 	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
 	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
-	"ignored":       "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for",
+	"ignored":       "{ignored:n} of {kernels:kernel} are left out, as --phase ignored asks for",
 
 	// Ranks that do not fit together.
 	"ranks_differ": "ranks {rank} and {other} recorded different layers or steps: kernels " +
