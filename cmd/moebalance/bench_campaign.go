@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -50,10 +49,6 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 	campaign, err := bench.Resume(o.Resume)
 	if err != nil {
 		return nil, err
-	}
-	s := campaign.Spec
-	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
-		return nil, errors.Join(err, campaign.Close())
 	}
 	return campaign, nil
 }

@@ -54,7 +54,7 @@ func hookEnviron(campaign string) ([]string, error) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return nil, err
 		}
-		if err := target.WriteOwn(path, func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
+		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
 			return nil, err
 		}
 	}

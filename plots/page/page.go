@@ -182,7 +182,7 @@ func (s *section) fill(p *Page, inputs []Input) {
 			s.Lines = append(s.Lines, of+line)
 		}
 		for _, t := range in.Tables {
-			if len(t.Rows) > 0 {
+			if t.Len() > 0 {
 				s.Tables = append(s.Tables, viewOf(t, of))
 			}
 		}

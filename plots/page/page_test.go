@@ -263,12 +263,19 @@ func TestSectionsFollowInputs(t *testing.T) {
 // Every table that has rows stands in the section of its kind, folded and cut.
 func TestTables(t *testing.T) {
 	p := inputsOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
-	rows := slices.Repeat([][]any{{"pass", 12}, {"warn", 13}}, mostRows)
-	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
-	kernels := table.New("kernels", "T3", "n:count, phase, name:short")
-	kernels.Rows = [][]any{{12, "experts", "gemm"}}
-	p[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows},
-		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "proof", Title: "T4", Columns: columns}, kernels}
+	type row struct {
+		Status string
+		N      int
+	}
+	rows := slices.Repeat([]row{{"pass", 12}, {"warn", 13}}, mostRows)
+	const columns = "Status=status, N=n"
+	type kernel struct {
+		N           int
+		Phase, Name string
+	}
+	p[0].Tables = []table.Table{table.Of("checks", "T<1>", rows, columns), table.Of("pairs", "T2", rows[:1], columns),
+		table.Of("proof", "T4", rows[:0], columns),
+		table.Of("kernels", "T3", []kernel{{12, "experts", "gemm"}}, "N=n, Phase=phase, Name:short=name")}
 	_, doc := write(t, p...)
 	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (50 rows, 50 more left out)</summary>": true,
 		"<summary>T2 (1 row)</summary>": true, "T4": false,
@@ -416,8 +423,8 @@ func FuzzRead(f *testing.F) {
 func TestPageOfHostileNames(t *testing.T) {
 	bad := "a\u202eb <script>alert(1)</script> /?api_key=hunter2 sk-abc123def456"
 	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad},
-		Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x"}},
-			Rows: [][]any{{bad}}}}}
+		Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x",
+			Cells: []any{bad}}}}}}
 	p, err := New(bad, []Fact{{"Report", bad}}, in)
 	if err != nil {
 		t.Fatal(err)

@@ -18,22 +18,10 @@ const mostRows = 50
 func viewOf(t table.Table, of string) table.Table {
 	t = t.Filled().Cut(mostRows)
 	t.Title = of + t.Title
-	at := slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Kind == table.Short })
-	if at < 0 {
-		return t
+	if at := slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Kind == table.Short }); at > 0 {
+		t.Columns = slices.Concat(t.Columns[at:at+1], t.Columns[:at], t.Columns[at+1:])
 	}
-	t.Columns = toFront(t.Columns, at)
-	rows := make([][]any, len(t.Rows))
-	for i, row := range t.Rows {
-		rows[i] = toFront(row, at)
-	}
-	t.Rows = rows
 	return t
-}
-
-// toFront moves an element to the front: a b c, 2 → c a b.
-func toFront[E any](list []E, at int) []E {
-	return slices.Concat(list[at:at+1], list[:at], list[at+1:])
 }
 
 // marks color the words of checks and of proof, which say it too.

@@ -35,30 +35,34 @@ const (
 	Real     Kind = "real"     // a number of no fixed unit: four significant digits, more only before the point
 )
 
-// Column is a heading. Name is for people; Key is the CSV header and carries
-// the unit ("total_ns"). An empty Key means Name.
+// Column is a heading with its cells, one for each row: string, bool, any integer or float type. A NaN, an infinity,
+// nil, or a number that itself says so (Defined) means undefined: "–" for people, an empty cell in CSV.
 type Column struct {
-	Name string
-	Key  string
-	Kind Kind // "" is Label
+	Key  string // the CSV header, with the unit: "total_ns"
+	Name string // for people
+	Kind Kind   // "" is Label
 	// Group tells columns of a kind apart that are not read against each other, such
 	// as totals and the statistics of one instance. Within a group, and so by default
 	// within a table, all columns of a kind share a unit.
 	Group string
-
-	path string // to the cell in an item, see wayTo
+	Cells []any
 }
 
-// Table holds rows of cells: string, bool, any integer or float type. A NaN, an
-// infinity, nil, or a number that itself says so (definite) means undefined: "–" for
-// people, an empty cell in CSV.
+// Table is columns of equal length.
 type Table struct {
 	Name    string // selects the table with --table
 	Title   string
 	Columns []Column
-	Rows    [][]any
 	Left    int      // rows that were cut
 	Leading []string // keys of columns: a table that is cut keeps the rows that are largest in these
+}
+
+// Len is the number of rows.
+func (t Table) Len() int {
+	if len(t.Columns) == 0 {
+		return 0
+	}
+	return len(t.Columns[0].Cells)
 }
 
 // LeadBy names the columns whose largest rows are kept where the table is cut.
@@ -67,19 +71,41 @@ func (t Table) LeadBy(keys ...string) Table {
 	return t
 }
 
-// New is a table without rows. The description lists its columns by key, with commas between them,
-// each with what its key and its cells do not tell: key:kind@group=name for people. So
-// "rank:count, total_ns, share:percent=of step" are the columns rank, total (in a unit of time)
-// and "of step".
-func New(name, title, columns string) Table {
+// Cell computes the cells of a column that is no field of its items.
+type Cell struct {
+	key string
+	of  func(item any) any
+}
+
+// Computed is the cell of a column for an item.
+func Computed[T any](key string, of func(T) any) Cell {
+	return Cell{key, func(item any) any { return of(item.(T)) }}
+}
+
+// Of is a table with a row for each item. The description lists its columns by key, with commas between them,
+// each with what its key and its cells do not tell: key<path:kind@group=name for people. So
+// "rank:count, total_ns, share:percent=of step" are the columns rank, total (in a unit of time) and "of step". Cells
+// that are not computed are the field whose JSON key is the column's, or behind < the path to it: "low<gain.low:percent"
+// is a column low of the field low in the field gain, "share<Share" what the method Share of an item returns. A
+// column that is neither is a programming error, and panics.
+func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
 	t := Table{Name: name, Title: title}
 	for text := range strings.SplitSeq(columns, ", ") {
 		text, name, _ := strings.Cut(text, "=")
 		text, group, _ := strings.Cut(text, "@")
 		text, kind, _ := strings.Cut(text, ":")
 		key, path, _ := strings.Cut(text, "<")
-		t.Columns = append(t.Columns, Column{Key: key, Name: cmp.Or(name, nameOf(key)), Group: group, path: cmp.Or(path, key),
-			Kind: cmp.Or(Kind(kind), kindOf(key))})
+		c := Column{Key: key, Name: cmp.Or(name, nameOf(key)), Group: group, Kind: cmp.Or(Kind(kind), kindOf(key))}
+		var cell func(item any) any
+		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == key }); at >= 0 {
+			cell = computed[at].of
+		} else {
+			cell = c.field(reflect.TypeFor[T](), cmp.Or(path, key))
+		}
+		for _, item := range items {
+			c.Cells = append(c.Cells, cell(item))
+		}
+		t.Columns = append(t.Columns, c)
 	}
 	return t
 }
@@ -103,55 +129,48 @@ func kindOf(key string) Kind {
 	return ""
 }
 
-// Cell computes the cells of a column that is no field of its items.
-type Cell struct {
-	key string
-	of  func(item any) any
-}
-
-// Computed is the cell of a column for an item.
-func Computed[T any](key string, of func(T) any) Cell {
-	return Cell{key, func(item any) any { return of(item.(T)) }}
-}
-
-// Of is a table with a row for each item. Cells that are not computed are the field whose JSON key is the
-// column's, or behind < the path to it: "low<gain.low:percent" is a column low of the field low in the
-// field gain, "share<Share" what the method Share of an item returns. A column that is neither is a programming
-// error, and panics.
-func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
-	t := New(name, title, columns)
-	t.Rows = make([][]any, len(items))
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		var cell func(item any) any
-		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == c.Key }); at >= 0 {
-			cell = computed[at].of
-		} else {
-			cell = c.field(reflect.TypeFor[T]())
+// field is the cell of an item at a path of JSON keys, fields and, last, a method. It is nil behind a pointer that is
+// nil, and for a field that JSON omits. Its type tells the column's kind, where nothing else does.
+func (c *Column) field(t reflect.Type, path string) func(item any) any {
+	var index []int
+	method, omitted := "", false
+	for key := range strings.SplitSeq(path, ".") {
+		of := t
+		if t.Kind() == reflect.Pointer {
+			of = t.Elem()
 		}
-		for row, item := range items {
-			t.Rows[row] = append(t.Rows[row], cell(item))
+		if m, ok := t.MethodByName(key); ok {
+			method, t = key, m.Type.Out(0)
+			continue
 		}
+		var fields []reflect.StructField
+		if of.Kind() == reflect.Struct {
+			fields = reflect.VisibleFields(of)
+		}
+		at := slices.IndexFunc(fields, func(f reflect.StructField) bool {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return tag == key || f.Name == key
+		})
+		if at < 0 {
+			panic(fmt.Sprintf("column %s: %v has no field with the JSON key %q", c.Key, of, key))
+		}
+		index, t = append(index, fields[at].Index...), fields[at].Type
+		omitted = strings.HasSuffix(fields[at].Tag.Get("json"), ",omitempty")
 	}
-	return t
-}
-
-// field is the cell of an item at the column's path. Its type tells the column's kind, where nothing else does.
-func (c *Column) field(item reflect.Type) func(item any) any {
-	way, of := wayTo(item, c.path)
 	switch {
-	case way == nil:
-		panic(fmt.Sprintf("column %s: %v has no field with the JSON key %q", c.Key, item, c.path))
-	case c.Kind != "" || !of.ConvertibleTo(real) || of.Kind() == reflect.String:
-	case reflect.Zero(of).CanFloat():
+	case c.Kind != "" || !t.ConvertibleTo(real) || t.Kind() == reflect.String:
+	case reflect.Zero(t).CanFloat():
 		c.Kind = Real
 	default:
 		c.Kind = Count
 	}
 	return func(item any) any {
-		v := way(reflect.ValueOf(item))
-		if !v.IsValid() {
+		v, err := reflect.ValueOf(item).FieldByIndexErr(index)
+		if err != nil || omitted && v.IsZero() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return nil
+		}
+		if method != "" {
+			v = v.MethodByName(method).Call(nil)[0]
 		}
 		if numbers, ok := v.Interface().([]int); ok && len(numbers) > 0 {
 			return quantity.Ranges(numbers)
@@ -162,80 +181,24 @@ func (c *Column) field(item reflect.Type) func(item any) any {
 
 var real = reflect.TypeFor[float64]()
 
-// wayTo is the way to what a path of JSON keys, fields and methods names in a type, and its type; nil where there
-// is none. It ends early at pointers that are nil, and at fields that JSON omits.
-func wayTo(t reflect.Type, path string) (way func(reflect.Value) reflect.Value, of reflect.Type) {
-	key, rest, deeper := strings.Cut(path, ".")
-	if t.Kind() == reflect.Pointer {
-		way, of = wayTo(t.Elem(), path)
-		return unless(reflect.Value.IsNil, reflect.Value.Elem, way), of
-	}
-	if m, ok := t.MethodByName(key); ok {
-		return func(v reflect.Value) reflect.Value { return v.Method(m.Index).Call(nil)[0] }, m.Type.Out(0)
-	}
-	if t.Kind() != reflect.Struct {
-		return nil, nil
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag != key && f.Name != key {
-			continue
-		}
-		field := func(v reflect.Value) reflect.Value { return v.FieldByIndex(f.Index) }
-		if way, of = func(v reflect.Value) reflect.Value { return v }, f.Type; deeper {
-			way, of = wayTo(f.Type, rest)
-		}
-		omitted := func(v reflect.Value) bool { return options == "omitempty" && field(v).IsZero() }
-		return unless(omitted, field, way), of
-	}
-	return nil, nil
-}
-
-// unless is a step and the way behind it, which ends before the step where none leads on.
-func unless(ends func(reflect.Value) bool, step,
-	way func(reflect.Value) reflect.Value) func(reflect.Value) reflect.Value {
-	if way == nil {
-		return nil
-	}
-	return func(v reflect.Value) reflect.Value {
-		if ends(v) {
-			return reflect.Value{}
-		}
-		return way(step(v))
-	}
-}
-
-// id is the column's key.
-func (c Column) id() string { return cmp.Or(c.Key, c.Name) }
-
 // Numeric reports a column that is set to the right.
 func (c Column) Numeric() bool { return !slices.Contains([]Kind{"", Label, Short, Path}, c.Kind) }
 
 // keep is the table with the wanted columns alone.
-func (t Table) keep(wanted func(i int) bool) *Table {
-	out := t
-	out.Columns, out.Rows = nil, make([][]any, len(t.Rows))
-	for i, c := range t.Columns {
-		if !wanted(i) {
-			continue
-		}
-		out.Columns = append(out.Columns, c)
-		for r, row := range t.Rows {
-			out.Rows[r] = append(out.Rows[r], row[i])
-		}
-	}
-	return &out
+func (t Table) keep(wanted func(Column) bool) *Table {
+	t.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return !wanted(c) })
+	return &t
 }
 
 // Without is the table without the columns of these keys.
 func (t Table) Without(keys ...string) *Table {
-	return t.keep(func(i int) bool { return !slices.Contains(keys, t.Columns[i].id()) })
+	return t.keep(func(c Column) bool { return !slices.Contains(keys, c.Key) })
 }
 
 // Filled is the table without the columns that no row has a value of.
 func (t Table) Filled() Table {
-	return *t.keep(func(i int) bool {
-		return len(t.Rows) == 0 || slices.ContainsFunc(t.Rows, func(row []any) bool { return raw(row[i]) != "" })
+	return *t.keep(func(c Column) bool {
+		return len(c.Cells) == 0 || slices.ContainsFunc(c.Cells, func(cell any) bool { return raw(cell) != "" })
 	})
 }
 
@@ -243,14 +206,24 @@ func (t Table) Filled() Table {
 // from the largest down: texts by letter, numbers by their distance from 0.
 // Rows in which a number is undefined come last.
 func (t Table) Cut(n int) Table {
-	n = min(n, len(t.Rows))
-	rows := slices.Clone(t.Rows)
+	rows := make([]int, t.Len())
+	for i := range rows {
+		rows[i] = i
+	}
 	for _, key := range slices.Backward(t.Leading) {
-		if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.id() == key }); i >= 0 {
-			slices.SortStableFunc(rows, func(a, b []any) int { return bySize(b[i], a[i]) })
+		if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == key }); i >= 0 {
+			cells := t.Columns[i].Cells
+			slices.SortStableFunc(rows, func(a, b int) int { return bySize(cells[b], cells[a]) })
 		}
 	}
-	t.Rows, t.Left = rows[:n], len(rows)-n
+	n = min(n, len(rows))
+	t.Left, t.Columns = len(rows)-n, slices.Clone(t.Columns)
+	for i, c := range t.Columns {
+		t.Columns[i].Cells = nil
+		for _, row := range rows[:n] {
+			t.Columns[i].Cells = append(t.Columns[i].Cells, c.Cells[row])
+		}
+	}
 	return t
 }
 
@@ -280,8 +253,8 @@ func (t Table) Shown() []Shown {
 		if unit.Name != "" {
 			columns[i].Head += " (" + unit.Name + ")"
 		}
-		for _, row := range t.Rows {
-			columns[i].Cells = append(columns[i].Cells, c.cell(row[i], unit.Per))
+		for _, cell := range c.Cells {
+			columns[i].Cells = append(columns[i].Cells, c.cell(cell, unit.Per))
 		}
 		if c.Kind == Path {
 			columns[i].Cells = bases(columns[i].Cells)
@@ -307,9 +280,9 @@ func bases(paths []string) []string {
 // is read against has at least 10 of it, so that smaller ones keep their digits.
 func (t Table) unit(column Column) quantity.Unit {
 	most := 0.0
-	for i, c := range t.Columns {
-		for _, row := range t.Rows {
-			if x, ok := number(row[i]); ok && c.Kind == column.Kind && c.Group == column.Group {
+	for _, c := range t.Columns {
+		for _, cell := range c.Cells {
+			if x, ok := number(cell); ok && c.Kind == column.Kind && c.Group == column.Group {
 				most = max(most, math.Abs(x))
 			}
 		}
@@ -373,17 +346,12 @@ var writers = map[Kind]func(float64) string{"": quantity.Plain[float64], Label: 
 
 // CSV writes the raw values.
 func (t Table) CSV(w io.Writer) error {
-	var head []string
+	lines := make([][]string, 1+t.Len())
 	for _, c := range t.Columns {
-		head = append(head, c.id())
-	}
-	lines := [][]string{head}
-	for _, row := range t.Rows {
-		cells := make([]string, len(row))
-		for i, v := range row {
-			cells[i] = raw(v)
+		lines[0] = append(lines[0], c.Key)
+		for row, cell := range c.Cells {
+			lines[row+1] = append(lines[row+1], raw(cell))
 		}
-		lines = append(lines, cells)
 	}
 	return csv.NewWriter(w).WriteAll(lines)
 }

@@ -140,10 +140,10 @@ func (v *value) read(text string) error {
 
 func (v *value) String() string { return v.text }
 
-// Type is what help shows a value by: int, uint64 and float64, nothing for bool, and string for all else.
+// Type is what help shows a value by: a type of Go's own, nothing for bool.
 func (v *value) Type() string {
-	if kind := v.into.Kind(); v.into.Type().String() == kind.String() {
-		return kind.String()
+	if kind := v.into.Kind().String(); kind == v.into.Type().String() {
+		return kind
 	}
 	return "string"
 }

@@ -89,7 +89,7 @@ func Write(w io.Writer, v View, d Document) error {
 	case v.Table == Notes:
 		text.notes(d.Notes)
 	case v.Table != "":
-		text.table(alone, len(alone.Rows))
+		text.table(alone, alone.Len())
 	default:
 		text.document(d)
 	}
@@ -146,10 +146,7 @@ func (d Document) TableNames() []string {
 }
 
 func (d Document) table(name string) (table.Table, error) {
-	notes := table.New(Notes, "", "note")
-	for _, note := range d.Notes {
-		notes.Rows = append(notes.Rows, []any{note})
-	}
+	notes := table.Of(Notes, "", d.Notes, "note", table.Computed("note", func(note string) any { return note }))
 	for _, t := range append(slices.Clone(d.Tables), notes) {
 		if name == "" || t.Name == name {
 			return t, nil

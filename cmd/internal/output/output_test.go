@@ -4,7 +4,7 @@ import (
 	"encoding/csv"
 	"io/fs"
 	"math"
-	"slices"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,16 +13,24 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-func sample() Document {
-	phases := table.New("phases", "Phases", "phase, instances:count=launches, total_ns, max_over_mean, "+
-		"imbalance:percent, size_bytes=size")
-	phases.Rows = [][]any{
-		{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
-		{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)},
+// made is a table of these rows.
+func made(name, title, columns string, rows ...[]any) table.Table {
+	var cells []table.Cell
+	for i, column := range strings.Split(columns, ", ") {
+		key := column[:strings.IndexAny(column+"=", ":@=")]
+		cells = append(cells, table.Computed(key, func(row []any) any { return row[i] }))
 	}
+	return table.Of(name, title, rows, columns, cells...)
+}
+
+func sample() Document {
+	phases := made("phases", "Phases", "phase, instances:count=launches, total_ns, max_over_mean, "+
+		"imbalance:percent, size_bytes=size",
+		[]any{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
+		[]any{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)})
 	return Document{
 		Headline: "Rank 2 waits least.",
-		Tables:   []table.Table{phases, table.New("empty", "", "only")},
+		Tables:   []table.Table{phases, made("empty", "", "only")},
 		Notes:    []string{"time is kernel time"},
 		Value:    map[string]any{"schema_version": 1, "note": "<a>"},
 	}
@@ -79,8 +87,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"},
 		{1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2500000000"},
 	} {
-		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}},
-			Rows: [][]any{{"x"}, {c.value}}}}}
+		d := Document{Tables: []table.Table{made("", "", "x:real", []any{"x"}, []any{c.value})}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
 			if err := Write(&b, View{Format: format}, d); err != nil {
@@ -97,11 +104,7 @@ func TestCellsOfEveryType(t *testing.T) {
 // Times of a table share the unit of the largest, so that no column can be misread
 // beside another; only columns of another group have a unit of their own.
 func TestColumnsShareAUnit(t *testing.T) {
-	d := Document{Tables: []table.Table{{
-		Columns: []table.Column{{Name: "a", Kind: table.Duration}, {Name: "b", Kind: table.Duration},
-			{Name: "c", Kind: table.Duration, Group: "each"}},
-		Rows: [][]any{{12e6, 500, 500}},
-	}}}
+	d := Document{Tables: []table.Table{made("", "", "a_ns, b_ns, c_ns@each", []any{12e6, 500, 500})}}
 	var b strings.Builder
 	if err := Write(&b, View{Format: Text}, d); err != nil {
 		t.Fatal(err)
@@ -124,21 +127,15 @@ func TestTableOfFields(t *testing.T) {
 		inner
 		Below *inner `json:"below"`
 	}
-	made := table.Of("t", "", []item{{"a", inner{3}, &inner{4}}, {"b", inner{5}, nil}},
+	of := table.Of("t", "", []item{{"a", inner{3}, &inner{4}}, {"b", inner{5}, nil}},
 		"name, total_ns, twice:percent@own=of it, deep_ns<below.total_ns",
 		table.Computed("twice", func(i item) any { return 2 * i.Total }))
-	for i, want := range []table.Column{{Name: "name", Key: "name"}, {Name: "total", Key: "total_ns", Kind: table.Duration},
-		{Name: "of it", Key: "twice", Kind: table.Percent, Group: "own"},
-		{Name: "deep", Key: "deep_ns", Kind: table.Duration}} {
-		if got := made.Columns[i]; got.Name != want.Name || got.Key != want.Key || got.Kind != want.Kind ||
-			got.Group != want.Group {
-			t.Errorf("column %+v, want %+v", got, want)
-		}
-	}
-	for i, want := range [][]any{{"a", int64(3), int64(6), int64(4)}, {"b", int64(5), int64(10), nil}} {
-		if !slices.Equal(made.Rows[i], want) {
-			t.Errorf("row %v, want %v", made.Rows[i], want)
-		}
+	want := []table.Column{{Name: "name", Key: "name", Cells: []any{"a", "b"}},
+		{Name: "total", Key: "total_ns", Kind: table.Duration, Cells: []any{int64(3), int64(5)}},
+		{Name: "of it", Key: "twice", Kind: table.Percent, Group: "own", Cells: []any{int64(6), int64(10)}},
+		{Name: "deep", Key: "deep_ns", Kind: table.Duration, Cells: []any{int64(4), nil}}}
+	if !reflect.DeepEqual(of.Columns, want) {
+		t.Errorf("columns %+v, want %+v", of.Columns, want)
 	}
 	defer func() {
 		if fault := recover(); fault == nil || !strings.Contains(fault.(string), `"other"`) {
@@ -151,14 +148,13 @@ func TestTableOfFields(t *testing.T) {
 // People are shown the largest rows of a long table, and how many more there are; CSV is
 // whole.
 func TestTop(t *testing.T) {
-	d := Document{Tables: []table.Table{{Name: "long", Columns: []table.Column{{Name: "rank", Kind: table.Count},
-		{Name: "level"}, {Name: "max/mean", Kind: table.Ratio}}}}}
+	var rows [][]any
 	for rank := range 61 {
-		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 +
-			float64(rank%40)/100})
+		rows = append(rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 + float64(rank%40)/100})
 	}
-	d.Tables[0].Rows[0][2] = math.NaN()
-	d.Tables[0] = d.Tables[0].LeadBy("level", "max/mean")
+	rows[0][2] = math.NaN()
+	d := Document{Tables: []table.Table{made("long", "", "rank:count, level, max_over_mean", rows...).LeadBy("level",
+		"max_over_mean")}}
 	for _, c := range []struct {
 		format Format
 		table  string
@@ -182,7 +178,7 @@ func TestTop(t *testing.T) {
 				c.first, c.more, rows, b.String())
 		}
 	}
-	if d.Tables[0].Rows[0][0] != 0 || len(d.Tables[0].Rows) != 61 {
+	if d.Tables[0].Columns[0].Cells[0] != 0 || d.Tables[0].Len() != 61 {
 		t.Error("the document was changed")
 	}
 }
@@ -215,11 +211,8 @@ func TestHostileNames(t *testing.T) {
 		"＝1", "a\u202eb", "\x1b[2J",
 		"run ?api_key=hunter2", "sk-abc123def456", "-1.5", "a&lt;b", `back\|slash`,
 	}
-	d := Document{Headline: names[0], Notes: names,
-		Tables: []table.Table{{Name: "t", Title: names[0], Columns: []table.Column{{Name: "name"}}}}, Value: names}
-	for _, n := range names {
-		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{n})
-	}
+	d := Document{Headline: names[0], Notes: names, Tables: []table.Table{table.Of("t", names[0], names, "name",
+		table.Computed("name", func(name string) any { return name }))}, Value: names}
 	written := map[Format]string{}
 	for _, name := range Formats {
 		f, b := Format(name), strings.Builder{}

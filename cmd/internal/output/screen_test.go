@@ -13,12 +13,10 @@ import (
 
 // wideTable has columns of every kind, and a row to look at.
 func wideTable() Document {
-	wide := table.New("t", "Time per layer", "layer:count, basis, long:count=quite a long name, kernel, floor, minor:count, "+
-		"imbalance:percent, flagged")
-	wide.Rows = [][]any{
-		{0, "inferred", 3, "void gemm<float, 128, 64>(long, long, long)", math.NaN(), 7, 0.5, true},
-		{1, "inferred", 4, "short", nil, 8, 0.1, false},
-	}
+	wide := made("t", "Time per layer", "layer:count, basis, long:count=quite a long name, kernel, floor, minor:count, "+
+		"imbalance:percent, flagged",
+		[]any{0, "inferred", 3, "void gemm<float, 128, 64>(long, long, long)", math.NaN(), 7, 0.5, true},
+		[]any{1, "inferred", 4, "short", nil, 8, 0.1, false})
 	return Document{
 		Headline: "rank 1 is slowest",
 		Tables:   []table.Table{wide},

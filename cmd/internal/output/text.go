@@ -59,7 +59,7 @@ func (w *writer) answer(d Document) {
 	if len(numbers) > 0 {
 		w.line(w.prose(strings.Join(numbers, between)))
 	}
-	if d.Lead != nil && len(d.Lead.Rows) > 0 {
+	if d.Lead != nil && d.Lead.Len() > 0 {
 		w.table(*d.Lead, 10)
 	}
 	for _, r := range a.Reasons {
@@ -84,18 +84,14 @@ func (w *writer) table(t table.Table, most int) {
 	} else if title != "" {
 		w.line(title)
 	}
-	if t = t.Filled(); len(t.Rows) > most {
+	if t = t.Filled(); t.Len() > most {
 		t = t.Cut(most)
 	}
 	w.line(w.drawn(t))
-	order := ""
-	if len(t.Leading) > 0 {
-		order = "largest first; "
-	}
-	switch {
+	switch order := map[bool]string{true: "largest first; "}[len(t.Leading) > 0]; {
 	case t.Left > 0:
 		w.line(w.prose(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name)))
-	case len(t.Rows) == 0:
+	case t.Len() == 0:
 		w.line("no rows")
 	}
 }
@@ -111,7 +107,7 @@ func (w *writer) drawn(t table.Table) string {
 	p.SuppressTrailingSpaces()
 	var head pretty.Row
 	var configs []pretty.ColumnConfig
-	rows := make([]pretty.Row, len(t.Rows))
+	rows := make([]pretty.Row, t.Len())
 	for i, c := range t.Shown() {
 		config := pretty.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
 		if c.Numeric() {

@@ -31,7 +31,7 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	r.Result = answer.Worded(r.Result)
 	d := document(answer.OfCampaign(r.Result, r.Run), notes, r, slices.DeleteFunc(campaignTables(r.Result),
-		func(t table.Table) bool { return len(t.Rows) == 0 })...)
+		func(t table.Table) bool { return t.Len() == 0 })...)
 	switch {
 	case r.Verdict.Refused():
 	case r.Curved():

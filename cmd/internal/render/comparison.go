@@ -56,23 +56,22 @@ func comparisonTables(r diff.Comparison) []table.Table {
 		table.Of("work", "What balance cannot change", r.Work, named("quantity, unit, normal:real={A}, perfect:real={B}, "+
 			"differs:percent, allowed:percent")),
 	}
-	return slices.DeleteFunc(tables, func(t table.Table) bool { return t.Name == "kinds" && len(t.Rows) == 0 })
+	return slices.DeleteFunc(tables, func(t table.Table) bool { return t.Name == "kinds" && t.Len() == 0 })
 }
 
 // splitTable is the parts of the gain, which add up.
 func splitTable(s diff.Split) table.Table {
-	t := table.New("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+
-		"balanced routing takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
-		"part, saved_ns=saved per step, saved_low_ns=95 % low, saved_high_ns=95 % high, gain:percent=of step")
 	total := diff.Part{Name: "total", Gain: s.Gain, Low: s.Low, High: s.High}
 	for _, p := range s.Parts {
 		total.SavedNS += p.SavedNS
 	}
-	for _, p := range append(slices.Clone(s.Parts), total) {
-		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain})
+	parts := slices.Clone(s.Parts)
+	if s.Known() {
+		parts = append(parts, total)
 	}
-	if !s.Known() {
-		t.Rows = t.Rows[:len(s.Parts)]
-	}
-	return t
+	return table.Of("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+
+		"balanced routing takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis), parts,
+		"part, saved_ns=saved per step, saved_low_ns=95 % low, saved_high_ns=95 % high, gain:percent=of step",
+		table.Computed("saved_low_ns", func(p diff.Part) any { return p.Low * s.PerfectNS }),
+		table.Computed("saved_high_ns", func(p diff.Part) any { return p.High * s.PerfectNS }))
 }

@@ -3,7 +3,6 @@ package target
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +54,7 @@ func Guard(c *cobra.Command, ours func(path string) bool) {
 
 // before checks the outputs against all other words of the command line.
 func (g *guard) before(c *cobra.Command, args []string) (err error) {
-	g.addWords("", args...)
+	g.addWords(args...)
 	var outputs []*File
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		list, _ := f.Value.(pflag.SliceValue)
@@ -64,9 +63,9 @@ func (g *guard) before(c *cobra.Command, args []string) (err error) {
 			o.guard, o.flag = g, "--"+f.Name
 			outputs = append(outputs, o)
 		case list != nil:
-			g.addWords("", list.GetSlice()...)
+			g.addWords(list.GetSlice()...)
 		case f.Changed:
-			g.addWords("", f.Value.String())
+			g.addWords(f.Value.String())
 		}
 	})
 	for _, o := range outputs {
@@ -77,31 +76,19 @@ func (g *guard) before(c *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// Inputs adds the words of a command, whose relative paths begin in a folder, to the inputs of the verb,
-// and checks the file against them.
-func (f *File) Inputs(dir string, words ...string) error {
-	if f.guard.addWords(dir, words...); f.Path == "" {
-		return nil
-	}
-	return f.check()
-}
-
 // separators stand between a path and what is around it in a word: --flag=PATH, A,B,
 // /host:/container, @PATH, and whole command lines in quotes.
 const separators = "=,:@;<>'\"` \t\n"
 
-// addWords adds the paths that words may mean, relative ones from a folder, and the files that match them:
+// addWords adds the paths that words may mean, and the files that match them:
 // "--log=*.txt" → "--log=*.txt", "--log", "*.txt", "a.txt", "b.txt".
-func (g *guard) addWords(dir string, words ...string) {
+func (g *guard) addWords(words ...string) {
 	for _, word := range words {
 		parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
 		_, value, _ := strings.Cut(word, "=")
 		for _, part := range append(parts, word, value) { // a path may have separators in it
-			switch {
-			case part == "":
+			if part == "" {
 				continue
-			case !filepath.IsAbs(part):
-				part = filepath.Join(dir, part)
 			}
 			matches, _ := filepath.Glob(part)
 			for _, path := range append(matches, part) {
@@ -119,6 +106,7 @@ var kinds = map[bool]string{true: "folder", false: "file"}
 func (f *File) check() error {
 	there, err := os.Stat(f.Path)
 	at := key(f.Path)
+	in := func(folder string) bool { return strings.HasPrefix(at, folder+"/") }
 	by, claimed := f.guard.claims[strings.ToLower(at)] // some systems ignore the case of names
 	denied := unix.Access(filepath.Dir(at), unix.W_OK)
 	switch {
@@ -130,24 +118,16 @@ func (f *File) check() error {
 		return f.refusal("%q is the output of %s, too: choose another name for one of them", f.Path, by)
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
-	case slices.Contains(f.guard.inputs, at):
-		return f.refusal("%q is an input, which is never replaced: choose another file", f.Path)
-	case errors.Is(denied, fs.ErrNotExist):
-		return f.refusal("no folder %q to write %q in", filepath.Dir(f.Path), filepath.Base(f.Path))
+	case slices.Contains(f.guard.inputs, at) || there != nil && slices.ContainsFunc(f.guard.inputs, in):
+		return f.refusal("%q is an input, or lies in one, which is never replaced: choose another file", f.Path)
 	case denied != nil:
-		return &os.PathError{Op: "open", Path: f.Path, Err: denied}
+		return f.refusal("no folder %q that can be written in: %v", filepath.Dir(f.Path), denied)
+	case there != nil && there.Size() > 0 && !f.guard.force && !f.guard.ours(f.Path):
+		return f.refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+
+			"--force", f.Path)
 	}
 	f.guard.claims[strings.ToLower(at)] = f.flag
-	switch {
-	case there == nil:
-		return nil
-	case slices.ContainsFunc(f.guard.inputs, func(in string) bool { return strings.HasPrefix(at, in+"/") }):
-		return f.refusal("%q lies in an input folder: choose another file", f.Path)
-	case there.Size() == 0 || f.guard.force || f.guard.ours(f.Path):
-		return nil
-	}
-	return f.refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+
-		"--force", f.Path)
+	return nil
 }
 
 // key is the absolute path without links, of which the last element need not exist.

@@ -51,10 +51,16 @@ func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
 }
 
 // Write writes the file whole or not at all, after another check when the text is there, for the target may
-// have changed. A device, or a pipe that a program reads, is written as the text comes.
+// have changed. Drafts of killed writers beside it go. A device, or a pipe that a program reads, is written as the text comes.
 func (f *File) Write(render func(io.Writer) error) error {
 	if there, err := os.Stat(f.Path); err != nil || there.Mode().IsRegular() {
-		return WriteOwn(f.Path, func(w io.Writer) error { return cmp.Or(render(w), f.check()) })
+		draft.Sweep(filepath.Dir(f.Path), draftPrefix)
+		return draft.Write(draftPrefix, f.Path, 0o666, func(d *os.File) error {
+			if err := render(d); err != nil {
+				return err
+			}
+			return cmp.Or(f.check(), d.Sync())
+		})
 	}
 	if err := f.check(); err != nil {
 		return err
@@ -78,9 +84,3 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 
 // draftPrefix begins the names of outputs that are being written.
 const draftPrefix = ".moebalance-"
-
-// WriteOwn writes a file whole or not at all, without asking what was there. Drafts of killed writers beside it go.
-func WriteOwn(path string, render func(io.Writer) error) error {
-	draft.Sweep(filepath.Dir(path), draftPrefix)
-	return draft.Write(draftPrefix, path, 0o666, func(d *os.File) error { return cmp.Or(render(d), d.Sync()) })
-}

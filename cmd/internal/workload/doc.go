@@ -4,8 +4,8 @@
 //
 // # The model
 //
-// Every rank has tokens of its own. In each layer it normalizes their hidden
-// states, computes the gate, picks experts with the exact mathematics of a
+// Every rank has tokens of its own. In each layer it computes the gate of their hidden
+// states, picks experts with the exact mathematics of a
 // routing method (dispatch), runs the experts it owns on the tokens of all ranks
 // that chose them (experts), and adds the weighted results to the hidden states
 // (combine), which the next layer starts from. The ranks wait for each other after

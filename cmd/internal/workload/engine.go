@@ -89,10 +89,10 @@ type Engine struct {
 	balanced [][]float32      // by rank: logits that replace the gate's; nil without
 	routers  []*router.Router // by rank
 
-	hidden, normal [][]float32 // by token: its state, as it is and normalized
-	ids            []int32     // by slot: the expert
-	weights        []float32   // by slot
-	returned       [][]float32 // by slot: what the expert made of the token
+	hidden   [][]float32 // by token: its state
+	ids      []int32     // by slot: the expert
+	weights  []float32   // by slot
+	returned [][]float32 // by slot: what the expert made of the token
 }
 
 // New draws the weights and makes the ranks.
@@ -102,8 +102,7 @@ func New(c Config) (*Engine, error) {
 	}
 	tokens := c.Ranks * c.Tokens
 	e := &Engine{Config: c, balanced: make([][]float32, c.Ranks), hidden: make([][]float32, tokens),
-		normal: make([][]float32, tokens), ids: make([]int32, tokens*topK), weights: make([]float32, tokens*topK),
-		returned: make([][]float32, tokens*topK)}
+		ids: make([]int32, tokens*topK), weights: make([]float32, tokens*topK), returned: make([][]float32, tokens*topK)}
 	var err error
 	if e.layout, err = router.Contiguous(c.Experts, c.Ranks); err != nil {
 		return nil, err

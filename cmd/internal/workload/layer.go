@@ -26,7 +26,7 @@ func (c Config) rng(kind, a, b int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(kind)<<56|uint64(a)<<28|uint64(b)))
 }
 
-// newLayer draws a gate whose logits are about standard normal over normalized hidden states, and the bias
+// newLayer draws a gate whose logits are about standard normal over the hidden states, and the bias
 // that skews it.
 func (c Config) newLayer(l int) layer {
 	rng := c.rng('g', l, 0)
@@ -55,8 +55,7 @@ func normal(rng *rand.Rand, n, fanIn int) []float32 {
 func (e *Engine) dispatch(l, rank int) {
 	for i := range e.Tokens {
 		t := rank*e.Tokens + i
-		e.normal[t] = normalized(e.hidden[t])
-		logits := product(e.layers[l].gate, e.normal[t])
+		logits := product(e.layers[l].gate, e.hidden[t])
 		for x, b := range e.layers[l].bias {
 			logits[x] += b
 		}
@@ -72,7 +71,7 @@ func (e *Engine) experts(l, rank int) {
 	for _, held := range e.layout.Held(rank) {
 		for slot, id := range e.ids {
 			if id == held {
-				e.returned[slot] = e.layers[l].experts[id].forward(e.normal[slot/topK])
+				e.returned[slot] = e.layers[l].experts[id].forward(e.hidden[slot/topK])
 			}
 		}
 	}
@@ -98,12 +97,5 @@ func (x expert) forward(in []float32) []float32 {
 func product(w, x []float32) []float32 {
 	out := make([]float32, len(w)/len(x))
 	gonum.Implementation{}.Sgemv(blas.NoTrans, len(out), len(x), 1, w, len(x), x, 1, 0, out, 1)
-	return out
-}
-
-// normalized is a hidden state of root mean square 1 (RMSNorm, ε = 10⁻⁶).
-func normalized(in []float32) []float32 {
-	norm, out := float64(gonum.Implementation{}.Snrm2(len(in), in, 1)), make([]float32, len(in))
-	gonum.Implementation{}.Saxpy(len(in), float32(1/math.Sqrt(norm*norm/float64(len(in))+1e-6)), in, 1, out, 1)
 	return out
 }

@@ -47,7 +47,7 @@ func reference(l *Engine) (out []float64) {
 				h[i] = float64(v)
 			}
 			for _, layer := range l.layers {
-				x := referenceNorm(h)
+				x := slices.Clone(h)
 				logits := make([]float32, l.Experts)
 				for e := range logits {
 					logits[e] = float32(dot(layer.gate[e*hidden:(e+1)*hidden], x) + float64(layer.bias[e]))
@@ -67,18 +67,6 @@ func reference(l *Engine) (out []float64) {
 		}
 	}
 	return out
-}
-
-func referenceNorm(h []float64) []float64 {
-	var squares float64
-	for _, v := range h {
-		squares += v * v
-	}
-	x := make([]float64, len(h))
-	for i, v := range h {
-		x[i] = v / math.Sqrt(squares/float64(len(h))+1e-6)
-	}
-	return x
 }
 
 func referenceExpert(x expert, in []float64) []float64 {
