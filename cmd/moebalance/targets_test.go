@@ -34,7 +34,7 @@ var outputCases = []outputCase{
 	{"--output", "trace --counts counts 'runs/*' -o OUT", "runs/*.sqlite counts/*", "trace runs -o OUT"},
 	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/*", ""},
 	{"--output", "compare runs/a.sqlite,other.sqlite old.sqlite -o OUT", "runs/*.sqlite", "compare runs/a.sqlite old.sqlite -o OUT"},
-	{"--output", "report runs campaign normal.json -o OUT", "runs/a.sqlite campaign/campaign.sqlite normal.json",
+	{"--output", "report runs campaign normal.json -o OUT", "runs/a.sqlite campaign/campaign.jsonl normal.json",
 		"report campaign -o OUT"},
 	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite", ""},
 	{"place --write-trtllm", "place counts --write-trtllm OUT", "counts/*", ""},
@@ -203,7 +203,7 @@ func TestOutputsAreApart(t *testing.T) {
 			checkRefused(t, lineOf(line, again)...)
 		}
 	}
-	checkRefused(t, lineOf("bench --pairs 6 --campaign fresh -o fresh/campaign.sqlite -- ./my.sh", "")...)
+	checkRefused(t, lineOf("bench --pairs 6 --campaign fresh -o fresh/campaign.jsonl -- ./my.sh", "")...)
 	// What a folder of figures will hold is known when it is written.
 	_, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "figures/gain.svg", "--svg", "figures")
 	if code != exitUsage {

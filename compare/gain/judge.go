@@ -76,8 +76,8 @@ func (c *Recorded) compareAll() (all []*comparison) {
 }
 
 // share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both: the
-// ratio of their mean log gains, with the t interval of what each unit is off it, which is linear in them. Nil where the
-// arms did different work.
+// ratio of their mean log gains, with the t interval of what each unit is off it. Nil where the arms did different
+// work.
 func (c *comparison) share(ceiling *comparison) *Share {
 	if c.Verdict == NotComparable {
 		return nil
