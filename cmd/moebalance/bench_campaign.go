@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,7 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	if err := o.checkSpec(); err != nil {
 		return nil, err
 	}
-	folder := o.Campaign.Path
-	if folder == "" {
-		var err error
-		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
-			return nil, err
-		}
-	}
+	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
 	campaign, err := bench.Create(folder, o.spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
@@ -69,17 +64,14 @@ func (o *benchOptions) checkSpec() error {
 	return nil
 }
 
-// newFolder makes a folder of that name, or of the name with a number where
-// another bench of the same second has taken it.
-func newFolder(name string) (string, error) {
-	for n := 1; ; n++ {
-		folder := name
-		if n > 1 {
-			folder = fmt.Sprintf("%s-%d", name, n)
+// freeName is that name, or with a number where another run has taken it.
+func freeName(name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); err != nil {
+			return free
 		}
-		if err := os.Mkdir(folder, 0o755); !errors.Is(err, os.ErrExist) {
-			return folder, err
-		}
+		free = fmt.Sprintf("%s-%d", name, n)
 	}
 }
 

@@ -114,18 +114,10 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		o.spec.Treatment.Line = o.Proof
 	}
 	o.spec.Threshold = float64(o.Threshold)
-	if o.needsHook(words) {
-		return cmp.Or(checkHookCache(), o.here())
+	if o.spec.Folder, err = os.Getwd(); err == nil && o.needsHook(words) {
+		err = checkHookCache()
 	}
-	return o.here()
-}
-
-// here makes this folder the one that commands run in.
-func (o *benchOptions) here() (err error) {
-	if o.spec.Folder, err = os.Getwd(); err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
 // readArms takes the arms apart.

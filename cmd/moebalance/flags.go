@@ -27,9 +27,6 @@ import (
 	"github.com/moebalance/moebalance/router/shown"
 )
 
-// defaultThreshold is the imbalance above which load and time are flagged.
-const defaultThreshold = 0.1
-
 // parsers read the texts of flags, by the type that they return.
 var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes,
 	router.ParseMethod, router.ParseMode, logits.ParseDType, bench.ParseTreatment, parsePolicy, parseNames, parseWords}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,15 +34,9 @@ func profileCmd() *cobra.Command {
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, Arguments: o.Arguments, Rank: o.Rank,
-		Program: launch.ProgramOf(words)}
-	if err := p.Check(); err != nil {
-		return usage(err)
-	}
-	if o.Rank < -1 {
-		return usagef("--rank %d: want a rank, or -1 for all", o.Rank)
-	}
-	if err := launch.CheckProfilable(words); err != nil {
+	p := launch.Profile{Nsys: o.Nsys, Arguments: o.Arguments, Rank: o.Rank}
+	p.Variable, p.Windows = launch.ReadWindows(o.Windows, words)
+	if err := cmp.Or(p.Check(), launch.CheckProfilable(words)); err != nil {
 		return usage(err)
 	}
 	if o.Perfect {
@@ -60,9 +55,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
 		if _, err := exec.LookPath(program); err != nil {
-			return usage(
-				fmt.Errorf("%q is not a program in PATH: install it, or use --dry-run to print the command",
-					program))
+			return usagef("%q is not a program in PATH: install it, or use --dry-run to print the command", program)
 		}
 	}
 	if reports := launch.Reports(folder); len(reports) > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,15 +23,10 @@ func quickstartCmd() *cobra.Command {
 	var o struct {
 		Dir target.Folder `flag:"dir"`
 	}
-	return verb("quickstart", none, &o, func(c *cobra.Command, _ []string) (err error) {
-		folder := o.Dir.Path
-		if folder == "" {
-			folder, err = newFolder("moebalance-quickstart")
-		} else if old, _ := os.ReadDir(folder); len(old) > 0 {
-			err = usagef("--dir: want a new or empty folder: %q holds files", folder)
-		}
-		if err != nil {
-			return err
+	return verb("quickstart", none, &o, func(c *cobra.Command, _ []string) error {
+		folder := cmp.Or(o.Dir.Path, freeName("moebalance-quickstart"))
+		if old, _ := os.ReadDir(folder); len(old) > 0 {
+			return usagef("--dir: want a new or empty folder: %q holds files", folder)
 		}
 		return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 	})

@@ -3,8 +3,6 @@ package dataset
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,11 +21,11 @@ type Spec struct {
 	InputSD    float64
 	OutputMean float64 // tokens to generate
 	OutputSD   float64
-	// LowID and HighID bound the token ids drawn, HighID excluded: a model's
-	// vocabulary without its special tokens.
-	LowID, HighID int
-	Seed          uint64
+	Seed       uint64
 }
+
+// lowID and highID bound the token ids drawn: behind special ones, and in every vocabulary.
+const lowID, highID = 1000, 30000
 
 // longest bounds a drawn length, so that a slip in a flag does not fill a disk.
 const longest = 1 << 20
@@ -43,19 +41,8 @@ func (d Spec) Check() error {
 	case !within(1, d.InputMean, d.OutputMean) || !within(0, d.InputSD, d.OutputSD):
 		return fmt.Errorf("lengths of %g ± %g and %g ± %g: want means from 1 and deviations from 0 to %d tokens", d.InputMean,
 			d.InputSD, d.OutputMean, d.OutputSD, longest)
-	case d.LowID < 0 || d.HighID <= d.LowID || d.HighID > math.MaxInt32:
-		return fmt.Errorf("token ids from %d to below %d: want 0 ≤ first < last", d.LowID, d.HighID)
 	}
 	return nil
-}
-
-// Summary is what was written.
-type Summary struct {
-	Requests     int    `json:"requests"`
-	InputTokens  int64  `json:"input_tokens"`
-	OutputTokens int64  `json:"output_tokens"`
-	Bytes        int64  `json:"bytes"`
-	SHA256       string `json:"sha256"`
 }
 
 // request is a line as trtllm-bench reads it.
@@ -65,7 +52,7 @@ type request struct {
 	Output int   `json:"output_tokens"`
 }
 
-// Write writes one JSON object per line:
+// Write writes one JSON object per line, and returns how many tokens they hold:
 //
 //	{"task_id":0,"input_ids":[17,4],"output_tokens":128}
 //
@@ -73,25 +60,20 @@ type request struct {
 // benchmarks/cpp/utils/utils.py (get_norm_dist_lengths); lengths above 2²⁰ are
 // cut there. Input lengths, output lengths and ids have streams of their own:
 // changing the output lengths leaves the prompts alone.
-func (d Spec) Write(w io.Writer) (Summary, error) {
-	sum, b := sha256.New(), bufio.NewWriterSize(w, 1<<16)
-	inputs, outputs, ids := d.stream(1), d.stream(2), d.stream(3)
-	s := Summary{Requests: d.Requests}
+func (d Spec) Write(w io.Writer) (input, output int, err error) {
+	b, inputs, outputs, ids := bufio.NewWriterSize(w, 1<<16), d.stream(1), d.stream(2), d.stream(3)
+	lines := json.NewEncoder(b)
 	for i := range d.Requests {
 		r := request{i, make([]int, length(inputs, d.InputMean, d.InputSD)), length(outputs, d.OutputMean, d.OutputSD)}
 		for j := range r.Input {
-			r.Input[j] = d.LowID + ids.IntN(d.HighID-d.LowID)
+			r.Input[j] = lowID + ids.IntN(highID-lowID)
 		}
-		line, _ := json.Marshal(r) // of numbers: never fails
-		n, err := io.MultiWriter(b, sum).Write(append(line, '\n'))
-		if err != nil {
-			return s, err
+		if err := lines.Encode(r); err != nil {
+			return input, output, err
 		}
-		s.Bytes, s.InputTokens = s.Bytes+int64(n), s.InputTokens+int64(len(r.Input))
-		s.OutputTokens += int64(r.Output)
+		input, output = input+len(r.Input), output+r.Output
 	}
-	s.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return s, b.Flush()
+	return input, output, b.Flush()
 }
 
 func (d Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }

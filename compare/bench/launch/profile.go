@@ -23,8 +23,8 @@ type Profile struct {
 	Set map[string]string
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int
-	// Program is the benchmark that the command runs, where it takes windows by a variable of its own.
-	Program string
+	// Variable is the one by which the command takes windows, where that is not TLLM_PROFILE_START_STOP.
+	Variable string
 }
 
 // startStops are the variables by which TensorRT-LLM's older C++ benchmarks take iterations, as lists
@@ -34,22 +34,34 @@ var startStops = map[string]string{
 	"gptSessionBenchmark": "TLLM_GPTS_PROFILE_START_STOP",
 }
 
-// ProgramOf is the older benchmark among the words of a command; empty for any other.
-func ProgramOf(words []string) string {
+// ReadWindows reads windows, and the variable by which a command takes them: one that stands before them, or the one
+// of an older benchmark among its words.
+//
+//	"TLLM_GPTM_PROFILE_START_STOP=0,63", a script → TLLM_GPTM_PROFILE_START_STOP and 0,63
+func ReadWindows(text string, words []string) (variable, windows string) {
+	if variable, windows, named := strings.Cut(text, "="); named {
+		return variable, windows
+	}
 	for _, w := range words {
-		if name := filepath.Base(w); startStops[name] != "" {
-			return name
+		if variable = startStops[filepath.Base(w)]; variable != "" {
+			break
 		}
 	}
-	return ""
+	return variable, text
 }
 
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
 // Check reports what is wrong with p.
 func (p Profile) Check() error {
+	if p.Variable != "" && !VariableName.MatchString(p.Variable) {
+		return fmt.Errorf("%q cannot be the name of an environment variable", p.Variable)
+	}
 	if p.Windows != "" && !windowList.MatchString(p.Windows) {
 		return fmt.Errorf("iterations %q: want A-B, or several with commas between, such as 100-150", p.Windows)
+	}
+	if p.Rank < -1 {
+		return fmt.Errorf("--rank %d: want a rank, or -1 for all", p.Rank)
 	}
 	for w := range strings.SplitSeq(p.Windows, ",") {
 		from, to, ranged := strings.Cut(w, "-")
@@ -72,7 +84,7 @@ func (p Profile) Variables() map[string]string {
 		"NSYS_MPI_STORE_TEAMS_PER_RANK": "1",
 	}
 	if p.Windows != "" {
-		v[cmp.Or(startStops[p.Program], "TLLM_PROFILE_START_STOP")] = p.Windows
+		v[cmp.Or(p.Variable, "TLLM_PROFILE_START_STOP")] = p.Windows
 	}
 	maps.Copy(v, p.Set)
 	return v
@@ -118,7 +130,7 @@ func (p Profile) nsys() []string {
 		if n := strings.Count(p.Windows, ",") + 1; n > 1 {
 			end = fmt.Sprintf("repeat:%d", n)
 		}
-		if p.Program != "" { // entries of its list pair up to ranges of which nsys need not know the number
+		if p.Variable != "" { // entries of its list pair up to ranges of which nsys need not know the number
 			end = "repeat[]"
 		}
 		words = append(words, "-c", "cudaProfilerApi", "--capture-range-end="+end)

@@ -58,10 +58,13 @@ func TestProfileSwitches(t *testing.T) {
 		{Profile{Rank: -1, Windows: "0,63,127"}, "gptSessionBenchmark",
 			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
 			map[string]string{"TLLM_GPTS_PROFILE_START_STOP": "0,63,127"}},
+		{Profile{Rank: -1, Windows: "TLLM_GPTM_PROFILE_START_STOP=0,63"}, "./run.sh",
+			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
+			map[string]string{"TLLM_GPTM_PROFILE_START_STOP": "0,63"}},
 		{Profile{Rank: 0, Arguments: []string{"--stats=true"}}, "prog", always + " --stats=true",
 			map[string]string{"NSYS_MPI_STORE_TEAMS_PER_RANK": "1"}},
 	} {
-		c.p.Program = ProgramOf(strings.Fields(c.words))
+		c.p.Variable, c.p.Windows = ReadWindows(c.p.Windows, strings.Fields(c.words))
 		if got := Quote(c.p.nsys()); got != c.nsys || c.p.Check() != nil {
 			t.Errorf("%+v: %v\n%s\nwant\n%s", c.p, c.p.Check(), got, c.nsys)
 		}
