@@ -104,7 +104,7 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 func traceGate(t *trace.Trace, limit float64) error {
 	unknown := func(why string) error { return withCode(exitInconclusive, errors.New("--fail-above: "+why)) }
 	above := func(layer router.OptInt, by router.Number, where string) error {
-		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s%s, limit %s", answer.LayerName(t, layer),
+		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s%s, limit %s", answer.LayerName(layer),
 			quantity.Percent(by), where, quantity.Confidence(limit)))
 	}
 	switch worst := imbalance.Furthest(t.Imbalance, router.LevelRank, imbalance.Time); {

@@ -3,9 +3,9 @@
 // --brief, page, Markdown and JSON show this one value, and nothing else writes a headline.
 //
 // It measures nothing: every number of an Answer is a number of the result, or a sum or ratio
-// of such numbers. For each kind of result a file gathers what is known, by name, and picks a
-// line; the line's row in the catalog of package caveat says which numbers, reasons and steps
-// follow, and one function fills them in (known.tell). What is not known is left out.
+// of such numbers. For each kind of result a file gathers what is known, by name. The first line
+// whose values are all known is told; its row in the catalog of package caveat says which numbers,
+// reasons and steps follow, and one function fills them in (known.tell). What is not known is left out.
 package answer
 
 import (
@@ -98,7 +98,6 @@ const (
 	Fraction Unit = "fraction" // shown in percent
 	NS       Unit = "ns"       // shown in the unit that fits
 	MaxMean  Unit = "max/mean"
-	Plain    Unit = "count"
 )
 
 // Number is one number of an answer. Low and High are its interval at the confidence of the
@@ -147,10 +146,8 @@ func (n Number) shown(v router.Number) string {
 		return quantity.Percent(v)
 	case NS:
 		return quantity.Duration(v)
-	case MaxMean:
-		return quantity.Decimals(v, 2)
 	}
-	return strings.TrimSuffix(quantity.Plain(v)+" "+string(n.Unit), " "+string(Plain))
+	return quantity.Decimals(v, 2)
 }
 
 // Step is something to do next. Command works as typed, but for words in capitals; it is
@@ -163,39 +160,30 @@ type Step struct {
 // CountNotes says how many notes there are, by severity: 3 (1 warning). They are the caveats
 // and some more. It is empty for none.
 func (a Answer) CountNotes(more int) string {
-	if len(a.Caveats)+more == 0 {
-		return ""
-	}
-	n := map[caveat.Severity]int{}
+	n, kinds := map[caveat.Severity]int{}, []string{}
 	for _, c := range a.Caveats {
 		n[c.Severity]++
 	}
-	var kinds []string
-	for _, s := range []caveat.Severity{caveat.Doubt, caveat.Warn, caveat.Unknown} {
-		if noun := strings.Replace(string(s), "unknown", "unknown check", 1); n[s] > 0 {
-			kinds = append(kinds, quantity.Count(n[s], noun))
+	for _, s := range caveat.Severities {
+		if s != Note && n[s] > 0 {
+			kinds = append(kinds, quantity.Count(n[s], strings.Replace(string(s), "unknown", "unknown check", 1)))
 		}
 	}
-	text := fmt.Sprint(len(a.Caveats) + more)
-	if len(kinds) > 0 {
-		text += " (" + strings.Join(kinds, ", ") + ")"
+	switch all := len(a.Caveats) + more; {
+	case all == 0:
+		return ""
+	case len(kinds) == 0:
+		return fmt.Sprint(all)
+	default:
+		return fmt.Sprintf("%d (%s)", all, strings.Join(kinds, ", "))
 	}
-	return text
 }
 
 // Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".
 func Sentence(text string) string {
 	word, _, _ := strings.Cut(text, " ")
-	if text == "" || strings.ContainsAny(word, "0123456789_/.") {
-		return strings.TrimSuffix(text, ".") + "."
+	if first, size := utf8.DecodeRuneInString(text); size > 0 && !strings.ContainsAny(word, "0123456789_/.") {
+		text = string(unicode.ToUpper(first)) + text[size:]
 	}
-	return strings.TrimSuffix(capital(text), ".") + "."
-}
-
-func capital(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
-		return ""
-	}
-	return string(unicode.ToUpper(first)) + text[size:]
+	return strings.TrimSuffix(text, ".") + "."
 }

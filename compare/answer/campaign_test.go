@@ -111,7 +111,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		}), gain.Run{Format: "sglang-serving/json"}, "", "", "--pairs 6 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
 		"refused builds": {with(judged(gain.NotComparable, 0, 0), func(r *gain.Result) {
 			r.Builds = gain.Builds{"a", "b"}
-		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b -- YOUR_BENCHMARK {arm}"},
+		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b --points "},
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},

@@ -18,7 +18,6 @@ import (
 func OfComparison(c *diff.Comparison) Answer {
 	k := knowing(caveats(c.Warnings, nil))
 	k.hooked(c.Normal.Treatment)
-	k.know("ranks", len(c.Ranks))
 	steps, launches := quantity.Count(c.Perfect.Steps, "step"), "of one launch per arm"
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
@@ -26,12 +25,14 @@ func OfComparison(c *diff.Comparison) Answer {
 	if c.BothInOneLaunch() {
 		launches = "per arm in one launch"
 	}
-	k.basis = fmt.Sprintf("%s %s · %s", steps, launches, quantity.Count(len(c.Ranks), "rank"))
+	k.know("ranks", len(c.Ranks), "of_steps", steps, "launches", launches)
+	if c.Builds.Named() {
+		k.builds(c.Builds)
+	}
 	switch {
 	case !c.Comparable:
 		return k.tell(k.refused(c))
 	case c.Builds.Named():
-		k.basis = "measured in " + k.basis
 		k.wholeSteps(c)
 		return k.tell("compare.builds")
 	}
@@ -50,30 +51,26 @@ func (k *known) refuse(why []string) {
 // refused picks the line of sides that are no two arms of one run, which leads to what to compare instead.
 func (k *known) refused(c *diff.Comparison) string {
 	k.refuse(Refusals(c))
+	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
 	switch {
-	case slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Args["why"] == "swapped" }):
-		k.know("swapped", launch.Quote([]string{strings.Join(c.Perfect.Exports, ","), strings.Join(c.Normal.Exports, ",")}))
+	case slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == "refused.swapped" }):
+		k.know("swapped", launch.Quote([]string{sides[1], sides[0]}))
 		return "compare.swapped"
 	case len(c.Ranks) == 0:
 		if len(c.Normal.Exports) == 1 && len(c.Perfect.Exports) == 1 { // a pattern without quotes
-			k.know("one_arm", launch.Quote([]string{c.Normal.Exports[0], c.Perfect.Exports[0]}))
+			k.know("one_arm", launch.Quote(sides))
 		}
 		return "compare.ranks"
-	case c.Builds.Named():
-		k.builds(c.Builds[0], c.Builds[1])
 	case c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && c.Refusals[0].Key() == "refused.arm":
-		k.know("trusted", "NORMAL PERFECT")
-		if len(c.Normal.Exports) == 1 && len(c.Perfect.Exports) == 1 {
-			k.know("trusted", launch.Quote([]string{c.Normal.Exports[0], c.Perfect.Exports[0]}))
-		}
+		k.know("trusted", launch.Quote(sides))
 	}
 	return "compare.refused"
 }
 
 // builds are the names of two builds, and how a benchmark takes them.
-func (k *known) builds(one, other gain.Arm) {
-	k.know("one", string(one), "other", string(other), "load_to_fill", loadToFill, "arm_to_fill", "{arm}",
-		"arms", launch.Quote([]string{"--arm", string(one), "--arm", string(other)}))
+func (k *known) builds(b gain.Builds) {
+	one, other := string(b[0]), string(b[1])
+	k.know("one", one, "other", other, "arms", launch.Quote([]string{"--arm", one, "--arm", other}))
 }
 
 // Refusals say why the sides of a comparison are no two arms of one run.
@@ -81,7 +78,7 @@ func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
 		text := caveat.Text(w)
 		if w.Subject != "" { // a warning of its trace
-			text, _ = caveat.Say("side", router.Args{"arm": w.Subject, "text": text})
+			text = fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text)
 		}
 		texts = append(texts, text)
 	}
@@ -90,38 +87,33 @@ func Refusals(c *diff.Comparison) (texts []string) {
 
 // wholeSteps compares whole steps of two builds, and names the phase that changes most.
 func (k *known) wholeSteps(c *diff.Comparison) {
-	s, names := c.Step, c.Builds
-	change := s.PerfectNS/s.NormalNS - 1
-	k.builds(names[0], names[1])
-	k.know("change", max(change, -change), "how", map[bool]string{true: "less", false: "more"}[change < 0])
-	k.number("normal", "GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured)
-	k.number("perfect", "GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured)
+	change := c.Step.PerfectNS/c.Step.NormalNS - 1
+	k.know("evidence", "measured in", "change", max(change, -change), "how",
+		map[bool]string{true: "less", false: "more"}[change < 0])
+	k.number("normal", "GPU time per step, "+string(c.Builds[0]), c.Step.NormalNS, NS, Measured)
+	k.number("perfect", "GPU time per step, "+string(c.Builds[1]), c.Step.PerfectNS, NS, Measured)
 	k.number("change", "change", change, Fraction, Measured)
 	if len(c.Phases) > 0 {
 		p := slices.MaxFunc(c.Phases, func(a, b diff.PhaseChange) int {
 			return cmp.Compare(max(a.DifferenceNS, -a.DifferenceNS), max(b.DifferenceNS, -b.DifferenceNS))
 		})
-		k.know("phase", string(p.Phase), "phase_ns", p.DifferenceNS)
-		if p.Collective {
-			k.know("phase", "collectives of "+string(p.Phase))
-		}
+		k.know("phase", map[bool]string{true: "collectives of "}[p.Collective]+string(p.Phase), "phase_ns", p.DifferenceNS)
 	}
 }
 
 // predicted picks the line of two arms: the gain that a campaign measured beside them, else what they predict.
 func (k *known) predicted(c *diff.Comparison) string {
-	s, measured, line := c.Split, c.Split.Measured, "compare.measured"
+	s, line := c.Split, "compare.unknown"
 	few, partial := warned(c, diff.FewRanks)
 	switch {
-	case measured != nil:
-		k.gain(*measured, Verdict(s.Verdict), gain.Perfect.Label())
-		parts := map[bool]string{true: "predicted", false: "unknown"}[s.Known()]
-		k.basis = "gain measured, parts " + parts + " from " + k.basis
-		if k.verdict == Verdict(gain.Significant) {
+	case s.Measured != nil:
+		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
+		k.know("evidence", "gain measured, parts "+map[bool]string{true: "predicted", false: "unknown"}[s.Known()]+" from")
+		if line = "compare.measured"; s.Verdict == gain.Significant {
 			line = "compare.significant"
 		}
 	case s.Known():
-		k.basis = "predicted from " + k.basis
+		k.know("evidence", "predicted from")
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		line = k.foretold(c)
 		if contrary, ok := warned(c, diff.CampaignUnlike); ok {
@@ -133,7 +125,6 @@ func (k *known) predicted(c *diff.Comparison) string {
 		return "compare.few_ranks"
 	default:
 		k.know("doubt", "these traces allow no prediction of the gain")
-		return "compare.unknown"
 	}
 	if refused, ok := warned(c, diff.CampaignRefused); ok {
 		k.because("campaign", caveat.Text(refused))
@@ -156,7 +147,7 @@ func warned(c *diff.Comparison, code string) (router.Warning, bool) {
 // parts are where the gain is, of which steps, and how much of it even ranks alone would give. A gain beside
 // another one needs the same step time, the campaign's.
 func (k *known) parts(c *diff.Comparison) {
-	s, basis := c.Split, Predicted
+	s, ranks, basis := c.Split, c.Split.Parts[0], Predicted
 	if s.Basis == diff.FromCampaign {
 		basis = Measured
 	}
@@ -167,7 +158,6 @@ func (k *known) parts(c *diff.Comparison) {
 			k.know("alone", p.GainBound)
 		}
 	} else {
-		ranks := s.Parts[0]
 		k.add("saved", Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS, ranks.High * s.PerfectNS,
 			Predicted})
 	}
@@ -208,27 +198,23 @@ func (k *known) foretold(c *diff.Comparison) string {
 	return "compare.unshown"
 }
 
-// partNames are the parts that a sentence names, by their rows.
-var partNames = map[diff.PartName]string{diff.EvenRanks: "part.even_ranks", diff.EvenExperts: "part.even_experts"}
-
-// mostly names the part that makes most of a gain, which explains more than half of it; where another part
+// mostly names the part that makes most of a gain, which explains more than half of it; where the other part
 // costs more than half of the gain, both with their times: even ranks save 633 µs and even expert sizes cost 620 µs.
 func (k *known) mostly(s diff.Split) {
+	names := map[diff.PartName]string{diff.EvenRanks: "even ranks", diff.EvenExperts: "even expert sizes"}
 	var most, cost diff.Part
 	for _, p := range s.Parts {
-		if partNames[p.Name] != "" && p.Gain > most.Gain {
+		if names[p.Name] != "" && p.Gain > most.Gain {
 			most = p
-		}
-		if partNames[p.Name] != "" && p.Gain < cost.Gain {
+		} else if names[p.Name] != "" && p.Gain < cost.Gain {
 			cost = p
 		}
 	}
 	switch {
 	case !(s.Gain > 0) || !(2*most.Gain > s.Gain):
 	case -2*cost.Gain > s.Gain:
-		k.know("part2", k.say(partNames[most.Name]), "saved", most.SavedNS, "part3", k.say(partNames[cost.Name]),
-			"cost", -cost.SavedNS)
+		k.know("part2", names[most.Name], "saved", most.SavedNS, "part3", names[cost.Name], "cost", -cost.SavedNS)
 	default:
-		k.know("part", k.say(partNames[most.Name]))
+		k.know("part", names[most.Name])
 	}
 }

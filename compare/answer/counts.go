@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -15,18 +16,17 @@ import (
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
 func OfCounts(c *counts.Result, given string) Answer {
-	k := knowing(caveats(byFile(c.Warnings), nil))
+	k := knowing(caveats(c.Warnings, nil))
 	s, ok := MostUneven(c)
 	if !ok {
-		return k.tell(k.reported(c))
+		k.reported(c)
+		return k.tell("counts.reported|counts.one_rank|counts.none")
 	}
-	k.basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
+	k.know("level", s.Level, "layers", s.Layers, "passes_left_out", leftOut(c.Warnings))
 	if len(c.Records) > 1 {
-		k.basis += " of " + recordOf(s)
 		k.know("source", recordOf(s))
 	}
-	k.basis += leftOut(c.Warnings)
-	line, worst := k.loads(c, s)
+	worst := k.loads(c, s)
 	k.number("mean", "mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
 	k.number("worst", "worst layer", worst.MaxOverMean, MaxMean, Recorded)
 	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
@@ -36,7 +36,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	} else {
 		k.know("ranks", worst.Parts, "keep", worst.Parts, "counts", dividing(c, s, worst.Parts)+given)
 	}
-	return k.tell(line)
+	return k.tell("counts.uneven|counts.even")
 }
 
 // dividing are the fewest copies with which the experts of a record divide over ranks, as an argument of place: 32
@@ -58,49 +58,42 @@ func recordOf(s counts.Summary) string {
 	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
 }
 
-// mostUnsaid is the share of passes that line 2 need not mention.
-const mostUnsaid = 0.05
-
-// leftOut says how much of the passes is not counted.
-func leftOut(warnings []router.Warning) (text string) {
+// leftOut is the share of the passes that are not counted, where line 2 is to say so: 0 below a twentieth.
+func leftOut(warnings []router.Warning) any {
 	for _, w := range warnings {
-		number := func(name string) float64 { v, _ := w.Args[name].(float64); return v }
-		if w.Code == counts.Incomplete && number("excluded") > mostUnsaid*number("passes") {
-			text += fmt.Sprintf(" · %s of the passes left out",
-				quantity.Percent(router.Number(number("excluded")/number("passes"))))
+		excluded, _ := w.Args["excluded"].(float64)
+		passes, _ := w.Args["passes"].(float64)
+		if w.Code == counts.Incomplete && excluded > 0.05*passes {
+			return excluded / passes
 		}
 	}
-	return text
+	return ""
 }
 
-// loads picks the line of a record, and the layer that it names. A layer that is more uneven than the flagged
-// ones may be so by chance.
-func (k *known) loads(c *counts.Result, s counts.Summary) (line string, worst imbalance.Row) {
+// loads says how uneven the load of a record is, in the layer that it returns. A layer that is more uneven than
+// the flagged ones may be so by chance.
+func (k *known) loads(c *counts.Result, s counts.Summary) (worst imbalance.Row) {
 	rows := rowsOf(c, s)
 	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
 	worst = append(slices.Clone(flagged), rows...)[0]
-	k.know("level", s.Level, "load", worst.MaxOverMean, "where", LayerName(nil, worst.Layer),
-		"part", fmt.Sprintf("%s %d", worst.Level, worst.Worst))
+	k.know("load", worst.MaxOverMean, "where", LayerName(worst.Layer))
 	switch n := len(flagged); {
+	case n == 0 && router.Above(worst.MaxOverMean, worst.Floor, c.Threshold): // of few tokens
+		k.know("how", "as even as chance allows")
 	case n == 0:
 		k.know("how", "even")
-		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
-			k.know("how", "as even as chance allows")
-		}
 		if quantity.Decimals(worst.MaxOverMean, 2) == "1.00" {
 			k.know("where", "")
 		}
-		return "counts.even", worst
-	case s.Layers < 2:
-	case n == s.Layers && n == 2:
-		k.know("flagged", "both layers are")
-	case n == s.Layers:
-		k.know("flagged", fmt.Sprintf("all %d layers are", n))
 	default:
-		k.know("flagged", fmt.Sprintf("%d of %s %s", n, quantity.Count(s.Layers, "layer"),
-			map[bool]string{true: "is", false: "are"}[n == 1]))
+		k.know("part", fmt.Sprintf("%s %d", worst.Level, worst.Worst))
+		if s.Layers > 1 && n == s.Layers {
+			k.know("flagged", strings.Replace(fmt.Sprintf("all %d layers are", n), "all 2 ", "both ", 1))
+		} else if s.Layers > 1 {
+			k.know("flagged", fmt.Sprintf("%d of %d layers %s", n, s.Layers, map[bool]string{true: "is", false: "are"}[n == 1]))
+		}
 	}
-	return "counts.uneven", worst
+	return worst
 }
 
 // MostUneven is the record with the most uneven load, over ranks where that is known.
@@ -126,14 +119,12 @@ func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
 	return rows
 }
 
-// reported picks the line of logs that say how balanced the load was, without counts. Kinds of work
-// that the log tells apart are no one average: line 1 has the most uneven.
-func (k *known) reported(c *counts.Result) string {
-	line := "counts.none"
+// reported gathers what logs say of how balanced the load was, without counts. Kinds of work that the log tells
+// apart are no one average: line 1 has the most uneven.
+func (k *known) reported(c *counts.Result) {
 	for _, w := range c.Warnings {
 		if w.Code == counts.OneRank {
 			k.know("one_rank", caveat.Text(w))
-			line = "counts.one_rank"
 		}
 	}
 	type kind struct {
@@ -141,7 +132,7 @@ func (k *known) reported(c *counts.Result) string {
 		phase  counts.Phase
 	}
 	var kinds []kind
-	passes, totals := map[kind]router.Number{}, map[kind]router.Number{}
+	passes, totals, worst := map[kind]router.Number{}, map[kind]router.Number{}, router.Number(0)
 	for _, r := range c.Reported {
 		of := kind{r.Source, r.Phase}
 		if !slices.Contains(kinds, of) {
@@ -150,18 +141,15 @@ func (k *known) reported(c *counts.Result) string {
 		passes[of] += router.Number(r.Passes)
 		totals[of] += router.Number(r.Passes) * r.MaxOverMean
 	}
-	worst := router.Number(0)
 	for _, of := range kinds {
-		mean, label := totals[of]/passes[of], "rank load"
+		label := "rank load"
 		if of.phase != "" {
 			label += " of " + string(of.phase)
 		}
-		k.number("reported", label+" (max/mean)", mean, MaxMean, Claimed)
-		if mean > worst {
-			worst, line = mean, "counts.reported"
-			k.know("reported", mean, "phase", string(of.phase))
-			k.basis = "claimed by the engine over " + quantity.Count(int(passes[of]), "pass")
+		mean := totals[of] / passes[of]
+		if k.number("reported", label+" (max/mean)", mean, MaxMean, Claimed); mean > worst {
+			worst = mean
+			k.know("reported", mean, "phase", string(of.phase), "passes", passes[of])
 		}
 	}
-	return line
 }

@@ -16,7 +16,6 @@ import (
 // known holds the values of a result, by the names that the rows of the catalog have for them.
 type known struct {
 	verdict Verdict // where the row has none of its own
-	basis   string
 	caveats []Caveat
 	values  router.Args
 	numbers map[string][]Number
@@ -25,7 +24,8 @@ type known struct {
 }
 
 func knowing(caveats []Caveat) *known {
-	return &known{caveats: caveats, values: router.Args{}, numbers: map[string][]Number{}, reasons: map[string][]string{}}
+	return &known{caveats: caveats, values: router.Args{"loads": "concurrency=8,64,256"}, numbers: map[string][]Number{},
+		reasons: map[string][]string{}}
 }
 
 // know adds values under names, names and values in turn.
@@ -50,13 +50,26 @@ func (k *known) because(name, words string) {
 }
 
 // say words the first of some rows whose values are all known: "gain|gain.unknown"; empty where there is none.
-func (k *known) say(keys string) string {
-	for key := range strings.SplitSeq(keys, "|") {
-		if text, whole := caveat.Say(key, k.values); whole {
-			return text
+func (k *known) say(keys string) (text string) {
+	each(keys, func(key string) bool {
+		words, whole := caveat.Say(key, k.values)
+		if whole {
+			text = words
+		}
+		return whole
+	})
+	return text
+}
+
+// each offers the names of each group, such as "a|b c", until one of the group is taken.
+func each(groups string, take func(name string) bool) {
+	for group := range strings.FieldsSeq(groups) {
+		for name := range strings.SplitSeq(group, "|") {
+			if take(name) {
+				break
+			}
 		}
 	}
-	return ""
 }
 
 // word is a name as a shell takes it; empty where there is none.
@@ -67,47 +80,47 @@ func word(name string) string {
 	return launch.Quote([]string{name})
 }
 
-// tell is the answer by a line of the catalog: at most five numbers, three reasons and two steps, for no more
-// are read. Before a step that needs the hook's cache comes the one that writes it.
-func (k *known) tell(key string) Answer {
-	row := caveat.Lines[key]
-	line, _ := caveat.Fill(row.Text, k.values)
+// tell is the answer by the first of some lines of the catalog whose values are all known: at most five numbers,
+// three reasons and two steps, for no more are read.
+func (k *known) tell(lines string) Answer {
+	var row caveat.Line
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: k.caveats}
+	each(lines, func(key string) (whole bool) {
+		row = caveat.Lines[key]
+		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
+		k.know("verdict", string(a.Verdict))
+		kind, _, _ := strings.Cut(key, ".")
+		a.Basis = k.say("basis." + key + "|basis." + kind)
+		a.Line, whole = caveat.Fill(row.Text, k.values)
+		return whole
+	})
 	if !strings.HasPrefix(row.Text, "{other}") { // a name, which stays as it is
-		line = capital(line)
+		a.Line = Sentence(a.Line)
 	}
-	a := Answer{Verdict: cmp.Or(Verdict(row.Verdict), k.verdict), Basis: k.basis, Line: line, Numbers: []Number{},
-		Reasons: []string{}, Next: slices.Concat([]Step{}, k.steps), Caveats: k.caveats}
 	for name := range strings.FieldsSeq(row.Numbers) {
 		a.Numbers = append(a.Numbers, k.numbers[name]...)
 	}
-	for group := range strings.FieldsSeq(row.Reasons) {
-		for name := range strings.SplitSeq(group, "|") {
-			k.because(name, k.say("why."+name))
-			if len(k.reasons[name]) > 0 {
-				a.Reasons = append(a.Reasons, k.reasons[name]...)
-				break
-			}
-		}
-	}
-	hooked := -1 // the step that measures with the hook, which needs a cache
-	for group := range strings.FieldsSeq(row.Next) {
-		for name := range strings.SplitSeq(group, "|") {
-			if text, command, whole := caveat.Step(name, k.values); whole {
-				if strings.HasSuffix(name, ".hook") && k.values["treatment"] != "hook" {
-					hooked = len(a.Next)
-				}
-				a.Next = append(a.Next, Step{text, command})
-				break
-			}
-		}
-	}
+	each(row.Reasons, func(name string) bool {
+		k.because(name, k.say("why."+name))
+		a.Reasons = append(a.Reasons, k.reasons[name]...)
+		return len(k.reasons[name]) > 0
+	})
+	a.Next = slices.Concat(a.Next, k.steps, k.next(row.Next))
 	a.Numbers = a.Numbers[:min(5, len(a.Numbers))]
 	a.Reasons, a.Next = a.Reasons[:min(3, len(a.Reasons))], a.Next[:min(2, len(a.Next))]
-	if hooked >= 0 && hooked < len(a.Next) {
-		text, command, _ := caveat.Step("cache", k.values)
-		a.Next = slices.Insert(a.Next, hooked, Step{text, command})
-	}
 	return a
+}
+
+// next are the steps of each group, the first of it whose values are all known.
+func (k *known) next(groups string) (steps []Step) {
+	each(groups, func(name string) bool {
+		text, command, whole := caveat.Step(name, k.values)
+		if whole {
+			steps = append(steps, Step{text, command})
+		}
+		return whole
+	})
+	return steps
 }
 
 // Caveat is something to keep in mind. Warnings of one case of a code are one caveat, with the words and
@@ -123,9 +136,9 @@ type Caveat struct {
 
 // String is the caveat in a line.
 func (c Caveat) String() string {
-	text := c.Text
-	if more := len(c.Subjects) - 2; more > 0 {
-		text = fmt.Sprintf("%s and %d more: %s", strings.Join(c.Subjects[:2], ", "), more, text)
+	text, most := c.Text, 2
+	if more := len(c.Subjects) - most; more > 0 {
+		text = fmt.Sprintf("%s and %d more: %s", strings.Join(c.Subjects[:most], ", "), more, text)
 	} else if len(c.Subjects) > 0 {
 		text = strings.Join(c.Subjects, ", ") + ": " + text
 	}
@@ -136,24 +149,22 @@ func (c Caveat) String() string {
 }
 
 // caveats groups warnings of one case of a code, the most severe first. Codes or keys in weights weigh as said
-// there, others as the catalog says.
+// there, others as the catalog says. Files that warnings are about are named by the last part of their paths.
 func caveats(warnings []router.Warning, weights map[string]caveat.Severity) []Caveat {
 	at, out, texts := map[string]int{}, []Caveat{}, map[string]bool{}
 	for _, w := range warnings {
 		group, text := caveat.Group(w), caveat.Text(w)
 		i, seen := at[group]
-		switch said := group + text; {
-		case !seen:
+		if !seen {
 			i, at[group] = len(out), len(out)
 			out = append(out, Caveat{Code: w.Code, Args: w.Args, Text: text,
 				Severity: cmp.Or(weights[w.Key()], weights[w.Code], caveat.SeverityOf(w))})
-			texts[said] = true
-		case !texts[said]:
+		} else if !texts[group+text] {
 			out[i].More++
-			texts[said] = true
 		}
-		if w.Subject != "" && !slices.Contains(out[i].Subjects, w.Subject) {
-			out[i].Subjects = append(out[i].Subjects, w.Subject)
+		texts[group+text] = true
+		if name := filepath.Base(w.Subject); w.Subject != "" && !slices.Contains(out[i].Subjects, name) {
+			out[i].Subjects = append(out[i].Subjects, name)
 		}
 	}
 	return DoubtsFirst(out)
@@ -161,20 +172,8 @@ func caveats(warnings []router.Warning, weights map[string]caveat.Severity) []Ca
 
 // DoubtsFirst sorts caveats by severity, and keeps the order of equal ones.
 func DoubtsFirst(caveats []Caveat) []Caveat {
-	order := []caveat.Severity{caveat.Doubt, caveat.Warn, caveat.Unknown, caveat.Note}
 	slices.SortStableFunc(caveats, func(a, b Caveat) int {
-		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+		return slices.Index(caveat.Severities, a.Severity) - slices.Index(caveat.Severities, b.Severity)
 	})
 	return caveats
-}
-
-// byFile names the files that warnings are about by the last part of their paths.
-func byFile(warnings []router.Warning) []router.Warning {
-	out := slices.Clone(warnings)
-	for i := range out {
-		if out[i].Subject != "" {
-			out[i].Subject = filepath.Base(out[i].Subject)
-		}
-	}
-	return out
 }

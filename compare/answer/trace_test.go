@@ -94,7 +94,7 @@ func TestTracesLeadOn(t *testing.T) {
 		"Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
 		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
-		"moebalance place --ep 2 --judge OTHER_COUNTS --model m c; moebalance bench")
+		"moebalance place --ep 2 --judge OTHER_COUNTS c --model m; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
@@ -107,7 +107,7 @@ func TestTracesLeadOn(t *testing.T) {
 	perfect.Arm = "perfect"
 	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "",
 		"moebalance compare NORMAL x")
-	const cache = "moebalance logits generate --model MODEL --ep 2 --cache cache; MOEBALANCE_CACHE=cache " +
+	const cache = "moebalance logits generate --model MODEL --ep 2 --cache cache && MOEBALANCE_CACHE=cache " +
 		"moebalance bench --treatment hook "
 	served := traced(1.02, 1.01, false)
 	served.StepTimes = []trace.StepTime{{Range: "execute_context_0(0)_generation_64(64)"}}

@@ -16,13 +16,16 @@ import (
 // Severity is how much a caveat weighs.
 type Severity string
 
-// The severities, in the order in which they are shown.
+// The severities.
 const (
 	Doubt   Severity = "doubt"   // no gate passes
 	Warn    Severity = "warning" // may change how the numbers read
 	Unknown Severity = "unknown" // a check whose input was not recorded
 	Note    Severity = "note"
 )
+
+// Severities are all, the most severe first.
+var Severities = []Severity{Doubt, Warn, Unknown, Note}
 
 // SeverityOf is how much a warning weighs.
 func SeverityOf(w router.Warning) Severity { return cmp.Or(severities[w.Code], Note) }
@@ -41,19 +44,23 @@ func Group(w router.Warning) string {
 
 func several(v any) bool { _, ok := v.([]any); return ok }
 
-// Say words a row of answers, and reports whether all its values are known.
+// Say words a row of answers, and reports whether there is one whose values are all known.
 func Say(key string, values router.Args) (text string, whole bool) {
-	return Fill(sentences[key], values)
+	row, there := sentences[key]
+	text, whole = Fill(row, values)
+	return text, there && whole
 }
 
-// Step words what to do next, and its command, and reports whether all values of both are known.
+// Step words what to do next, and its command, and reports whether all values of both are known. What bench fills
+// in stands in ‹angle quotes›: {concurrency}.
 func Step(key string, values router.Args) (text, command string, whole bool) {
-	text, one := Fill(steps[key][0], values)
-	command, other := Fill(steps[key][1], values)
-	if command != "" && command[0] >= 'a' {
+	row, there := steps[key]
+	text, one := Fill(row[0], values)
+	command, other := Fill(row[1], values)
+	if command = strings.NewReplacer("‹", "{", "›", "}").Replace(command); command != "" && command[0] >= 'a' {
 		command = "moebalance " + command
 	}
-	return text, command, one && other
+	return text, command, there && one && other
 }
 
 // Known reports a warning that the catalog has words for.

@@ -26,41 +26,36 @@ const (
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
 	placedWhy   = "written decision unpredicted"
-	placedNext  = "judge write|gain_placed|keep"
+	placedNext  = "write|keep|gain_placed"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	served      = "[; they serve {any}]."
 	inSteps     = "[ in {steps}]"
+	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
+	written     = "{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}"
 )
 
 // Lines are the first sentences of answers, by kind of result.
 var Lines = map[string]Line{
 	// A trace.
 	"trace.hidden": {"no answer", hidden, "", "", "graphs"},
-	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, one was given.", "", "",
-		"all.world|ranks"},
-	"trace.unknown":           {"no answer", noAnswer, "", "remedy", "ranks"},
-	"trace.fused_experts":     {"no answer", noAnswer, "load load_worst", "remedy", "fused|ranks"},
-	"trace.counts_contradict": {"no answer", noAnswer, "", "remedy", "own_counts"},
-	"trace.missing_ranks":     {"no answer", noAnswer, "", "remedy", "all"},
-	"trace.no_experts":        {"no answer", noAnswer, "", "remedy", "names"},
-	"trace.no_experts.steps":  {"no answer", noAnswer, "", "remedy", "more_steps"},
-	"trace.no_experts.time":   {"no answer", noAnswer, "", "remedy", "more_steps"},
-	"trace.no_experts.rank":   {"no answer", noAnswer, "", "remedy", "more_steps"},
+	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, {given} was given.", "", "",
+		"all|ranks"},
+	"trace.doubt": {"no answer", noAnswer, "", "remedy", ""},
 	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense " +
 		"GEMMs: a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
 	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
 		"{costs}.", "waiting " + judgedTrace, "late host", "both late|again"},
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
-		"{experts:%}; {costs}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
+		"{experts:%}; {tokens}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
 	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert wait late", unevenNext},
+	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
+		"gain loss load time worst", "load_without_time", "both backend"},
 	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
 		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
-	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
-		"gain loss load time worst", "load_without_time", "both backend.hook|backend"},
-	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
 	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
 		judgedTrace, "late host", evenNext},
+	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
 
 	// A comparison.
 	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
@@ -82,7 +77,7 @@ var Lines = map[string]Line{
 	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
 	// A campaign.
-	"bench.refused":      {"", refused, "", "rest", "checks|measure.hook|measure"},
+	"bench.refused":      {"", refused, "", "rest", "checks|builds|measure.hook|measure"},
 	"bench.unproved":     {"", refused, "", "rest", "prove.hook"},
 	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
 	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]" +
@@ -99,9 +94,10 @@ var Lines = map[string]Line{
 		"page measure.hook|loads"},
 
 	// A placement.
-	"place":         {"", "{With} the busiest rank's load {falls} on {traffic}.", placed, placedWhy, placedNext},
-	"place.unknown": {"", "not enough evidence: {decided}.", placed, placedWhy, placedNext},
-	"place.flat":    {"", "{decided}.", placed, placedWhy, "backend"},
+	"place.unknown": {"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
+	"place.flat":    {"", "{flat}.", placed, placedWhy, "backend"},
+	"place.falls":   {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}.", placed, placedWhy, placedNext},
+	"place":         {"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext},
 
 	// Expert counts.
 	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
@@ -117,13 +113,34 @@ var Lines = map[string]Line{
 	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
 	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as " +
 		"balanced as can be][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
-	"cache.written": {"complete", "wrote {files:file} for {model} on {ranks:rank}" + served, "", "moved fault", "verify"},
-	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "moved fault", "verify"},
+	"cache.written": {"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "moved fault", "verify"},
+	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "moved", "verify"},
 	"plans":         {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
 }
 
-// sentences are the reasons of answers, behind "why", and clauses of lines.
+// sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
 var sentences = map[string]string{
+	"basis.trace":          "{evidence}" + ofTrace,
+	"basis.trace.late":     "waits measured, gain inferred" + ofTrace,
+	"basis.trace.hidden":   "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.one_rank": "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.doubt":    "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.compare":        "[{evidence} ]{of_steps} {launches} · {ranks:rank}",
+	"basis.bench":          "{interval}[ · balance {balance}]",
+	"interval":             "interval of {counted}[ {side} the {threshold:0%} threshold]",
+	"interval.refused":     "{complete}",
+	"interval.one_launch":  "one launch · launch sd of {sd:.1} points assumed",
+	"interval.none":        "no interval from {counted}",
+	"basis.place":          "[learned from {one} · ]{judged} · {ranks:rank} · baseline: {baseline}",
+	"judged":               "judged on {windows:other window}[, {alike} of them like a learned one]",
+	"basis.counts": "recorded load over {level}s · {layers:layer}[ of {source}]" +
+		"[ · {passes_left_out:%} of the passes left out]",
+	"basis.counts.reported": "claimed by the engine over {passes:pass}",
+	"basis.cache":           "{exact} of {files:file} exact",
+	"basis.cache.written":   written,
+	"basis.cache.there":     written,
+	"basis.plans":           "{basis}",
+
 	"gain":         "even ranks would gain {much}" + inSteps,
 	"gain.unknown": "what that costs is unknown",
 	"tokens":       "even tokens would gain about {token_gain:%}" + inSteps,
@@ -131,7 +148,7 @@ var sentences = map[string]string{
 	"left.unknown": "what is left to gain is unknown",
 
 	"much":        "about {gain:%}",
-	"much.little": "under 0.1 %",
+	"much.little": "under {little:0%}",
 	"much.open":   "{gain:%} to {most_gain:%}",
 
 	"slow.changing": "the slowest rank changes in {where}",
@@ -147,16 +164,14 @@ var sentences = map[string]string{
 	"cause":                 "{cause} of it for {what}[ ({did})]",
 	"cause.none":            "and no single cause explains most of it",
 
-	"host.Python garbage collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
-	"host.waiting for Python's lock": "move the work of the Python threads that hold the lock to other processes",
-	"host.launch calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
+	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
+	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
+	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
-	"why.phase":       "most of it is {phase}: {phase_ns:+ns} per step",
-	"why.loss":        "layer {loss_layer} holds {loss_share:%} of the loss that balance removes",
-	"kind":            "for {kind} it would be about {kind_gain:speed}",
-	"side":            "the {arm} side is uncertain: {text}",
-	"part.even_ranks": "even ranks", "part.even_experts": "even expert sizes",
+	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
+	"why.loss":  "layer {loss_layer} holds {loss_share:%} of the loss that balance removes",
+	"kind":      "for {kind} it would be about {kind_gain:speed}",
 
 	"said.gain":      "{what} is {gain:speed}[{place}]",
 	"said.unshown":   "no gain shown: speed changes by {low:+%} to {high:+%}[{place}]",
@@ -174,38 +189,36 @@ var sentences = map[string]string{
 	"dose.bent":     "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
-	"unpredicted": "no gain is predicted {at}: {why}",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
 	"why.moved":   "{moved:token} cannot get the planned experts, which are in too many groups; the router's are written",
-	"replaced":    "replaced {path}: {damage}",
 }
 
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
 // verb is of this program.
 var steps = map[string][2]string{
-	"graphs":       {"Record the kernels inside CUDA graphs.", "profile -- YOUR_COMMAND"},
-	"ranks":        {"Give the files of all ranks, or record all ranks.", "profile -- YOUR_COMMAND"},
-	"more_steps":   {"Record more whole steps.", "profile -- YOUR_COMMAND"},
-	"all":          {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
-	"all.world":    {"Give the files of all {world} ranks.", "trace FILES_OF_ALL_RANKS"},
-	"fused":        {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
-	"own_counts":   {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
-	"names":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
-	"tokens":       {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
-	"gpu":          {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
-	"backend":      {"Try another expert backend, and measure both.", "bench -- YOUR_BENCHMARK"},
-	"backend.hook": {"Try another expert backend, and measure both.", hookBench + "{hooked}"},
-	"again":        {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
-	"late":         {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
-	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
-	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
-	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
-	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill}"},
-	"loads.hook": {"Measure at the loads that you serve.",
-		hookBench + threeLoads + " {hooked_at_loads}"},
-	"measure":      {"Measure what balance gains.", "bench[ {arms}] -- YOUR_BENCHMARK[ {arm_to_fill}]"},
-	"measure.hook": {"Measure what balance gains.", hookBench + "{hooked}"},
-	"cache":        {"Write logits for the hook.", "logits generate --model MODEL --ep {ranks|RANKS} --cache cache"},
+	"graphs": {"Record the kernels inside CUDA graphs.", "profile -- YOUR_COMMAND"},
+	"ranks":  {"Give the files of all ranks, or record all ranks.", "profile -- YOUR_COMMAND"},
+	"all":    {"Give the files of all {world} ranks.", "trace FILES_OF_ALL_RANKS"},
+	"again":  {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
+
+	"mend.missing_ranks":     {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
+	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
+	"mend.counts_contradict": {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
+	"mend.no_experts":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
+
+	"tokens": {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
+	"gpu":    {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
+	"backend": {"Try another expert backend, and measure both.",
+		"bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
+	"late":     {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
+	"experts":  {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"both":     {"Both arms are in this capture: compare them.", "compare {both}"},
+	"balanced": {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
+	"loads":    {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency›"},
+	"loads.hook": {"Write logits for the hook, and measure at the loads that you serve.",
+		hookBench + threeLoads + " --server SERVER --ready URL --client 'CLIENT ‹concurrency›'"},
+	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
+	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"swapped":      {"Give the learned side first.", "compare {swapped}"},
 	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
 	"whole":        {"Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
@@ -224,7 +237,7 @@ var steps = map[string][2]string{
 	"page":   {"See it as a page.", "report -o report.html {folder}"},
 	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
 	"builds": {"Compare the builds at the loads that you serve.",
-		"bench {arms} " + threeLoads + " -- YOUR_BENCHMARK {load_to_fill} {arm_to_fill}"},
+		"bench {arms} " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency› ‹arm›"},
 	"place":  {"Find a placement, judged on other counts.", "place --ep {ranks} --judge OTHER_COUNTS {counts}"},
 	"plan":   {"Plan a placement, and judge it on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
 	"ep":     {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
@@ -233,15 +246,15 @@ var steps = map[string][2]string{
 	"judge":  {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
 	"keep":   {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
-		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {copies}]"},
+		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {redundant}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
 		"MOEBALANCE_PLACEMENT={file} VLLM_SERVER --enable-eplb"},
 	"ascend": {"{file} is written: vllm-ascend loads it as its expert map.",
 		"VLLM_SERVER --additional-config '{\"expert_map_path\": \"{file}\"}'"},
 	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
-	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK {arm_to_fill}"},
-	"rewrite": {"Write the cache again.", "logits generate {model|--model MODEL} --ep {ranks|RANKS} " +
+	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK ‹arm›"},
+	"rewrite": {"Write the cache again.", "logits generate --model {model|MODEL} --ep {ranks|RANKS} " +
 		"--mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
 	"generate": {"Write the logits.", "logits generate --model {model} --ep {ranks} --mode {mode} --cache cache"},
 	"verify":   {"Check it.", "logits verify {folder}"},
@@ -250,9 +263,10 @@ var steps = map[string][2]string{
 
 // Parts of commands.
 const (
-	anyServer  = "--server SERVER --ready URL --client CLIENT"
-	hookBench  = "MOEBALANCE_CACHE=cache moebalance bench --treatment hook "
+	anyServer = "--server SERVER --ready URL --client CLIENT"
+	hookBench = "logits generate --model MODEL --ep {ranks|RANKS} --cache cache && " +
+		"MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
 	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
-	threeLoads = "--points concurrency=8,64,256"
+	threeLoads = "--points {loads}"
 	planned    = "place --ep {ranks} --redundant {copies} "
 )
