@@ -49,10 +49,7 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
 			Try: "allow more, or name what runs with --from", Err: errOverBudget}
 	}
-	m, err := placement.NewMover(windows, runs, slots, size)
-	if err != nil {
-		return p, err
-	}
+	m := placement.NewMover(windows, runs, slots, size)
 	for done+2 <= most { // a swap moves two
 		_, copies, ok := m.Next()
 		if !ok {

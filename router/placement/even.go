@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -22,12 +21,7 @@ func Robust(windows [][]float64, s Size) ([]int32, error) {
 	for e, v := range meanOf(shares) {
 		mean[e] = float32(v)
 	}
-	h := s.hierarchy()
-	if s.Ranks > 0 && s.Slots > len(mean)*s.Ranks/h.Nodes {
-		return nil, fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank",
-			router.ErrShape, s.Slots, len(mean), s.Ranks)
-	}
-	slots, err := eplb(mean, s, s.Ranks/h.Nodes)
+	slots, err := eplb(mean, s, s.Ranks/s.hierarchy().Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -222,65 +216,39 @@ type Mover struct {
 	layers []moving
 }
 
-// moving is a layer, with the best swap of two slots.
+// moving is a layer, with the best swap of two slots, and what it gains; 0 for no swap.
 type moving struct {
 	*even
 	from router.Layout // that runs
-	best map[[2]int]exchange
-	exchange
-}
-
-// exchange is a swap of two slots, and what it gains; 0 for no swap.
-type exchange struct {
 	a, b int
 	gain float64
 }
 
-// seek finds the best swap, after others changed some ranks: only swaps with these are judged anew.
-func (x *moving) seek(changed ...int) {
-	x.exchange = exchange{}
-	ranks := len(x.slots) / x.perRank
-	for own := range ranks {
-		for rank := own + 1; rank < (own/x.perNode+1)*x.perNode; rank++ {
-			pair := [2]int{own, rank}
-			if len(changed) == 0 || slices.Contains(changed, own) || slices.Contains(changed, rank) {
-				x.best[pair] = x.between(own, rank)
-			}
-			best := x.best[pair]
-			if best.gain > x.gain || best.gain > 0 && best.gain == x.gain && best.a < x.a { // the first of equals
-				x.exchange = best
+// seek finds the best swap, of equal ones the first.
+func (x *moving) seek() {
+	x.gain = 0
+	for a := range x.slots {
+		_, end := x.partners(a)
+		for rank := a/x.perRank + 1; rank < end; rank++ {
+			for i, d := range x.look(a, rank) {
+				if b := rank*x.perRank + i; d < least && -d > x.gain && x.allowed(a, b) {
+					x.a, x.b, x.gain = a, b, -d
+				}
 			}
 		}
 	}
-}
-
-// between is the best swap of two ranks.
-func (x *moving) between(own, rank int) (best exchange) {
-	for a := own * x.perRank; a < (own+1)*x.perRank; a++ {
-		for i, d := range x.look(a, rank) {
-			if b := rank*x.perRank + i; d < least && -d > best.gain && x.allowed(a, b) {
-				best = exchange{a, b, -d}
-			}
-		}
-	}
-	return best
 }
 
 // NewMover takes of each layer the load of windows and experts, what runs, and the slots to
-// begin with: the running ones, or Grown from them. Errors wrap router.ErrShape.
-func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size) (*Mover, error) {
+// begin with, as Grown gives them.
+func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size) *Mover {
 	m := &Mover{}
 	for l := range slots {
-		if len(slots[l]) == 0 || len(slots[l])%s.Ranks != 0 {
-			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
-				len(slots[l]), s.Ranks)
-		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l],
-			best: map[[2]int]exchange{}}
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l]}
 		x.seek()
 		m.layers = append(m.layers, x)
 	}
-	return m, nil
+	return m
 }
 
 // Next makes the next swap, and says in which layer, and how many copies more are then moved
@@ -298,7 +266,7 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 	a, b := x.a/x.perRank, x.b/x.perRank
 	before := x.lacks(a) + x.lacks(b)
 	x.swap(x.a, x.b)
-	x.seek(a, b)
+	x.seek()
 	return layer, x.lacks(a) + x.lacks(b) - before, true
 }
 

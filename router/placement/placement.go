@@ -44,7 +44,7 @@ func EPLB(load []int64, s Size) ([]int32, error) {
 // eplb is EPLB of the weights, with at most so many copies of an expert.
 func eplb(weights []float32, s Size, most int) ([]int32, error) {
 	s = s.hierarchy()
-	if err := s.check(len(weights)); err != nil {
+	if err := s.check(len(weights), most); err != nil {
 		return nil, err
 	}
 	order := grouped(weights, s.Groups, s.Nodes)
@@ -66,15 +66,16 @@ func (s Size) hierarchy() Size {
 	return s
 }
 
-func (s Size) check(experts int) error {
+func (s Size) check(experts, most int) error {
 	switch {
 	case s.Ranks < 1 || s.Slots < experts || experts < 1:
 		return fmt.Errorf("%w: want at least 1 rank and a slot for each of %d experts, have %d ranks and %d slots",
 			router.ErrShape, experts, s.Ranks, s.Slots)
 	case s.Slots%s.Ranks != 0:
 		return fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, s.Slots, s.Ranks)
-	case experts%s.Groups != 0:
-		return fmt.Errorf("%w: %d experts do not divide into %d equal groups", router.ErrShape, experts, s.Groups)
+	case s.Slots > experts*most:
+		return fmt.Errorf("%w: %d slots of %d experts on %d ranks take two copies on a rank", router.ErrShape, s.Slots,
+			experts, s.Ranks)
 	case s.Ranks%s.Nodes != 0:
 		return fmt.Errorf("%w: %d ranks do not divide over %d nodes", router.ErrShape, s.Ranks, s.Nodes)
 	}
