@@ -66,19 +66,6 @@ func Open(dir string, spec Spec) (*Cache, error) {
 // Spec is what the cache was opened for, its empty fields filled.
 func (c *Cache) Spec() Spec { return c.spec }
 
-// Follow keeps the counts that a recorded plan follows in the cache, where verifying finds
-// them, and names the plan.
-func (c *Cache) Follow(counts []byte) (name string, err error) {
-	name, _, err = plan.Recorded(counts)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrSpec, err)
-	}
-	if err := c.keep(); err != nil {
-		return "", err
-	}
-	return name, c.put(name+".json", counts)
-}
-
 // Plan is the name by which the cache knows a plan: diagonal is itself, target:1.20 is target-1.2, and recorded:FILE
 // is named after what the file counts, which the cache follows.
 func (c *Cache) Plan(text string) (name string, err error) {
@@ -95,7 +82,13 @@ func (c *Cache) Plan(text string) (name string, err error) {
 		if err != nil {
 			return "", err
 		}
-		return c.Follow(counts)
+		if name, _, err = plan.Recorded(counts); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrSpec, err)
+		}
+		if err := c.keep(); err != nil {
+			return "", err
+		}
+		return name, c.put(name+".json", counts)
 	}
 	return text, nil
 }

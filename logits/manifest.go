@@ -109,19 +109,11 @@ func readManifest(dir string) (Spec, []byte, error) {
 
 // noManifest says why a folder is no cache.
 func noManifest(dir string) error {
-	info, statErr := os.Stat(dir)
-	old, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
-	switch {
-	case statErr != nil:
-		return fmt.Errorf("no cache at %q: %w; make one with 'moebalance logits generate --cache %s'", dir,
-			errors.Unwrap(statErr), dir)
-	case !info.IsDir():
-		return fmt.Errorf("%q is a file: want the folder of a cache", dir)
-	case len(old) > 0:
+	if old, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)); len(old) > 0 {
 		return fmt.Errorf("folder %q has entries of an earlier version, or of another program, and no %s: generate the "+
 			"cache anew in another folder", dir, ManifestName)
 	}
-	return fmt.Errorf("folder %q is no cache: want %s in it; make one with 'moebalance logits generate --cache %s'", dir,
+	return fmt.Errorf("no cache at %q: want a folder with %s; make one with 'moebalance logits generate --cache %s'", dir,
 		ManifestName, dir)
 }
 

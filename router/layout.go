@@ -3,6 +3,7 @@ package router
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -34,7 +35,6 @@ func ParseMode(s string) (Mode, error) {
 type Layout struct {
 	held   [][]int32 // by rank: the logical expert of each local position
 	places [][]int   // by expert: the ranks of its copies, in order
-	equal  int       // E/R when the layout is contiguous and divides; 0 otherwise
 }
 
 // Contiguous gives rank r the experts [r·E/R, (r+1)·E/R). When R does not
@@ -53,11 +53,7 @@ func Contiguous(experts, ranks int) (Layout, error) {
 			next++
 		}
 	}
-	l := newLayout(experts, held)
-	if experts%ranks == 0 {
-		l.equal = experts / ranks
-	}
-	return l, nil
+	return newLayout(experts, held), nil
 }
 
 // Placed takes a given placement: held[r] lists the logical experts whose
@@ -131,9 +127,16 @@ func (l Layout) Replicated() bool {
 	return copies > len(l.places)
 }
 
-// PerRank is L = E/R and true for a contiguous layout whose ranks divide the
-// experts, the case in which owner(e) = e/L.
-func (l Layout) PerRank() (int, bool) { return l.equal, l.equal > 0 }
+// PerRank is L = E/R and true where rank r owns the experts [r·L, (r+1)·L) alone: owner(e) = e/L.
+func (l Layout) PerRank() (int, bool) {
+	n := l.Experts() / max(1, l.Ranks())
+	for e, places := range l.places {
+		if n*l.Ranks() != l.Experts() || !slices.Equal(places, []int{e / n}) {
+			return n, false
+		}
+	}
+	return n, n > 0
+}
 
 // RankLoad turns slots per expert into slots per rank; see deal.
 // len(perExpert) must be Experts.

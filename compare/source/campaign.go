@@ -100,15 +100,15 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	if err != nil {
 		return proof.LoadProof{}, err
 	}
-	u := router.Undefined()
+	furthest := func(level string) (maxOverMean, floor router.Number) {
+		if r := imbalance.Furthest(layers, level, imbalance.Load); r != nil {
+			return r.MaxOverMean, r.Floor
+		}
+		return router.Undefined(), router.Undefined()
+	}
 	c := proof.LoadProof{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
-		RankMean:        imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
-		RankMaxOverMean: u, RankFloor: u, ExpertMaxOverMean: u, ExpertFloor: u}
-	if r := imbalance.Furthest(layers, router.LevelRank, imbalance.Load); r != nil {
-		c.RankMaxOverMean, c.RankFloor = r.MaxOverMean, r.Floor
-	}
-	if r := imbalance.Furthest(layers, router.LevelExpert, imbalance.Load); r != nil {
-		c.ExpertMaxOverMean, c.ExpertFloor = r.MaxOverMean, r.Floor
-	}
+		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
+	c.RankMaxOverMean, c.RankFloor = furthest(router.LevelRank)
+	c.ExpertMaxOverMean, c.ExpertFloor = furthest(router.LevelExpert)
 	return c, nil
 }

@@ -209,11 +209,8 @@ func Learned(paths []string) []string {
 func armOf(path string) gain.Arm {
 	for _, name := range []string{filepath.Base(path), filepath.Base(filepath.Dir(path))} {
 		normal, perfect := strings.Contains(name, string(gain.Normal)), strings.Contains(name, string(gain.Perfect))
-		switch {
-		case normal && !perfect:
-			return gain.Normal
-		case perfect && !normal:
-			return gain.Perfect
+		if normal != perfect {
+			return map[bool]gain.Arm{true: gain.Normal, false: gain.Perfect}[normal]
 		}
 	}
 	return ""

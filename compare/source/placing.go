@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
@@ -71,7 +70,7 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 	return place.Judge(learned, judged, p.Options)
 }
 
-// read reads the statistics. A pattern such as *.json may name the placement as well, which has none.
+// read reads the statistics.
 func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 	learned, err := Expanded(p.Learn)
 	judged, judgedErr := Expanded(p.Judge)
@@ -82,19 +81,15 @@ func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 	if err := once(paths); err != nil {
 		return nil, nil, fmt.Errorf("%w: a plan is not tested by the counts it was learned from", err)
 	}
-	for i, path := range paths {
+	var records []*counts.Record
+	for _, path := range paths {
 		r, err := ReadCounts(path, p.Axes)
-		switch {
-		case err != nil && len(learned) > 1 && p.From != "" && filepath.Clean(path) == filepath.Clean(p.From):
-		case err != nil:
+		if err != nil {
 			return nil, nil, err
-		case i < len(learned):
-			learn = append(learn, r)
-		default:
-			judge = append(judge, r)
 		}
+		records = append(records, r)
 	}
-	return learn, judge, nil
+	return records[:len(learned)], records[len(learned):], nil
 }
 
 // size finds how many ranks and redundant experts there are.
@@ -150,21 +145,21 @@ func (p *Placing) curve(record *counts.Record) error {
 	return nil
 }
 
-// fit predicts time from a trace, of the run that the record is of unless Counts names others.
+// fit predicts time from a trace of the run that the record is of unless Counts names others.
 func (p *Placing) fit(ctx context.Context, record *counts.Record) error {
 	paths, err := RunCaptures(p.Trace, nil)
 	if err != nil {
 		return err
 	}
-	statistics := Statistics{Path: cmp.Or(p.Counts, record.Source), Shape: p.Shape}
-	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold, Converter: p.Converter}, statistics)
-	if err != nil {
-		return fmt.Errorf("--trace: %w", err)
-	}
 	if p.Counts != "" {
 		if record, err = ReadCounts(p.Counts, nil); err != nil {
 			return err
 		}
+	}
+	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold, Converter: p.Converter},
+		Statistics{Path: record.Source, Shape: p.Shape})
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
 	}
 	p.Cost, p.NoTime, err = place.FromTrace(t, record)
 	if c := p.Cost; c != nil && !slices.Contains(p.Ranks, c.Ranks) {

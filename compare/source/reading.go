@@ -2,9 +2,9 @@ package source
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -37,20 +37,20 @@ func (r *Reading) Options(paths []string) (o trace.Options, err error) {
 	return o, nil
 }
 
+// rankFlag is FILE=N or N.
+var rankFlag = regexp.MustCompile(`^(?:(.+)=)?(\d{1,9})$`)
+
 // rankOf is the ranks given by hand, by path or base name, "" for every export.
 func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 	ranks := map[string]int{}
 	for _, text := range r.Ranks {
-		file, number, named := strings.Cut(text, "=")
-		if !named {
-			file, number = "", text
-		}
-		rank, err := strconv.Atoi(number)
-		known := func(path string) bool { return path == file || filepath.Base(path) == file }
-		switch {
-		case err != nil || rank < 0 || rank >= capture.MaxRanks:
+		m := append(rankFlag.FindStringSubmatch(text), "", "", "")
+		file := m[1]
+		rank, err := strconv.Atoi(m[2])
+		switch known := func(path string) bool { return path == file || filepath.Base(path) == file }; {
+		case err != nil || rank >= capture.MaxRanks:
 			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", capture.MaxRanks-1, text)
-		case named && !slices.ContainsFunc(paths, known):
+		case file != "" && !slices.ContainsFunc(paths, known):
 			return nil, usagef("--rank: no export %q among those given", file)
 		}
 		ranks[file] = rank

@@ -14,7 +14,6 @@ import (
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Item is one input of a report: exactly one of the pointers is set. Name is what the
@@ -93,14 +92,9 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 		return in, &input.Error{File: name, Expected: "a result of " + head.Kind, Err: err}
 	}
 	in.Next = head.Answer.Next
-	if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
-		return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
-			quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
-			Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
-	}
-	if lacks := in.lacks(); lacks != "" {
-		return in, &input.Error{File: name, Position: lacks, Expected: "at least one", Found: "none",
-			Try: "write the result again"}
+	if broken := in.broken(); broken != "" {
+		return in, &input.Error{File: name, Position: broken, Expected: "what the verb wrote",
+			Found: "none, or a changed one", Try: "write the result again"}
 	}
 	return in, nil
 }
@@ -116,9 +110,10 @@ func unknown(name, found string, err error) error {
 		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
 }
 
-// lacks names the key that a result of its kind always has and this one lacks; empty where none is.
-func (in Item) lacks() string {
-	switch {
+// broken names the key that a result of its kind always has and this one lacks, or that contradicts itself; "" where
+// none is.
+func (in Item) broken() string {
+	switch c := in.Campaign; {
 	case in.Trace != nil && len(in.Trace.Exports) == 0:
 		return "exports"
 	case in.Counts != nil && len(in.Counts.Records) == 0:
@@ -129,11 +124,12 @@ func (in Item) lacks() string {
 		return "entries"
 	case in.Place != nil && len(in.Place.Placements) == 0:
 		return "placements"
-	case in.Campaign != nil && in.Campaign.Verdict == "":
+	case c != nil && c.Verdict == "":
 		return "verdict"
-	case in.Campaign != nil && len(in.Campaign.Main()) == 0:
+	case c != nil && len(c.Main()) == 0:
 		return "comparisons"
-	case in.Campaign != nil && in.Campaign.Gain.N == 0 && in.Campaign.Gain.Estimate.Defined():
+	case c != nil && (c.Gain.N == 0 && c.Gain.Estimate.Defined() || c.Gain.Estimate < c.Gain.Low ||
+		c.Gain.Estimate > c.Gain.High): // it is outside its interval
 		return "gain"
 	}
 	return ""

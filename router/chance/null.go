@@ -20,9 +20,6 @@ const Draws = 200
 // of dice would be raised at every small batch.
 type Null struct {
 	Rank, Expert *Distribution // of max/mean over ranks and over experts; nil without tokens
-	// ActiveMean is E·(1 − (1 − k/E)^T), the expected number of experts with any
-	// load: exact, since every token holds a given expert with probability k/E.
-	ActiveMean router.Number
 }
 
 // maxTopK is the largest top-k that NullOf simulates: the tables of the sampler
@@ -33,8 +30,7 @@ const maxTopK = 512
 // together. The simulation draws from the exact distribution (no normal or
 // multinomial approximation) in time that does not grow with the tokens.
 // The same seed gives the same numbers. Errors wrap ErrShape.
-func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (Null, error) {
-	n := Null{ActiveMean: router.Undefined()}
+func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null, err error) {
 	if err := s.Validate(); err != nil {
 		return n, err
 	}
@@ -62,7 +58,5 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (Null, e
 		n.Expert.draws[i] = maxOverMean(load.PerExpert)
 		n.Rank.draws[i] = maxOverMean(l.RankLoad(load.PerExpert))
 	}
-	k, e := float64(s.TopK), float64(s.Experts)
-	n.ActiveMean = router.Number(-e * math.Expm1(float64(tokens)*math.Log1p(-k/e)))
 	return n, nil
 }

@@ -143,12 +143,12 @@ func TestBinomialProbabilities(t *testing.T) {
 func TestNullEdges(t *testing.T) {
 	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
 	n, err := NullOf(one, l, 10, 0)
-	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 || n.ActiveMean != 4 ||
+	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 ||
 		len(n.Rank.draws) != Draws {
 		t.Errorf("all experts chosen by all tokens: %+v, %v", n, err)
 	}
 	n, err = NullOf(one, l, 0, 0)
-	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() || n.ActiveMean.Defined() {
+	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() {
 		t.Errorf("no tokens: %+v, %v", n, err)
 	}
 	a, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, 9)
