@@ -177,7 +177,7 @@ func (r *Record) judge(o Options) (*judge, error) {
 // imbalance that chance gives, a seventh of what 200 draws leave uncertain.
 func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err error) {
 	if j.shape.TopK == 0 || j.shape.Experts == 0 {
-		return chance.Null{ActiveMean: router.Undefined()}, nil
+		return chance.Null{}, nil
 	}
 	tokens := s.total() / int64(j.shape.TopK)
 	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
