@@ -211,21 +211,32 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
+	type step struct {
+		what    string
+		tokens  int
+		outside float64
+	}
 	for what, c := range map[string]struct {
-		steps []StepWork
-		want  []int
+		steps []step
+		want  []router.OptInt
 	}{
-		"tokens twofold apart": {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}},
-			[]int{0, 1, 0, 1}},
-		"a chain of sizes": {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}},
-			[]int{0, 1, 1, 2, 2}},
-		"kernels":                              {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
-		"times where one has no tokens":        {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}}, []int{0, 1, 0}},
-		"experts take long, the rest does not": {[]StepWork{{"a", 0, 99}, {"a", 0, 101}}, []int{0, 0}},
-		"no step":                              {nil, []int{}},
+		"tokens twofold apart": {[]step{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}},
+			[]router.OptInt{0, 1, 0, 1}},
+		"a chain of sizes": {[]step{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}},
+			[]router.OptInt{0, 1, 1, 2, 2}},
+		"kernels": {[]step{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []router.OptInt{0, 1, 0}},
+		"times where one has no tokens": {[]step{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}},
+			[]router.OptInt{0, 1, 0}},
+		"experts take long, the rest does not": {[]step{{"a", 0, 99}, {"a", 0, 101}}, []router.OptInt{0, 0}},
 	} {
-		if have := Kinds(c.steps); !slices.Equal(have, c.want) {
-			t.Errorf("%s: have %v, want %v", what, have, c.want)
+		var x Times
+		for i, s := range c.steps {
+			x.Steps = append(x.Steps, Step{Number: router.OptInt(i), OutsideNS: s.outside})
+		}
+		for i, s := range x.Classify(func(i router.OptInt) (string, int) { return c.steps[i].what, c.steps[i].tokens }).Steps {
+			if s.Kind != c.want[i] {
+				t.Errorf("%s: step %d is of kind %v, want %v", what, i, s.Kind, c.want[i])
+			}
 		}
 	}
 }

@@ -3,51 +3,49 @@ package imbalance
 import (
 	"cmp"
 	"slices"
-)
 
-// StepWork is what decides the kind of a step.
-type StepWork struct {
-	// Kernels stands for the set of kernels that did the work of experts, and for what
-	// ranges call the step: steps that differ in it are of different kinds.
-	Kernels string
-	Tokens  int // 0 where not known
-	// OutsideNS is compute outside the experts, over all ranks. It follows the number of
-	// tokens, and not how evenly they are routed.
-	OutsideNS float64
-}
+	"github.com/moebalance/moebalance/router"
+)
 
 // kindFactor is how many times as many tokens as the smallest step the largest of one
 // kind may have. Where tokens are not known, it is of the time outside the experts.
 const kindFactor = 2
 
-// Kinds numbers the kinds of steps, in order of their first step. Times of steps of
-// different kinds are not averaged.
-func Kinds(steps []StepWork) []int {
-	byKernels := map[string][]int{}
-	for i, s := range steps {
-		byKernels[s.Kernels] = append(byKernels[s.Kernels], i)
-	}
-	largest := make([]int, len(steps)) // of its kind, which stands for it
-	for _, list := range byKernels {
-		size := func(i int) float64 { return float64(steps[i].Tokens) }
-		if slices.ContainsFunc(list, func(i int) bool { return steps[i].Tokens == 0 }) {
-			size = func(i int) float64 { return steps[i].OutsideNS }
+// Classify numbers the kinds of the whole steps, in order of their first step; times of steps of different kinds are
+// not averaged. Steps are of different kinds if they differ in what they do: the kernels that did the work of experts,
+// and what ranges call the step; or in their number of tokens, 0 where not known. The same times are given with the
+// steps of one kind that count, see OfKind.
+func (t *Times) Classify(work func(step router.OptInt) (what string, tokens int)) *Times {
+	alike, tokens := map[string][]*Step{}, map[*Step]float64{}
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.whole() && s.Number.Defined() {
+			what, n := work(s.Number)
+			alike[what], tokens[s] = append(alike[what], s), float64(n)
 		}
-		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	}
+	largest := map[*Step]*Step{} // of its kind, which stands for it
+	for _, list := range alike {
+		size := func(s *Step) float64 { return tokens[s] }
+		if slices.ContainsFunc(list, func(s *Step) bool { return tokens[s] == 0 }) {
+			size = func(s *Step) float64 { return s.OutsideNS }
+		}
+		slices.SortStableFunc(list, func(a, b *Step) int { return cmp.Compare(size(b), size(a)) })
 		top := list[0]
-		for _, i := range list {
-			if kindFactor*size(i) < size(top) {
-				top = i
+		for _, s := range list {
+			if kindFactor*size(s) < size(top) {
+				top = s
 			}
-			largest[i] = top
+			largest[s] = top
 		}
 	}
-	kinds, number := make([]int, len(steps)), map[int]int{}
-	for i, top := range largest {
-		if _, known := number[top]; !known {
-			number[top] = len(number)
+	number := map[*Step]router.OptInt{}
+	for i := range t.Steps {
+		if top := largest[&t.Steps[i]]; top != nil {
+			if _, known := number[top]; !known {
+				number[top] = router.OptInt(len(number))
+			}
+			t.Steps[i].Kind = number[top]
 		}
-		kinds[i] = number[top]
 	}
-	return kinds
+	return t.OfKind(router.NoID)
 }

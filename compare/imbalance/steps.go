@@ -27,8 +27,14 @@ type Step struct {
 	// the layer, each added over layers; undefined for fewer than two ranks.
 	SlowestExpertsNS, MeanExpertsNS router.Number
 
-	expertNS float64 // compute of the phase experts over all ranks and layers
+	// OutsideNS is compute outside the phase experts over all ranks. It follows the number of tokens, and not how evenly
+	// they are routed.
+	OutsideNS float64
+	expertNS  float64 // compute of the phase experts, likewise
 }
+
+// whole reports that every rank recorded the step whole.
+func (s *Step) whole() bool { return s.Excluded != Incomplete && s.Excluded != Lost }
 
 // Exclusion is why a step does not count.
 type Exclusion string
@@ -134,9 +140,8 @@ func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.Op
 func (t *Times) OfKind(kind router.OptInt) *Times {
 	own, time, most := *t, map[router.OptInt]float64{}, 0.0
 	own.Steps, own.Layers = slices.Clone(t.Steps), slices.Clone(t.Layers)
-	whole := func(s *Step) bool { return s.Excluded != Incomplete && s.Excluded != Lost }
 	for i := range own.Steps {
-		if s := &own.Steps[i]; whole(s) {
+		if s := &own.Steps[i]; s.whole() {
 			time[s.Kind] += s.expertNS
 		}
 	}
@@ -149,7 +154,7 @@ func (t *Times) OfKind(kind router.OptInt) *Times {
 		}
 	}
 	for i := range own.Steps {
-		if s := &own.Steps[i]; whole(s) {
+		if s := &own.Steps[i]; s.whole() {
 			if s.Excluded = Counts; s.Kind != kind {
 				s.Excluded = OtherKind
 			}

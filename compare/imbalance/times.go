@@ -68,11 +68,11 @@ type Layer struct {
 // work is what a rank ran in a layer of a step. There is one only where anything ran, so that their number is
 // bounded by that of cells.
 type work struct {
-	layer, step, kind            router.OptInt
-	rank                         int
-	ran                          phaseSet
-	busyNS                       int64
-	expertNS, gemmNS, gemms, all int64 // compute of the phase experts, recognized GEMMs in it, and all time
+	layer, step, kind       router.OptInt
+	rank                    int
+	ran                     phaseSet
+	busyNS, outsideNS, all  int64 // time of the GPU, compute outside the phase experts, and all time
+	expertNS, gemmNS, gemms int64 // compute of the phase experts, and recognized GEMMs in it
 }
 
 // phaseSet is which phases ran, a bit for each.
@@ -100,6 +100,8 @@ func New(cells iter.Seq[*Cell]) *Times {
 		own.busyNS, own.all = own.busyNS+c.BusyNS, own.all+c.TotalNS
 		if c.Phase == kernel.PhaseExperts {
 			own.expertNS, own.gemmNS, own.gemms = own.expertNS+c.ComputeNS(), own.gemmNS+c.GEMMNS, own.gemms+c.GEMMs
+		} else {
+			own.outsideNS += c.ComputeNS()
 		}
 	}
 	t.list()
@@ -190,7 +192,7 @@ func (t *Times) sumSteps() {
 		s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
 		for _, w := range own {
 			s.BusyNS += router.Number(w.busyNS)
-			s.expertNS += float64(w.expertNS)
+			s.expertNS, s.OutsideNS = s.expertNS+float64(w.expertNS), s.OutsideNS+float64(w.outsideNS)
 		}
 	})
 	for i := range t.Steps {

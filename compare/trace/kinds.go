@@ -40,46 +40,39 @@ func (r *reduction) batch(step int32) (all ranges.Batch) {
 	return all
 }
 
-// kinds gives the whole steps their kinds, in cells and StepKinds.
+// kinds gives the whole steps their kinds, in cells and StepKinds, and each kind a name: what ranges say, else what its
+// steps take.
 func (r *reduction) kinds() {
-	kernels, outside := r.expertKernels(), map[router.OptInt]float64{}
-	for i := range r.trace.Cells {
-		if c := &r.trace.Cells[i]; c.Phase != PhaseExperts {
-			outside[c.Step] += float64(c.ComputeNS())
-		}
-	}
-	var steps []router.OptInt
-	var work []imbalance.StepWork
+	kernels := r.expertKernels()
+	r.times = r.times.Classify(func(step router.OptInt) (string, int) {
+		b := r.batch(int32(step))
+		return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String()), "\n"), b.Tokens
+	})
+	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
+	kindOf, batches, most := map[router.OptInt]router.OptInt{}, [][]ranges.Batch{}, []float64{}
 	for _, s := range r.times.Steps {
-		if s.Number.Defined() && s.Excluded != imbalance.Incomplete && s.Excluded != imbalance.Lost {
-			b := r.batch(int32(s.Number))
-			steps = append(steps, s.Number)
-			work = append(work, imbalance.StepWork{Tokens: b.Tokens, OutsideNS: outside[s.Number],
-				Kernels: strings.Join(append(slices.Clone(kernels[int32(s.Number)]), b.String()), "\n")})
+		kindOf[s.Number] = s.Kind
+		if int(s.Kind) == len(most) {
+			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: len(most), Kernels: kernels[int32(s.Number)]})
+			batches, most = append(batches, nil), append(most, 0)
 		}
-	}
-	kindOf := map[router.OptInt]router.OptInt{}
-	for i, kind := range imbalance.Kinds(work) {
-		if kind == len(r.trace.StepKinds) {
-			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: kind, Kernels: kernels[int32(steps[i])]})
+		if s.Kind.Defined() {
+			k := &r.trace.StepKinds[s.Kind]
+			k.Steps, batches[s.Kind] = append(k.Steps, int(s.Number)), append(batches[s.Kind], r.batch(int32(s.Number)))
+			most[s.Kind] = max(most[s.Kind], s.OutsideNS/float64(len(r.ranks)))
 		}
-		k := &r.trace.StepKinds[kind]
-		k.Steps, kindOf[steps[i]] = append(k.Steps, int(steps[i])), router.OptInt(kind)
 	}
 	for i := range r.trace.Cells {
-		if kind, whole := kindOf[r.trace.Cells[i].Step]; whole {
+		if kind, known := kindOf[r.trace.Cells[i].Step]; known {
 			r.trace.Cells[i].Kind = kind
 		}
 	}
-	for i := range r.times.Steps {
-		if kind, whole := kindOf[r.times.Steps[i].Number]; whole {
-			r.times.Steps[i].Kind = kind
+	for i, own := range batches {
+		k := &r.trace.StepKinds[i]
+		k.Name = ranges.BatchesName(own)
+		if slices.ContainsFunc(own, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
+			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(most[i])+" outside the experts", ", ")
 		}
-	}
-	r.times = r.times.OfKind(NoID)
-	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
-	for i := range r.trace.StepKinds {
-		r.nameKind(&r.trace.StepKinds[i], outside)
 	}
 }
 
@@ -104,20 +97,6 @@ func (r *reduction) expertKernels() map[int32][]string {
 		slices.Sort(list)
 	}
 	return ran
-}
-
-// nameKind names a kind of steps by what ranges say, else by what its steps take.
-func (r *reduction) nameKind(k *StepKind, outside map[router.OptInt]float64) {
-	var batches []ranges.Batch
-	most := 0.0
-	for _, step := range k.Steps {
-		batches = append(batches, r.batch(int32(step)))
-		most = max(most, outside[router.OptInt(step)]/float64(len(r.ranks)))
-	}
-	k.Name = ranges.BatchesName(batches)
-	if slices.ContainsFunc(batches, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
-		k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(most)+" outside the experts", ", ")
-	}
 }
 
 // judgeKinds judges each kind of steps by itself.

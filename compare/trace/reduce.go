@@ -149,25 +149,30 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	at := func(g group, step router.OptInt) Cell {
-		return Cell{Rank: g.rank.Rank.Rank, Step: step, Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase, Kind: NoID}
-	}
-	r.trace.Cells = r.cellsBy(func(g group) Cell { return at(g, router.OptInt(g.at.Step)) })
-	r.trace.Phases = r.cellsBy(func(g group) Cell { return at(g, NoID) })
+	r.trace.Cells, r.trace.Phases = r.cellsBy(true), r.cellsBy(false)
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
 	r.times = r.trace.Times(nil)
 	r.kinds()
 }
 
-// cellsBy adds all time up in cells that differ in the place which keyOf gives, in their order.
-func (r *reduction) cellsBy(keyOf func(group) Cell) []Cell {
-	cells := capture.NewIndex[Cell]()
-	list := []Cell{}
+// cellsBy adds all time up by rank, layer and phase, and by step or over all steps, in their order.
+func (r *reduction) cellsBy(steps bool) []Cell {
+	type place struct {
+		rank        *rankEvents
+		step, layer int32
+		phase       Phase
+	}
+	list, at := []Cell{}, map[place]int{}
 	for g := range r.groups() {
-		key := keyOf(g)
-		n := cells.Number(key)
-		if int(n) == len(list) {
-			list = append(list, key)
+		key := place{g.rank, g.at.Step, g.at.Layer, g.at.Phase}
+		if !steps {
+			key.step = NoID
+		}
+		n, known := at[key]
+		if !known {
+			n, at[key] = len(list), len(list)
+			list = append(list, Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(key.step), Layer: router.OptInt(key.layer),
+				Phase: key.phase, Kind: NoID})
 		}
 		own := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
 		if g.class.Collective {
