@@ -251,9 +251,8 @@ func TestSecretsReachNoOutput(t *testing.T) {
 		stdout, stderr, _ := invoke(t.Context(), args...)
 		all.WriteString(stdout + stderr)
 	}
-	differing := "--api-key PLANTED-6 --hf-token=PLANTED-7"
-	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--arm", "perfect=" + differing, "--"},
-		words...)...)
+	ask(append(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--"}, words...),
+		"--api-key=PLANTED-6-{arm}", "--hf-token", "PLANTED-7-{arm}")...)
 	ask(append([]string{"bench", "--pairs", "6", "--campaign", "c", "--arm",
 		"more=HF_TOKEN=PLANTED-8 --api-key PLANTED-9", "--format", "json", "-o", "bench.json", "--"}, words...)...)
 	for _, format := range []string{"text", "json", "csv", "md"} {

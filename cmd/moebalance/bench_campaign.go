@@ -55,8 +55,7 @@ func (o *benchOptions) checkSpec() error {
 	}
 	if text := o.spec.Undeclared(); text != "" {
 		return withCode(exitNotComparable,
-			fmt.Errorf("the commands of the arms differ in %s: remove the difference, or accept it by "+
-				"--accept-difference and its name", text))
+			fmt.Errorf("the commands of the arms differ in %s: remove the difference", text))
 	}
 	if err := thisHost().Resolve(o.spec); err != nil {
 		return usage(err)

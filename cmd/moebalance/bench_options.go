@@ -35,7 +35,6 @@ type benchOptions struct {
 	Proof     string      `flag:"proof"`
 	Counts    string      `flag:"counts"`
 	Ranks     int         `flag:"ranks"`
-	Accepted  []string    `flag:"accept-difference"`
 	Metrics   []string    `flag:"metric"`
 	Output    string      `flag:"result"`
 	Threshold flags.Share `flag:"threshold" preset:"10%"`
@@ -94,7 +93,7 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		Design:    bench.Design{Pairs: o.Pairs, Seed: o.Seed},
 		Treatment: o.Treatment,
 		Command:   bench.Command{Normal: slices.Concat(words, o.Client), Server: o.Server, Ready: o.Ready},
-		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
+		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks,
 		Timeout: o.Timeout, Typed: flags.Typed(c, slices.Concat(ofDesign, whileResuming)...),
 	}
 	if len(words) > 0 {

@@ -60,6 +60,9 @@ func ParseArm(s string) (a ArmSpec, err error) {
 var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]*$`)
 
 func (a ArmSpec) checkName() error {
+	if slices.Contains(gain.Arms[:], a.Name) {
+		return fmt.Errorf("arm %s: normal and perfect differ in the router alone: want another name", a.Name)
+	}
 	if len(a.Name) > 64 || !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
 		return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", a.Name)
 	}
@@ -72,8 +75,7 @@ func (a ArmSpec) plain() bool { return len(a.Env)+len(a.Flags) == 0 }
 // BuildsOf are the names of two arms of which one has nothing of its own: two builds. Other arms
 // stand beside the normal and the perfect one.
 func BuildsOf(arms []ArmSpec) (names gain.Builds) {
-	ours := func(a ArmSpec) bool { return slices.Contains(gain.Arms[:], a.Name) }
-	if len(arms) == 2 && slices.ContainsFunc(arms, ArmSpec.plain) && !slices.ContainsFunc(arms, ours) {
+	if len(arms) == 2 && slices.ContainsFunc(arms, ArmSpec.plain) {
 		names = gain.Builds{arms[0].Name, arms[1].Name}
 	}
 	return names
@@ -87,7 +89,7 @@ func (s Spec) arms() []gain.Arm {
 // more are the further arms.
 func (s Spec) more() (more []gain.Arm) {
 	for _, a := range s.Arms {
-		if !slices.Contains(slices.Concat(gain.Arms[:], s.Builds[:]), a.Name) {
+		if !slices.Contains(s.Builds[:], a.Name) {
 			more = append(more, a.Name)
 		}
 	}
@@ -96,8 +98,8 @@ func (s Spec) more() (more []gain.Arm) {
 
 // arm is what sets an arm apart: of the perfect one, its treatment, too.
 func (s Spec) arm(a gain.Arm) ArmSpec {
-	called, own := s.Builds.Called(a), ArmSpec{Name: a}
-	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == called }); i >= 0 {
+	own := ArmSpec{Name: a}
+	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == s.Builds.Called(a) }); i >= 0 {
 		own = s.Arms[i]
 	}
 	if a == gain.Perfect {
@@ -153,9 +155,8 @@ func (s Spec) variables(a gain.Arm, off string) map[string]string {
 	return merged(values, s.arm(a).Env)
 }
 
-// declaredByName reports whether naming an arm declares what --arm gives it: a build or a
-// further arm, which stand for it. Normal and perfect stand for the routers alone, and so does every arm
-// within a launch.
+// declaredByName reports whether naming an arm declares what sets it apart: a build or a further arm, which stand for
+// it. Normal and perfect stand for the routers alone, and so does every arm within a launch.
 func (s Spec) declaredByName(a gain.Arm) bool {
 	return s.Builds.Named() || a != gain.Perfect && !s.Design.Within()
 }

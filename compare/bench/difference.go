@@ -30,7 +30,6 @@ func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Dif
 	}
 	found = append(found, s.wordDifferences(arm)...)
 	for i := range found {
-		found[i].Declared = found[i].Declared || slices.Contains(s.Accepted, found[i].Name)
 		if arm != gain.Perfect {
 			found[i].Arm = arm
 		}
@@ -40,16 +39,11 @@ func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Dif
 
 // wordDifferences are the words in which the commands of the normal arm and another differ: words with {arm},
 // and the flags of --arm, which follow the engine's words; other placeholders stand as typed. A word is
-// called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
-// if Accepted holds that name or one of the words; what sets builds and further arms apart
-// is declared by naming them.
+// called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". The switch of the perfect arm is
+// declared, and what sets builds and further arms apart, by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 	fill := func(words []string, arm gain.Arm) []string {
 		return shown.Mask(placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(arm)))}.fill(words))
-	}
-	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
-	if arm == gain.Perfect {
-		accepted = append(accepted, s.Treatment.Flags...)
 	}
 	for _, of := range []func(gain.Arm) []string{
 		func(gain.Arm) []string { return s.Command.Server }, func(gain.Arm) []string { return s.Command.Normal },
@@ -64,8 +58,8 @@ func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 			if i < len(other) {
 				d.Perfect, d.Name = other[i], optionOf(other, i)
 			}
-			is := func(w string) bool { return w == d.Name || w == d.Normal || w == d.Perfect }
-			if d.Declared = s.declaredByName(arm) || slices.ContainsFunc(accepted, is); d.Normal != d.Perfect {
+			d.Declared = s.declaredByName(arm) || slices.Contains(s.Treatment.Flags, d.Perfect)
+			if d.Normal != d.Perfect {
 				found = append(found, d)
 			}
 		}
@@ -86,8 +80,7 @@ func optionOf(words []string, at int) string {
 	return words[at]
 }
 
-// Undeclared describes the words in which the commands differ without being accepted;
-// empty where there are none.
+// Undeclared describes the words in which the commands differ beside the switch; empty where there are none.
 func (s Spec) Undeclared() string {
 	var texts []string
 	for _, d := range s.wordDifferences(gain.Perfect) {

@@ -11,18 +11,15 @@ import (
 
 func TestWordDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
-		command, accepted string
-		want              []string // "name: normal | perfect", "+" in front where declared
+		command string
+		want    []string // "name: normal | perfect", "+" in front where declared
 	}{
-		"no {arm}":           {"run --batch 8", "", nil},
-		"accepted by a word": {"run --batch {arm}", "perfect", []string{"+--batch: normal | perfect"}},
-		"the arm's own file": {"run --save r-{arm}-{launch}.json", "",
+		"no {arm}": {"run --batch 8", nil},
+		"the arm's own file": {"run --save r-{arm}-{launch}.json",
 			[]string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
-		"accepted as typed": {"run r-{arm}.json", "r-{arm}.json",
-			[]string{"+r-perfect.json: r-normal.json | r-perfect.json"}},
+		"an argument": {"run r-{arm}.json", []string{"r-perfect.json: r-normal.json | r-perfect.json"}},
 	} {
-		spec := Spec{Command: Command{Normal: strings.Fields(c.command)},
-			Accepted: strings.Fields(c.accepted)}
+		spec := Spec{Command: Command{Normal: strings.Fields(c.command)}}
 		var got []string
 		undeclared := 0
 		for _, d := range spec.wordDifferences(gain.Perfect) {
@@ -47,31 +44,20 @@ func TestWordDifferences(t *testing.T) {
 	}
 }
 
-// What --arm gives the normal or the perfect arm is one more difference beside the router;
-// a build or a further arm is named for it.
-func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
+// A build or a further arm is named for what --arm gives it.
+func TestArmsAreNamedForTheirDifferences(t *testing.T) {
 	for name, k := range map[string]struct {
-		arms     []string
-		server   string
-		accepted string
-		builds   gain.Builds
-		arm      gain.Arm
-		want     []string // "name: normal | other", "+" in front where declared
+		arms   []string
+		builds gain.Builds
+		arm    gain.Arm
+		want   []string // "name: normal | other", "+" in front where declared
 	}{
-		"of normal": {arms: []string{"normal=--skew 1"}, want: []string{"--skew: --skew | no such word",
-			"--skew: 1 | no such word"}},
-		"of perfect": {arms: []string{"perfect=--eplb"}, want: []string{"--eplb: no such word | --eplb"}},
-		"accepted": {arms: []string{"normal=--skew 1"}, accepted: "--skew",
-			want: []string{"+--skew: --skew | no such word", "+--skew: 1 | no such word"}},
-		"of both, otherwise": {arms: []string{"normal=--skew 1", "perfect=--skew 2"}, want: []string{"--skew: 1 | 2"}},
-		"a variable":         {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
 		"of a further arm": {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1",
 			"+--eplb: no such word | --eplb"}},
 		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"},
 			want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
 	} {
-		s := Spec{Command: Command{Normal: []string{"run"}, Server: strings.Fields(k.server)},
-			Accepted: strings.Fields(k.accepted), Builds: k.builds}
+		s := Spec{Command: Command{Normal: []string{"run"}}, Builds: k.builds}
 		for _, text := range k.arms {
 			a, err := ParseArm(text)
 			if err != nil {

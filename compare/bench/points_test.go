@@ -29,7 +29,7 @@ func TestParseArm(t *testing.T) {
 	if names := BuildsOf([]ArmSpec{a, a}); names.Named() {
 		t.Errorf("builds %v of two routers", names)
 	}
-	for _, s := range []string{"", "=X=1", "a b=X=1", "../x=X=1", "balancer=greedy", "balancer='", "r=target:1"} {
+	for _, s := range []string{"", "=X=1", "a b=X=1", "../x=X=1", "balancer=greedy", "balancer='", "r=target:1", "normal=X=1", "perfect"} {
 		if _, err := ParseArm(s); err == nil {
 			t.Errorf("arm %q passed", s)
 		}
@@ -118,9 +118,9 @@ func TestPointsOfAServer(t *testing.T) {
 
 // A further arm has its variables and flags, the learned router, and a place in each pair.
 func TestThreeArms(t *testing.T) {
-	s := testSpec(t, 6, "{arm}")
+	s := testSpec(t, 6, "-")
 	a, _ := ParseArm("balancer=BENCH_TEST_GAIN=0.04 --n 32")
-	s.Arms, s.Accepted = []ArmSpec{a}, []string{"{arm}"}
+	s.Arms = []ArmSpec{a}
 	c := create(t, s)
 	if err := c.Run(context.Background(), testHost("point")); err != nil {
 		t.Fatal(err)
@@ -132,8 +132,7 @@ func TestThreeArms(t *testing.T) {
 	for _, l := range c.Launches {
 		last, _ := l.Done()
 		words := strings.Join(last.Arguments[1:], " ")
-		if want := map[gain.Arm]string{gain.Normal: "normal", gain.Perfect: "perfect",
-			"balancer": "balancer --n 32"}[l.Arm]; words != want {
+		if want := map[gain.Arm]string{gain.Normal: "-", gain.Perfect: "-", "balancer": "- --n 32"}[l.Arm]; words != want {
 			t.Errorf("the %s arm ran with %q", l.Arm, words)
 		}
 		if _, set := last.Environment["ENABLE_PERFECT_ROUTER"]; set != (l.Arm == gain.Perfect) {

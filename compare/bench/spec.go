@@ -46,10 +46,6 @@ type Spec struct {
 
 	// ranks that must prove the treatment; 0: those that the report names, else those seen
 	Ranks int `json:"ranks"`
-	// Accepted are options, words and variables in which the arms may differ beside
-	// the treatment.
-	Accepted []string `json:"accepted_differences,omitempty"`
-
 	// Threshold is the gain that counts as significant, as a fraction.
 	Threshold float64 `json:"threshold"`
 

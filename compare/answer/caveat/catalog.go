@@ -162,8 +162,8 @@ var catalog = map[string]string{
 	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
 	"treatment_proved.measured": "measured: routing was balanced in the perfect arm alone, on every rank",
-	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the difference by " +
-		"--accept-difference and its name",
+
+	"only_one_difference.other":     "the arms also differ in {differences:;}: make them equal",
 	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
 	"only_one_difference.same":      "the arms run the same command: nothing but their names tells them apart",
 	"only_one_difference.untreated": "nothing differs between the arms: the treatment was not applied",

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -53,7 +54,7 @@ func runScript(t *testing.T, script string, grace Grace, interrupted bool) (Outc
 	}
 	took := time.Since(ended)
 	if n := pid(); n > 0 && alive(n) {
-		signal(n, kill)
+		signal(n, syscall.SIGKILL)
 		t.Errorf("process %d still runs", n)
 	}
 	return outcome, took, pid()

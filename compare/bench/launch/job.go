@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/moebalance/moebalance/router/shown"
@@ -94,7 +95,7 @@ type running struct {
 func (j *running) end() {
 	asked := slices.DeleteFunc(slices.Clone(j.started), func(p *process) bool { return !p.running() })
 	for _, p := range asked {
-		signal(-p.cmd.Process.Pid, interrupt)
+		signal(-p.cmd.Process.Pid, syscall.SIGINT)
 	}
 	grace, began := j.Grace, time.Now()
 	if len(asked) == 0 {

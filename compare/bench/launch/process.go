@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -24,14 +25,11 @@ func (g Grace) ofLeftovers() Grace {
 	return g
 }
 
-// stage is a signal that processes are sent.
-type stage int
+// signal signals a process, or a group by its negative number. For one that has just ended
+// it fails, and nothing is left to do.
+func signal(pid int, s syscall.Signal) { _ = syscall.Kill(pid, s) }
 
-const (
-	interrupt stage = iota
-	terminate
-	kill
-)
+func groupRuns(group int) bool { return syscall.Kill(-group, 0) == nil }
 
 const (
 	// settling is how long what outlives its command has to end by itself, as the workers of
@@ -58,19 +56,19 @@ func (g Grace) wait(limit time.Duration, over func() bool) bool {
 
 // end ends what find finds, and returns what it cannot end.
 func (g Grace) end(find func() []int) []int {
-	signalAll(find(), terminate)
+	signalAll(find(), syscall.SIGTERM)
 	if g.wait(g.Terminate, func() bool { return len(find()) == 0 }) {
 		return nil
 	}
 	Grace{}.wait(afterKill, func() bool {
 		left := find() // again each time: a process may have started another
-		signalAll(left, kill)
+		signalAll(left, syscall.SIGKILL)
 		return len(left) == 0
 	})
 	return find()
 }
 
-func signalAll(pids []int, s stage) {
+func signalAll(pids []int, s syscall.Signal) {
 	for _, pid := range pids {
 		signal(pid, s)
 	}
@@ -119,7 +117,7 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env, cmd.Dir = env, dir
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	ownGroup(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -63,7 +64,7 @@ func TestEndGroups(t *testing.T) {
 	} else {
 		t.Skip(err)
 	}
-	defer signal(-p.cmd.Process.Pid, kill)
+	defer signal(-p.cmd.Process.Pid, syscall.SIGKILL)
 	g := p.group()
 	grace := Grace{Interrupt: 50 * time.Millisecond, Terminate: 5 * time.Second}
 	for name, other := range map[string]Group{

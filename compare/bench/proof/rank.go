@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,29 +24,29 @@ const (
 	unproved   = gain.Arm("")
 )
 
-// severity is how far the evidence is from proving an arm: 0 proves it, 1 proves nothing, 2 proves the other arm.
-func (r rank) severity(arm gain.Arm) int {
-	switch r.shows {
-	case arm:
+// against is how far the evidence is from proving an arm: 0 measures it, 1 claims it, 2 proves nothing, 3 proves the
+// other arm.
+func (r rank) against(arm gain.Arm) int {
+	switch {
+	case r.shows == unproved:
+		return 2
+	case r.shows != arm:
+		return 3
+	case r.measured:
 		return 0
-	case unproved:
-		return 1
 	}
-	return 2
+	return 1
 }
 
 // forRanks is the same evidence for each of so many ranks, from all of them together.
 func (r rank) forRanks(ranks int) (all []rank) {
-	r.number = gain.AllRanks
-	for number := range ranks {
-		one := r
-		one.number = number
-		all = append(all, one)
+	if r.number = gain.AllRanks; ranks < 2 {
+		return []rank{r}
 	}
-	if ranks > 1 {
-		return all
+	for r.number = range ranks {
+		all = append(all, r)
 	}
-	return []rank{r}
+	return all
 }
 
 // OfArm is the proof of each rank of an arm, by the worst that any of its counted launches shows. A launch that
@@ -67,30 +66,17 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []gain.Proof) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(ranks)) {
 		seen := ranks[number]
-		worst := slices.MaxFunc(seen, func(a, b rank) int { return cmp.Compare(a.worse(arm), b.worse(arm)) })
-		if len(seen) < len(launches) && worst.severity(arm) == 0 {
+		worst := slices.MaxFunc(seen, func(a, b rank) int { return a.against(arm) - b.against(arm) })
+		if len(seen) < len(launches) && worst.against(arm) < 2 {
 			worst = rank{evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", len(seen), len(launches),
 				worst.evidence)}
 		}
-		proof := gain.Proof{Arm: arm, Rank: router.OptInt(number), Grade: gain.None, Evidence: worst.evidence}
-		switch {
-		case worst.severity(arm) > 0 && worst.shows == balanced:
+		proof := gain.Proof{Arm: arm, Rank: router.OptInt(number), Evidence: worst.evidence,
+			Grade: []gain.Grade{gain.Measured, gain.Claimed, gain.None, gain.None}[worst.against(arm)]}
+		if proof.Grade == gain.None && worst.shows == balanced {
 			proof.Evidence = gain.BalancedToo + ": " + worst.evidence
-		case worst.severity(arm) > 0:
-		case worst.measured:
-			proof.Grade = gain.Measured
-		default:
-			proof.Grade = gain.Claimed
 		}
 		all = append(all, proof)
 	}
 	return all
-}
-
-// worse orders evidence: of what proves the arm, a claim is worse than a measurement.
-func (r rank) worse(arm gain.Arm) int {
-	if r.measured {
-		return 2 * r.severity(arm)
-	}
-	return 2*r.severity(arm) + 1
 }
