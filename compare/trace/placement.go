@@ -197,17 +197,17 @@ func (p *placement) placeBlocks() {
 					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 				}
 				if i < begin || layer == NoID {
+					if i < routing && l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // of dense layers
+						l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
+					}
 					return
 				}
 				if layer < mostBlocks {
 					l.Layer, l.Inferred = layer, l.Inferred|ranges.InferredLayer
 				}
 				l.Graph = replayed && anchor == steps.ExpertGEMM
-				if phase := positionOf(i, routing, routed, block); phase == "" {
-					if l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // it prepares what a dense GEMM reads
-						l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
-					}
-				} else if l.Phase == PhaseUnknown ||
+				phase := positionOf(i, routing, routed, block)
+				if l.Phase == PhaseUnknown ||
 					l.Phase == PhaseCommunication && (phase == PhaseDispatch || phase == PhaseCombine) {
 					l.Phase, l.Evidence = phase, ranges.ByPosition
 				}
@@ -235,11 +235,11 @@ func (p *placement) change(i int, step int32, change func(*location, *kernel.Cla
 	e.Place = p.of.Places.Number(l)
 }
 
-// positionOf is the phase of a kernel by its position in a layer, empty before its routing.
+// positionOf is the phase of a kernel by its position in a layer: before the routing, no expert block holds it.
 func positionOf(i, routing, routed int, block steps.Block) Phase {
 	switch {
 	case i < routing:
-		return ""
+		return PhaseOther
 	case i <= routed:
 		return PhaseRouter
 	case i < block.First:
