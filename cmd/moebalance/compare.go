@@ -101,7 +101,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: float64(o.Threshold), Converter: reportConverter(),
+	options := trace.Options{Threshold: float64(o.Threshold),
 		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {

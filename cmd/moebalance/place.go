@@ -110,7 +110,6 @@ func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
 
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
-	o.Converter = reportConverter()
 	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Timing: o.Timing,
 		Options: place.Options{Ranks: o.Ranks, Redundant: o.Redundant, Nodes: o.Nodes, Policy: string(o.Plan),
 			Threshold: float64(o.Threshold)}}

@@ -36,7 +36,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: gain.DefaultThreshold,
-		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
+		Skipped:  tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) }})
 	if err != nil {
 		return err

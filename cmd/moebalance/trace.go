@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/trace"
@@ -68,7 +66,7 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Threshold, options.Converter, options.Progress = float64(o.Threshold), reportConverter(), read
+	options.Threshold, options.Progress = float64(o.Threshold), read
 	if o.Summary.Path != "" {
 		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
@@ -84,13 +82,6 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 		return d, withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
 	return d, nil
-}
-
-// reportConverter finds the profiler's own program, for reports given in place of exports; without one
-// they are refused with the command to run.
-func reportConverter() capture.Converter {
-	program, _ := exec.LookPath("nsys")
-	return capture.Converter{Nsys: program}
 }
 
 // tellSkipped names on stderr the files of a folder that are not read.

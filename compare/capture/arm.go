@@ -22,20 +22,15 @@ func switchedOn(variable, value string) bool {
 
 // Arm says which arm a capture is of, and why.
 func (p *Metadata) Arm() (arm, evidence string) {
+	// Absence proves nothing: other engines have other switches.
+	evidence = fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
 	for _, name := range ArmVariables {
-		value, ok := p.Environment[name]
-		switch {
-		case ok && switchedOn(name, value):
+		value, recorded := p.Environment[name]
+		if recorded && switchedOn(name, value) {
 			return Perfect, name + "=" + value
-		case ok && evidence == "":
+		} else if recorded && arm == "" {
 			arm, evidence = Normal, name+"="+value
 		}
 	}
-	switch {
-	case evidence != "":
-		return arm, evidence
-	case p.Variables > 0: // absence proves nothing: other engines have other switches
-		return "", fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
-	}
-	return "", "no environment recorded"
+	return arm, evidence
 }

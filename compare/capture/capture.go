@@ -1,6 +1,5 @@
 // Package capture reads a capture of any source into one Recording: SQLite exports
-// of Nsight Systems, reports that a converter exports first, and traces of PyTorch's
-// profiler.
+// of Nsight Systems, and traces of PyTorch's profiler.
 //
 // An export is a database of lazily created tables whose columns move between
 // versions. It is opened read-only, probed for what is there, and each table is
@@ -15,21 +14,14 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Options says how a file is read. The zero value converts no report and tells nobody of progress.
-type Options struct {
-	Converter Converter // for reports given in place of exports
-	// Progress is told how many bytes more have been read; all calls together sum
-	// to the file's size. It may be called by several goroutines. Nil tells nobody.
-	Progress func(bytes int64)
-}
-
-// Read reads an export, a report or a trace of PyTorch's profiler. A
-// recording without any kernel is not an error, but holds one: NoKernels.
-func Read(ctx context.Context, path string, o Options) (*Recording, error) {
+// Read reads an export or a trace of PyTorch's profiler. A recording without any kernel is not an error, but holds
+// one: NoKernels. Progress is told how many bytes more have been read; all calls together sum to the file's size. It
+// may be called by several goroutines. Nil tells nobody.
+func Read(ctx context.Context, path string, progress func(bytes int64)) (*Recording, error) {
 	if isTorchTrace(path) {
-		return readTorchTrace(ctx, path, o)
+		return readTorchTrace(ctx, path, progress)
 	}
-	db, err := openExport(ctx, path, o)
+	db, err := openExport(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +30,7 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if err := p.read(ctx, db); err != nil {
 		return nil, db.failed(ctx, "reading its metadata", err)
 	}
-	db.report = o.Progress
+	db.report = progress
 	defer func() { db.progress(db.size - db.told.Load()) }()
 	rec, err := read(ctx, db)
 	if err == nil {
@@ -49,12 +41,12 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 
 // ReadMetadata reads what a file says about the environment of its capture, and
 // no event. A trace of PyTorch's profiler says nothing of it.
-func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error) {
+func ReadMetadata(ctx context.Context, path string) (*Metadata, error) {
 	p := &Metadata{}
 	if isTorchTrace(path) {
 		return p, nil
 	}
-	db, err := openExport(ctx, path, o)
+	db, err := openExport(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,25 +54,8 @@ func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error
 	return p, db.failed(ctx, "reading its metadata", p.readEnvironment(ctx, db))
 }
 
-// openExport opens the export of path, or the one that a converter makes of the report there.
-func openExport(ctx context.Context, path string, o Options) (db *database, err error) {
-	export, done, err := exportOf(ctx, path, o.Converter)
-	if err != nil {
-		return nil, err
-	}
-	if db, err = openDatabase(ctx, export); err != nil {
-		done()
-		return nil, err
-	}
-	db.path, db.done = path, done // a converted report goes by its own name
-	return db, nil
-}
-
-// close closes the export, and removes it where it was converted for this reading.
-func (db *database) close() {
-	_ = db.sql.Close() // nothing was written
-	db.done()
-}
+// close closes the export, to which nothing was written.
+func (db *database) close() { _ = db.sql.Close() }
 
 // noKernels says why an export without kernels has none.
 func (db *database) noKernels(p *Metadata, badTimes int64) error {

@@ -23,12 +23,12 @@ func TestCutWhileRead(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		db, err := openDatabase(context.Background(), path)
+		db, err := openExport(context.Background(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := 0
-		err = db.readAll(context.Background(), []table{{name: callTable, text: text, fill: func(*rows.Row) error {
+		err = db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
 			if seen++; seen == 1 {
 				return os.Truncate(path, 2*4096)
 			}
@@ -37,8 +37,6 @@ func TestCutWhileRead(t *testing.T) {
 		if !errors.Is(err, ErrDamaged) || seen > 10_000 {
 			t.Errorf("%s: after %d rows: want %v, have %v", what, seen, ErrDamaged, err)
 		}
-		if err := db.sql.Close(); err != nil {
-			t.Error(err)
-		}
+		db.close()
 	}
 }

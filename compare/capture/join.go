@@ -81,20 +81,20 @@ type calls struct {
 	captures     []graphCapture
 	waits        []Wait
 	threads      *Index[int64]
-	processes    *Index[int64]
-	byID         []*processLaunches // by process
-	count        int64              // of all calls
-	graphs       int64              // calls that launched a CUDA graph
+	byID         map[int64]*processLaunches // by process id
+	count        int64                      // of all calls
+	graphs       int64                      // calls that launched a CUDA graph
 }
 
 // processLaunches are the launches of a process: after sort, by correlation id and start.
 type processLaunches struct {
-	order []int32
-	last  int // the place of the one found last
+	order  []int32
+	last   int  // the place of the one found last
+	worked bool // the process ran something on a GPU
 }
 
 func newCalls() *calls {
-	return &calls{threads: NewIndex[int64](), processes: NewIndex[int64]()}
+	return &calls{threads: NewIndex[int64](), byID: map[int64]*processLaunches{}}
 }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
@@ -115,13 +115,12 @@ const (
 	otherCall callKind = iota
 	kernelCall
 	graphLaunch
-	graphCall // or anything else that launches
 	beginCapture
 	endCapture
 	waitCall
 )
 
-func (k callKind) launches() bool { return k == kernelCall || k == graphLaunch || k == graphCall }
+func (k callKind) launches() bool { return k == kernelCall || k == graphLaunch }
 
 // callKindOf reads the name of a call, which carries the interface before it and a version
 // behind: cudaLaunchKernelExC_v11060, cuLaunchKernelEx and hipLaunchKernel launch kernels.
@@ -133,31 +132,30 @@ func callKindOf(name string) callKind {
 		return endCapture
 	case strings.Contains(name, "Synchronize"), strings.Contains(name, "Memcpy"): // from pageable memory, it waits
 		return waitCall
-	case !strings.Contains(name, "Launch"):
-		return otherCall
-	case strings.Contains(name, "Kernel"):
-		return kernelCall
 	case strings.Contains(name, "GraphLaunch"):
 		return graphLaunch
+	case strings.Contains(name, "Launch") && !strings.Contains(name, "HostFunc"):
+		return kernelCall
 	}
-	return graphCall
+	return otherCall
 }
 
 // add keeps a call that launches, waits, or begins or ends the capture of a graph.
-func (c *calls) add(kind callKind, l Launch, process int32, correlation uint32) {
+func (c *calls) add(kind callKind, l Launch, process int64, correlation uint32) {
 	switch kind {
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
 	case waitCall:
 		c.waits = append(c.waits, Wait{l.Start, l.End, l.Thread})
-	case kernelCall, graphLaunch, graphCall:
-		for int(process) >= len(c.byID) {
-			c.byID = append(c.byID, &processLaunches{})
+	case kernelCall, graphLaunch:
+		p := c.byID[process]
+		if p == nil {
+			p = &processLaunches{}
+			c.byID[process] = p
 		}
 		if kind == graphLaunch {
 			c.graphs++
 		}
-		p := c.byID[process]
 		p.order = append(p.order, int32(len(c.list)))
 		c.list = append(c.list, l)
 		c.correlations = append(c.correlations, correlation)
@@ -183,9 +181,7 @@ func (c *calls) sort() {
 		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.list[a].Start, c.list[b].Start))
 	}
 	for _, p := range c.byID {
-		if !slices.IsSortedFunc(p.order, byID) {
-			slices.SortFunc(p.order, byID)
-		}
+		slices.SortFunc(p.order, byID)
 	}
 }
 
@@ -251,26 +247,27 @@ func join(w *work, c *calls, s *spans) *Recording {
 	}
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
-	for _, own := range []*Index[int64]{c.threads, s.threads, w.nodeThreads} {
+	common := func(own *Index[int64]) (numbers []int32) {
 		for _, tid := range own.Values {
-			threads.Number(tid)
+			numbers = append(numbers, threads.Number(tid))
 		}
+		return numbers
 	}
-	renumber := func(own *Index[int64], thread *int32) { *thread = threads.Number(own.Values[*thread]) }
+	ofCalls, ofRanges, ofNodes := common(c.threads), common(s.threads), common(w.nodeThreads)
 	for i := range rec.Launches {
-		renumber(c.threads, &rec.Launches[i].Thread)
+		rec.Launches[i].Thread = ofCalls[rec.Launches[i].Thread]
 	}
 	for i := range rec.Waits {
-		renumber(c.threads, &rec.Waits[i].Thread)
+		rec.Waits[i].Thread = ofCalls[rec.Waits[i].Thread]
 	}
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]
-		if renumber(s.threads, &r.Thread); r.End == openEnd {
+		if r.Thread = ofRanges[r.Thread]; r.End == openEnd {
 			r.End = max(w.end, s.end)
 		}
 	}
 	for i := range rec.GraphNodes {
-		renumber(w.nodeThreads, &rec.GraphNodes[i].Thread)
+		rec.GraphNodes[i].Thread = ofNodes[rec.GraphNodes[i].Thread]
 	}
 	for _, tid := range threads.Values {
 		rec.Threads = append(rec.Threads, Thread{ID: tid, Process: w.processes.Number(tid & processMask)})
@@ -283,10 +280,9 @@ func join(w *work, c *calls, s *spans) *Recording {
 func (r *Recording) joinLaunches(w *work, c *calls) {
 	c.sort()
 	of := make([]*processLaunches, len(w.devices.Values)) // by device
-	worked := map[int32]bool{}                            // by process of launches
 	for i, d := range w.devices.Values {
-		if p := c.processes.Number(w.processes.Values[d.Process]); int(p) < len(c.byID) {
-			of[i], worked[p] = c.byID[p], true
+		if of[i] = c.byID[w.processes.Values[d.Process]]; of[i] != nil {
+			of[i].worked = true
 		}
 	}
 	number := make([]int32, len(c.list)) // of launches, from 1 on
@@ -308,10 +304,9 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 	for _, g := range r.Graphs {
 		find(g.Device, g.Correlation, g.Start)
 	}
-	for process, p := range c.byID {
+	for _, p := range c.byID {
 		for _, l := range p.order {
-			if number[l] == 0 && c.kernel[l] && worked[int32(process)] &&
-				!c.capturing(c.list[l].Thread, c.list[l].Start) {
+			if p.worked && number[l] == 0 && c.kernel[l] && !c.capturing(c.list[l].Thread, c.list[l].Start) {
 				r.LostKernels++
 			}
 		}

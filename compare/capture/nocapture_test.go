@@ -30,7 +30,7 @@ func TestWhatIsNoCapture(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Read(context.Background(), path, Options{})
+		_, err := Read(context.Background(), path, nil)
 		if !errors.Is(err, want.kind) || !strings.Contains(err.Error(), want.text) {
 			t.Errorf("%q: want %v, %s; have %v", content, want.kind, want.text, err)
 		}

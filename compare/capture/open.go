@@ -27,37 +27,33 @@ import (
 // What a caller can act on. Every error about an input wraps one of these or
 // an error of the file system.
 var (
-	ErrNotExport  = errors.New("not an nsys export")      // some other kind of file
-	ErrReport     = errors.New("an nsys report")          // .nsys-rep, .qdrep or .qdstrm: export it first
-	ErrTruncated  = errors.New("truncated")               // fewer bytes than the header promises
-	ErrDamaged    = errors.New("damaged")                 // SQLite cannot read a page or a table
-	ErrUnfinished = errors.New("unfinished transaction")  // a write-ahead log or a journal stands beside the file
-	ErrNoKernels  = errors.New("no GPU kernels recorded") // readable, but without what the question needs
+	ErrNotExport = errors.New("not an nsys export")      // some other kind of file
+	ErrTruncated = errors.New("truncated")               // fewer bytes than the header promises
+	ErrDamaged   = errors.New("damaged")                 // SQLite cannot read all of it
+	ErrNoKernels = errors.New("no GPU kernels recorded") // readable, but without what the question needs
 )
 
 const exportAgain = "export it again"
 
 // database is one export, opened read-only.
 type database struct {
-	path   string // as the user knows it
-	file   string // as it is opened
+	path   string
 	size   int64
 	sql    *sql.DB
 	tables map[string][]string // columns by table
 	told   atomic.Int64        // bytes
-	report func(bytes int64)   // of Options; nil tells nobody
-	done   func()              // removes the file, where it was converted
+	report func(bytes int64)   // is told of progress; nil tells nobody
 }
 
-// openDatabase checks what kind of file path is before SQLite sees it, so that
+// openExport checks what kind of file path is before SQLite sees it, so that
 // every wrong file is named for what it is, and lists its tables and columns.
 // Nothing is written or created, beside the file or elsewhere.
-func openDatabase(ctx context.Context, path string) (*database, error) {
+func openExport(ctx context.Context, path string) (*database, error) {
 	size, err := checkFile(path)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{path: path, file: path, size: size, tables: map[string][]string{}}
+	db := &database{path: path, size: size, tables: map[string][]string{}}
 	if db.sql, err = sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&immutable=1"); err != nil {
 		return nil, err
 	}
@@ -65,10 +61,9 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`,
 		func(row []string) { db.tables[row[0]] = append(db.tables[row[0]], row[1]) })
 	if err != nil {
-		_ = db.sql.Close()
-		return nil, db.failed(ctx, "reading the list of tables", err)
+		db.close()
 	}
-	return db, nil
+	return db, db.failed(ctx, "reading the list of tables", err)
 }
 
 // sqliteMagic begins the header of a SQLite file, which has headSize bytes.
@@ -89,7 +84,7 @@ func checkFile(path string) (size int64, err error) {
 	switch begins := bytes.HasPrefix(head, []byte(sqliteMagic)); {
 	case err != nil:
 	case isReport(path):
-		fault.Expected, fault.Found, fault.Err = "a SQLite export", ErrReport.Error(), ErrReport
+		fault.Expected, fault.Found, fault.Err = "a SQLite export", "an nsys report", ErrNotExport
 		fault.Try = fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
 			strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)
 	case begins && len(head) < headSize:
@@ -118,7 +113,7 @@ func unfinished(path string, head []byte, size int64) error {
 		if log, err := os.Stat(path + suffix); err == nil && log.Size() > 0 {
 			return &input.Error{File: path, Expected: "a closed database",
 				Found: fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, log.Size()),
-				Try:   "close the program that writes it, or " + exportAgain, Err: ErrUnfinished}
+				Try:   "close the program that writes it, or " + exportAgain, Err: ErrDamaged}
 		}
 	}
 	return nil

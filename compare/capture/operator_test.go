@@ -54,21 +54,20 @@ func TestOperatorsOfATorchTrace(t *testing.T) {
 // Launches k without a kernel are lost, but for those between the begin ( and the end ) of a
 // graph's capture on their thread, of which a recording may miss either.
 func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
-	kinds := map[rune]callKind{'k': kernelCall, 'g': graphCall, '(': beginCapture, ')': endCapture}
+	kinds := map[rune]callKind{'k': kernelCall, 'g': graphLaunch, '(': beginCapture, ')': endCapture}
 	for letters, want := range map[string]int64{
 		"k": 1, "kk(kkk)k": 3, "kk(kkk)(k)k": 3, "(kkk": 0, "k(k": 1, "kkk)k": 1, "kgk": 2,
 	} {
 		c, w := newCalls(), newWork()
 		for i, letter := range letters {
-			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, c.processes.Number(1<<24),
-				uint32(i))
+			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, 1<<24, uint32(i))
 		}
 		w.add(Kernel{Device: w.device(w.processes.Number(1<<24), 0)}, noCorrelation, 0)
 		same(t, letters, join(w, c, newSpans()).LostKernels, want)
 	}
 	for name, want := range map[string]callKind{
 		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
-		"cudaGraphLaunch_v10000": graphLaunch, "cudaLaunchHostFunc_v10000": graphCall,
+		"cudaGraphLaunch_v10000": graphLaunch, "cudaLaunchHostFunc_v10000": otherCall,
 		"cudaStreamBeginCapture_v10000": beginCapture, "cudaStreamEndCapture_ptsz": endCapture,
 		"cudaMemcpyAsync_v3020": waitCall, "cudaStreamSynchronize_v3020": waitCall, "cudaMemsetAsync_v3020": otherCall,
 	} {
@@ -86,7 +85,7 @@ func TestJoin(t *testing.T) {
 		id             uint32
 	}{{two, 3, 5}, {one, 8, 9}, {one, 1, 5}, {one, 6, 5}, {one, 2, 7}, {two, 9, 1}, {one, 4, noCorrelation}} {
 		c.add(kernelCall, Launch{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)},
-			c.processes.Number(l.process), l.id)
+			l.process, l.id)
 	}
 	want := []int64{3, 1, 6, 6, 1, -1, -1, 8, 2}
 	for _, k := range []struct {

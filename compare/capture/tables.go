@@ -11,20 +11,17 @@ import (
 
 // table says how a table of events is read: which columns, and what a row fills.
 type table struct {
-	name    string
-	need    int      // how many of the columns, from the first on, it cannot be read without
-	columns []string // of integers; one that is not there reads as NULL
-	text    string   // a column of text, or none
-	fill    func(row *rows.Row) error
+	rows.Query
+	fill func(row *rows.Row) error
 }
 
 // stream reads a table of events.
 func (db *database) stream(ctx context.Context, t table) error {
-	if !db.has(t.name, t.columns[:t.need]...) {
+	if !db.has(t.Table, "start") {
 		return nil
 	}
-	return rows.Query{Table: t.name, Integers: t.columns, Text: t.text, Progress: db.progress}.Each(ctx, db.sql, db.file,
-		t.fill)
+	t.Progress = db.progress
+	return t.Each(ctx, db.sql, db.path, t.fill)
 }
 
 // texts are what the registered strings of an export mean, by id. Only those that occur are
@@ -32,7 +29,7 @@ func (db *database) stream(ctx context.Context, t table) error {
 type texts[T any] struct {
 	ctx    context.Context
 	db     *database
-	mean   func(text string, known bool) T // known is false for an id without a row
+	mean   func(text string) T
 	seen   map[int64]T
 	recent [256]struct { // by the last bits of the id, plus 1
 		id   int64
@@ -40,7 +37,7 @@ type texts[T any] struct {
 	}
 }
 
-func textsOf[T any](ctx context.Context, db *database, mean func(string, bool) T) *texts[T] {
+func textsOf[T any](ctx context.Context, db *database, mean func(string) T) *texts[T] {
 	return &texts[T]{ctx: ctx, db: db, mean: mean, seen: map[int64]T{}}
 }
 
@@ -51,11 +48,10 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 	}
 	v, ok := t.seen[id]
 	if !ok {
-		text, known := fmt.Sprintf("string %d (not in the export)", id), false
-		err = t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id), func(row []string) {
-			text, known = row[0], true
-		})
-		v = t.mean(text, known)
+		text := fmt.Sprintf("string %d (not in the export)", id)
+		err = t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id),
+			func(row []string) { text = row[0] })
+		v = t.mean(text)
 		t.seen[id] = v
 	}
 	r.id, r.text = id+1, v
@@ -67,7 +63,7 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 func (db *database) workTables(ctx context.Context, w *work) []table {
 	room := db.room(ctx, kernelTable)
 	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
-	names := textsOf(ctx, db, func(text string, _ bool) int32 {
+	names := textsOf(ctx, db, func(text string) int32 {
 		w.names = append(w.names, demangled(valid(text)))
 		return int32(len(w.names) - 1)
 	})
@@ -101,40 +97,31 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		return nil
 	}
 	return []table{
-		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId",
-			"graphNodeId"}, "", kernels},
-		{graphTable, 2, []string{"start", "end", "correlationId", "globalPid", "deviceId"}, "", graphs},
-		{nodeTable, 3, []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, "", nodes},
+		{rows.Query{Table: kernelTable, Integers: []string{"start", "end", "correlationId", "globalPid", "demangledName",
+			"deviceId", "graphNodeId"}}, kernels},
+		{rows.Query{Table: graphTable, Integers: []string{"start", "end", "correlationId", "globalPid", "deviceId"}}, graphs},
+		{rows.Query{Table: nodeTable, Integers: []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}}, nodes},
 	}
 }
 
-// callTables is the table of API calls. Those that launch are kept, known by their names; a
-// call without a name may be one.
+// callTables is the table of API calls. Those that launch or wait are kept, known by their names.
 func (db *database) callTables(ctx context.Context, c *calls) []table {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
 	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
-	kinds := textsOf(ctx, db, func(text string, known bool) callKind {
-		if !known {
-			return graphCall
-		}
-		return callKindOf(text)
-	})
-	fill := func(row *rows.Row) (err error) {
+	kinds := textsOf(ctx, db, callKindOf)
+	fill := func(row *rows.Row) error {
 		c.count++
-		kind := graphCall
-		if !row.Null(4) {
-			kind, err = kinds.of(row.Int(4))
-		}
+		kind, err := kinds.of(row.Int(4))
 		l := Launch{Start: row.Int(2), End: row.Int(3)}
 		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
 			return err
 		}
 		l.Thread = c.threads.Number(row.Int(1))
-		c.add(kind, l, c.processes.Number(row.Int(1)&processMask), correlationOf(row.Int(0), !row.Null(0)))
+		c.add(kind, l, row.Int(1)&processMask, correlationOf(row.Int(0), !row.Null(0)))
 		return nil
 	}
-	return []table{{callTable, 4, []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, "",
-		fill}}
+	return []table{{rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId",
+		"returnValue"}}, fill}}
 }
 
 // domainCreated is the type of the event that gives a domain of ranges its name.
@@ -148,7 +135,7 @@ var eventTypes = []int64{59, 60, 70, 71, domainCreated}
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 	s.list = make([]Range, 0, db.room(ctx, rangeTable))
-	registered := textsOf(ctx, db, func(text string, _ bool) int32 { return s.names.of(withoutInstance([]byte(text))) })
+	registered := textsOf(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
 	type key struct{ process, id int64 }
 	domains := NewIndex[key]()
 	domains.Number(key{}) // the default one, of all processes
@@ -179,8 +166,8 @@ func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 		s.add(r)
 		return nil
 	}
-	return []table{{rangeTable, 2, []string{"start", "eventType", "end", "textId", "globalTid", "domainId"}, "text",
-		fill}}
+	return []table{{rows.Query{Table: rangeTable, Text: "text", Integers: []string{"start", "eventType", "end", "textId",
+		"globalTid", "domainId"}}, fill}}
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it
@@ -192,9 +179,7 @@ var instanceMarks = [][]byte{[]byte(", op_id = "), []byte(", seq = "), []byte(",
 // name: "aten::add, op_id = 3" gives "aten::add".
 func withoutInstance(name []byte) []byte {
 	for _, mark := range instanceMarks {
-		if i := bytes.Index(name, mark); i >= 0 {
-			name = name[:i]
-		}
+		name, _, _ = bytes.Cut(name, mark)
 	}
 	return name
 }

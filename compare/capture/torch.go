@@ -108,13 +108,13 @@ func ahead(in io.Reader) (read io.Reader, stop func()) {
 }
 
 // readTorchTrace reads one trace of PyTorch's profiler.
-func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, error) {
+func readTorchTrace(ctx context.Context, path string, progress func(int64)) (*Recording, error) {
 	f, err := input.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	rec, err := readTorch(ctx, f, o.Progress)
+	rec, err := readTorch(ctx, f, progress)
 	fault := &input.Error{Found: fmt.Sprint(err), Err: err, Try: "record it again, and let the profiler finish"}
 	switch {
 	case err == nil:

@@ -38,11 +38,11 @@ func TestTorchTraceCutAnywhere(t *testing.T) {
 		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(context.Background(), damaged, Options{}); !errors.Is(err, ErrDamaged) ||
+		if _, err := Read(context.Background(), damaged, nil); !errors.Is(err, ErrDamaged) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of ErrDamaged, have %v", path, err)
 		}
-		if _, err := Read(context.Background(), cut, Options{}); !errors.Is(err, ErrTruncated) ||
+		if _, err := Read(context.Background(), cut, nil); !errors.Is(err, ErrTruncated) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
 		}
@@ -75,7 +75,7 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(context.Background(), path, Options{}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+		if _, err := Read(context.Background(), path, nil); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of %v, have %v", c.what, c.want, err)
 		}
 	}

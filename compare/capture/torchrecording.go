@@ -55,20 +55,14 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 		e.correlation, e.node)
 }
 
-// callWords are in the names of calls that callKindOf knows.
-var callWords = [][]byte{[]byte("Launch"), []byte("Capture"), []byte("Synchronize"), []byte("Memcpy")}
-
-// keepCall keeps the calls that launch, by name: most calls only ask or wait.
+// keepCall keeps the calls that launch or wait, by name: most calls only ask.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls.count++
-	if !slices.ContainsFunc(callWords, func(word []byte) bool { return bytes.Contains(e.name, word) }) {
+	kind := callKindOf(string(e.name))
+	if kind == otherCall || kind.launches() && e.correlation == noCorrelation {
 		return
 	}
-	kind := callKindOf(string(e.name))
 	if kind.launches() {
-		if e.correlation == noCorrelation {
-			return
-		}
 		if t.process == "" {
 			t.process = string(e.pid)
 		}
@@ -82,9 +76,7 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 func (t *torchReader) callers(rec *Recording) {
 	rec.Operators = t.operators.valid()
 	byID := func(a, b torchOperatorCall) int { return cmp.Compare(a.external, b.external) }
-	if !slices.IsSortedFunc(t.called, byID) {
-		slices.SortStableFunc(t.called, byID)
-	}
+	slices.SortStableFunc(t.called, byID)
 	for i, id := range t.externals {
 		if l := rec.Kernels[i].Launch; l >= 0 && id != noExternal {
 			if at, ok := slices.BinarySearchFunc(t.called, torchOperatorCall{external: id}, byID); ok {
@@ -117,7 +109,9 @@ func (t *torchReader) recording() (*Recording, error) {
 	process, _ := strconv.ParseInt(t.process, 10, 64)
 	process = process & 0xFFFFFF << 24 // as nsys writes it
 	t.work.processes.Number(process)
-	t.calls.processes.Number(process)
+	if p := t.calls.byID[0]; p != nil {
+		t.calls.byID = map[int64]*processLaunches{process: p}
+	}
 	t.work.names = t.kernelNames.valid()
 	for i, name := range t.work.names {
 		t.work.names[i] = demangled(name)

@@ -47,15 +47,6 @@ var marks = []struct {
 
 // Launch is what a kernel of the name is to steps.Find, but for its number and time.
 func (c Class) Launch(name string) steps.Launch {
-	if c.Given { // the name alone does not tell it
-		return c.launch(name)
-	}
-	return launches(name)
-}
-
-var launches = remembered(func(name string) steps.Launch { return Classify(name).launch(name) })
-
-func (c Class) launch(name string) steps.Launch {
 	lower := strings.ToLower(name)
 	l := steps.Launch{Anchor: c.anchor(name, lower)}
 	switch c.Phase {

@@ -18,19 +18,13 @@ type Stats struct {
 	MinNS     int64         `json:"min_ns"`
 	MaxNS     int64         `json:"max_ns"`
 	StdDevNS  router.Number `json:"stddev_ns"`
-	P90NS     router.Number `json:"p90_ns"`
-	P99NS     router.Number `json:"p99_ns"`
 }
 
 // StatsOf computes the statistics of durations in nanoseconds, which it sorts
 // in place. Of none it gives zero instances and undefined means.
-//
-// The p-th percentile is the nearest rank: the smallest duration that at least
-// p % of the instances do not exceed, ⌈p·n/100⌉ in ascending order (from 1). It
-// is always one of the durations.
 func StatsOf(durations []int64) Stats {
 	none, n := router.Undefined(), len(durations)
-	s := Stats{Instances: int64(n), MeanNS: none, MedianNS: none, StdDevNS: none, P90NS: none, P99NS: none}
+	s := Stats{Instances: int64(n), MeanNS: none, MedianNS: none, StdDevNS: none}
 	if n == 0 {
 		return s
 	}
@@ -42,8 +36,6 @@ func StatsOf(durations []int64) Stats {
 	s.MeanNS = router.Number(mean)
 	s.MinNS, s.MaxNS = durations[0], durations[n-1]
 	s.MedianNS = router.Number((float64(durations[(n-1)/2]) + float64(durations[n/2])) / 2)
-	s.P90NS = router.Number(durations[(90*n+99)/100-1])
-	s.P99NS = router.Number(durations[(99*n+99)/100-1])
 	if n > 1 {
 		var squares float64
 		for _, d := range durations {
@@ -68,13 +60,9 @@ func (b *Busy) At(t int64) int64 { return b.NS - max(0, b.until-t) }
 // Add adds the next interval.
 func (b *Busy) Add(start, duration int64) {
 	end := start + duration
-	if !b.begun || start >= b.until {
-		b.NS += duration
-		b.until, b.begun = end, true
-		return
+	if b.begun {
+		start, end = max(start, b.until), max(end, b.until)
 	}
-	if end > b.until {
-		b.NS += end - b.until
-		b.until = end
-	}
+	b.NS += end - start
+	b.until, b.begun = end, true
 }

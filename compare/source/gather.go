@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -20,7 +19,6 @@ import (
 // GatherOptions say how the inputs of a report are read.
 type GatherOptions struct {
 	Threshold float64
-	Converter capture.Converter
 	Skipped   Skipped
 	Progress  func(paths []string) (read func(bytes int64), done func())
 }
@@ -118,7 +116,7 @@ func (o GatherOptions) traces(ctx context.Context, captures []Input) (items []It
 			func(w router.Warning) bool { return w.Code == trace.OtherArms }) {
 			break
 		}
-		t, err := side.Trace(ctx, trace.Options{Threshold: o.Threshold, Converter: o.Converter, Progress: read}, Statistics{})
+		t, err := side.Trace(ctx, trace.Options{Threshold: o.Threshold, Progress: read}, Statistics{})
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
 			return items, nil

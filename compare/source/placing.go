@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/trace"
@@ -30,7 +29,6 @@ type Timing struct {
 	Counts     string   `flag:"counts"`
 	Campaign   string   `flag:"campaign"`
 	StepTokens int      `flag:"step-tokens"`
-	Converter  capture.Converter
 }
 
 // Check finds flags that do not go together.
@@ -156,7 +154,7 @@ func (p *Placing) fit(ctx context.Context, record *counts.Record) error {
 			return err
 		}
 	}
-	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold, Converter: p.Converter},
+	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold},
 		Statistics{Path: record.Source, Shape: p.Shape})
 	if err != nil {
 		return fmt.Errorf("--trace: %w", err)

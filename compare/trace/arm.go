@@ -25,7 +25,7 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 		r.arm()
 		return r.trace.Arm, nil
 	}
-	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})
+	p, err := capture.ReadMetadata(ctx, path)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func changed(t *testing.T, paths []string, change func(rank int, rec *capture.Re
 func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 	t.Helper()
 	for _, path := range paths {
-		rec, err := capture.Read(context.Background(), path, capture.Options{})
+		rec, err := capture.Read(context.Background(), path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

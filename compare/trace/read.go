@@ -23,7 +23,6 @@ type Options struct {
 	Threshold float64        // of router.Flagged, as a fraction
 	Arm       string         // whose steps count, where the hook's ranges name the arms of steps; see selectArm
 	Recorded  Recorded
-	Converter capture.Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read, by any of the
 	// goroutines that read; all calls together sum to the files' sizes. Nil tells
 	// nobody.
@@ -92,7 +91,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 		}
 		return exports, err
 	}
-	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress})
+	rec, err := capture.Read(ctx, path, o.Progress)
 	if err != nil {
 		return nil, err
 	}

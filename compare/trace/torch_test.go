@@ -58,7 +58,7 @@ func FuzzTorchTrace(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rec, err := capture.Read(context.Background(), path, capture.Options{})
+		rec, err := capture.Read(context.Background(), path, nil)
 		if err != nil {
 			return
 		}

@@ -58,7 +58,7 @@ func unevenLayers(t *trace.Trace) *table.Table {
 // statistics are the columns of trace.Stats behind the number of instances. The statistics of one
 // instance are not read against totals.
 const statistics = ", total_ns, mean_ns@each, median_ns@each, min_ns@each, max_ns@each, " +
-	"stddev_ns@each=std dev, p90_ns@each, p99_ns@each"
+	"stddev_ns@each=std dev"
 
 // cause are the columns of an item that embeds a Cause. What a cause adds beyond the wait, the
 // rank makes up for by having less of something else.

@@ -9,7 +9,7 @@ import (
 type pages struct {
 	file  *os.File
 	size  int // of each, in bytes
-	count int64
+	count uint32
 }
 
 // slack is what may be read behind a page: a varint or an integer that begins on it.
@@ -22,31 +22,24 @@ const slack = 16
 // in UTF-16.
 func openPages(file *os.File) (*pages, error) {
 	head := make([]byte, 100)
-	info, err := file.Stat()
-	if err != nil {
-		return nil, errFallback
-	}
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return nil, errFallback
 	}
 	size, version, reserved := int(binary.BigEndian.Uint16(head[16:])), head[19], head[20]
-	count, maps, encoding := int64(binary.BigEndian.Uint32(head[28:])), binary.BigEndian.Uint32(head[52:]),
-		binary.BigEndian.Uint32(head[56:])
+	number := func(at int) uint32 { return binary.BigEndian.Uint32(head[at:]) }
+	count, maps, encoding := number(28), number(52), number(56)
 	if size == 1 {
 		size = 1 << 16
 	}
-	if size < 512 || size&(size-1) != 0 || version > 2 || reserved != 0 || maps != 0 || encoding != 1 {
+	if size < 512 || count == 0 || version > 2 || reserved != 0 || maps != 0 || encoding != 1 {
 		return nil, errFallback
-	}
-	if there := info.Size() / int64(size); count == 0 || count > there {
-		count = there
 	}
 	return &pages{file: file, size: size, count: count}, nil
 }
 
 // read fills a buffer with a page.
 func (p *pages) read(number uint32, buffer []byte) error {
-	if number == 0 || int64(number) > p.count {
+	if number == 0 || number > p.count {
 		return errFallback
 	}
 	if _, err := p.file.ReadAt(buffer[:p.size], (int64(number)-1)*int64(p.size)); err != nil {

@@ -42,13 +42,6 @@ func (r *Row) Int(i int) int64 { return r.integers[i] }
 // Null reports whether the i-th of the query's integers is NULL.
 func (r *Row) Null(i int) bool { return r.null>>i&1 != 0 }
 
-// Subtract takes a base from the i-th of the query's integers; NULL stays.
-func (r *Row) Subtract(i int, base int64) {
-	if !r.Null(i) {
-		r.integers[i] -= base
-	}
-}
-
 // Text is the query's text; ok is false for NULL. Its bytes belong to the row and
 // need not be UTF-8.
 func (r *Row) Text() (text []byte, ok bool) { return r.text, r.hasText }

@@ -283,7 +283,6 @@ func TestLeftToSQLite(t *testing.T) {
 		{"with a write-ahead log, all of it in the file", []string{"PRAGMA journal_mode = WAL",
 			"CREATE TABLE t (a INTEGER, s TEXT); " + numbered}, -1},
 		{"with pointer maps", []string{"PRAGMA auto_vacuum = 1", some}, 0},
-		{"a view", []string{some, "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT *, 1 AS rowid FROM u;"}, 0},
 		{"without row numbers",
 			[]string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"},
 			0},
@@ -297,8 +296,6 @@ func TestLeftToSQLite(t *testing.T) {
 			[]string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, z INTEGER); INSERT INTO t VALUES (1, 2);"}, 0},
 		{"a column of reals",
 			[]string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
-		{"no declared types",
-			[]string{"CREATE TABLE t (a, s); INSERT INTO t VALUES (1, 'x'), (2, 'y'), ('3', 'z'), (4, 'w');"}, 2},
 		{"a real among integers",
 			[]string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (1.5, 'y'), (-1e300, 'z');"},
 			1},
@@ -307,7 +304,7 @@ func TestLeftToSQLite(t *testing.T) {
 		{"a blob among texts", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
 			"UPDATE t SET s = x'00ff' WHERE rowid = 4000;"}, 3999},
 		{"an integer among texts", []string{"CREATE TABLE t (a INTEGER, s); INSERT INTO t VALUES (1, 'x'), (2, 17);"},
-			1},
+			0},
 		{"a column added", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
 			"ALTER TABLE t ADD COLUMN c INTEGER; " + strings.Replace(numbered, "(a, s)", "(a, c)", 1)}, 0},
 		{"a column added with a value, not read", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +

@@ -29,31 +29,24 @@ const (
 
 // resolve looks the table up.
 func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
-	t := &table{Query: q}
-	err := ask(ctx, db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", q.Table,
-		func(row *sql.Rows) error {
-			t.plain = true
-			return row.Scan(&t.root)
-		})
-	if err != nil {
-		return nil, err
-	}
-	err = ask(ctx, db, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid",
-		q.Table, func(row *sql.Rows) error {
-			var c column
-			var declared string
-			var key, generated int
-			err := row.Scan(&c.name, &declared, &key, &generated)
-			c.to = q.place(c.name)
-			t.columns = append(t.columns, c)
-			// A key may be the row number, a column of reals may hold integers that are
-			// read as reals, and a generated column need not be stored.
-			if c.to != unread && (key > 0 || isReal(declared)) || generated > 0 || strings.EqualFold(c.name, "rowid") {
-				t.plain = false
-			}
-			return err
-		})
-	return t, err
+	t := &table{Query: q, plain: true}
+	return t, ask(ctx, db, `SELECT m.rootpage, c.name, c.type, c.pk > 0, c.hidden > 0
+		FROM sqlite_master m, pragma_table_xinfo(m.name) c
+		WHERE m.type = 'table' AND m.name = ? COLLATE NOCASE ORDER BY c.cid`, q.Table, func(row *sql.Rows) error {
+		var c column
+		var declared string
+		var key, generated bool
+		err := row.Scan(&t.root, &c.name, &declared, &key, &generated)
+		c.to = q.place(c.name)
+		t.columns = append(t.columns, c)
+		// A key may be the row number, a column of reals may hold integers that are
+		// read as reals, and a generated column need not be stored.
+		if c.to != unread && (key || declared != "INTEGER" && declared != "TEXT") || generated ||
+			strings.EqualFold(c.name, "rowid") {
+			t.plain = false
+		}
+		return err
+	})
 }
 
 // place is where the query wants the column of a name.
@@ -62,13 +55,6 @@ func (q Query) place(name string) int {
 		return toText
 	}
 	return slices.IndexFunc(q.Integers, func(want string) bool { return strings.EqualFold(want, name) }) // −1 is unread
-}
-
-// isReal reports whether SQLite may take a column so declared for one of reals.
-func isReal(declared string) bool {
-	declared = strings.ToUpper(declared)
-	return slices.ContainsFunc([]string{"REAL", "FLOA", "DOUB"},
-		func(part string) bool { return strings.Contains(declared, part) })
 }
 
 // sql selects what the query reads, converted, and NULL for what the table does not have. No

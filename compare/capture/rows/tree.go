@@ -15,21 +15,18 @@ const (
 	branchHeader = 12
 	leastSpill   = 35 // a record that leaves fewer bytes of its page spills to others: it is left to SQLite
 
-	tellAfter = 1 << 20 // bytes read
-	deepest   = 12      // levels; more pages than a file can have need fewer
-	longest   = 1 << 20 // bytes of a record, more than any row of an export has
+	deepest = 12 // levels; more pages than a file can have need fewer
 )
 
 // walker goes through the pages of a table's tree from left to right.
 type walker struct {
 	*pages
 	*decoder
-	ctx    context.Context
-	leaf   []byte // the page that is looked at
-	visit  func(*Row) error
-	seen   int64 // rows visited
-	tell   func(bytes int64)
-	untold int64 // bytes
+	ctx   context.Context
+	leaf  []byte // the page that is looked at
+	visit func(*Row) error
+	seen  int64 // rows visited
+	tell  func(bytes int64)
 }
 
 // walk visits the rows as long as everything is plain, and returns how many it
@@ -61,9 +58,8 @@ func (w *walker) subtree(root uint32, level int) error {
 	if err := w.read(root, w.leaf); err != nil {
 		return err
 	}
-	if w.untold += int64(w.size); w.untold >= tellAfter && w.tell != nil {
-		w.tell(w.untold)
-		w.untold = 0
+	if w.tell != nil {
+		w.tell(int64(w.size))
 	}
 	cells := int(binary.BigEndian.Uint16(w.leaf[3:]))
 	switch kind := w.leaf[0]; {
@@ -98,14 +94,10 @@ func (w *walker) rows(cells int) error {
 		}
 		size, n := varint(w.leaf[at:])
 		_, m := varint(w.leaf[at+n:])
-		if at += n + m; size > longest || n > 4 || at > w.size {
+		if at += n + m; at > w.size || size > uint64(min(w.size-leastSpill, w.size-at)) {
 			return errFallback
 		}
-		record, length := w.leaf[at:], int(size)
-		if length > w.size-leastSpill || at+length > w.size {
-			return errFallback
-		}
-		if err := w.decode(record, length); err != nil {
+		if err := w.decode(w.leaf[at:], int(size)); err != nil {
 			return err
 		}
 		if err := w.visit(w.row); err != nil {

@@ -50,8 +50,7 @@ var operatorRules = []operatorRule{
 		kernel.PhaseCombine, false},
 	// vLLM csrc/moe, csrc/quantization
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`),
-		kernel.PhaseExperts,
-		false},
+		kernel.PhaseExperts, false},
 	// torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh
 	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|` +
 		`sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), kernel.PhaseCommunication, false},
@@ -63,8 +62,7 @@ var operatorRules = []operatorRule{
 	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), kernel.PhaseOther, true},
 	// vLLM fused_moe/layer.py, flashinfer: all of a MoE layer
 	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`),
-		kernel.PhaseExperts,
-		true},
+		kernel.PhaseExperts, true},
 }
 
 // OperatorOf is the number of the rule for an operator plus 1, 0 for none. Ranges of

@@ -19,7 +19,8 @@ import (
 // A step group that matches nothing stands for a step without a number: such
 // steps are numbered in the order in which they begin.
 type Patterns struct {
-	rules []compiledRule
+	rules    []rule
+	compiled []*regexp.Regexp // their patterns
 }
 
 // rule is one pattern, and the phase it means if it has no such group.
@@ -27,12 +28,6 @@ type rule struct {
 	pattern string
 	phase   kernel.Phase
 	names   naming
-}
-
-// compiledRule is a rule with its pattern compiled.
-type compiledRule struct {
-	rule
-	re *regexp.Regexp
 }
 
 // naming is who names what: a user or the captures in testdata a phase on purpose, a framework a
@@ -46,15 +41,10 @@ const (
 	purpose
 )
 
-// Label is what a range's name says. The numbers are NoID where it says
-// nothing, and step unnumbered for a step without a number.
+// Label is where a range's name puts the work in it. The step is unnumbered for a step without a number.
 type Label struct {
-	Step, Layer, Expert int32
-	Phase               kernel.Phase
-	Name                string // of the range
-	module              bool   // a module names the phase
-	evidence            Evidence
-	operator            int8 // see OperatorOf
+	Location
+	Name string // of the range
 }
 
 const unnumbered = -2
@@ -65,7 +55,7 @@ const PhaseIgnored kernel.Phase = "ignored"
 
 // Empty reports that the name says nothing.
 func (l Label) Empty() bool {
-	return l.Step == NoID && l.Layer == NoID && l.Expert == NoID && l.Phase == "" && l.operator == 0
+	return l.Step == NoID && l.Layer == NoID && l.Expert == NoID && l.Phase == "" && l.Operator == 0
 }
 
 // builtIn are the default patterns with their sources.
@@ -136,18 +126,15 @@ func NewPatterns(user ...string) (*Patterns, error) {
 			return nil, err
 		}
 		groups := slices.DeleteFunc(slices.Clone(re.SubexpNames()), func(g string) bool { return g == "" })
-		for _, g := range groups {
-			if !slices.Contains([]string{"step", "layer", "expert", "phase"}, g) {
-				return nil, fmt.Errorf("pattern %q: unknown group %q, want step, layer, expert or phase", text, g)
-			}
+		if len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool {
+			return !slices.Contains([]string{"step", "layer", "expert", "phase"}, g)
+		}) {
+			return nil, fmt.Errorf("pattern %q: want a named group step, layer, expert or phase, such as (?P<layer>\\d+)", text)
 		}
-		if len(groups) == 0 {
-			return nil, fmt.Errorf("pattern %q: want a named group, such as (?P<layer>\\d+)", text)
-		}
-		p.rules = append(p.rules, compiledRule{rule{pattern: text, names: purpose}, re})
+		p.rules, p.compiled = append(p.rules, rule{text, "", purpose}), append(p.compiled, re)
 	}
 	for _, r := range builtIn {
-		p.rules = append(p.rules, compiledRule{r, regexp.MustCompile(r.pattern)})
+		p.rules, p.compiled = append(p.rules, r), append(p.compiled, regexp.MustCompile(r.pattern))
 	}
 	return p, nil
 }
@@ -155,16 +142,17 @@ func NewPatterns(user ...string) (*Patterns, error) {
 // Label reads one name. A number beyond 31 bits is not one. What a user called an arm says
 // nothing.
 func (p *Patterns) Label(name string) Label {
-	l := Label{Step: NoID, Layer: NoID, Expert: NoID, Name: name, operator: OperatorOf(name)}
+	l := Label{Location: Unattributed, Name: name}
+	l.Operator = OperatorOf(name)
 	if m := hookStep.FindStringIndex(name); m != nil {
 		name = name[:m[1]]
 	}
-	for _, r := range p.rules {
-		at := r.re.FindStringSubmatchIndex(name)
+	for i, r := range p.rules {
+		at := p.compiled[i].FindStringSubmatchIndex(name)
 		if at == nil {
 			continue
 		}
-		for g, group := range r.re.SubexpNames() {
+		for g, group := range p.compiled[i].SubexpNames() {
 			if group == "" || at[2*g] < 0 {
 				continue
 			}
@@ -180,11 +168,11 @@ func (p *Patterns) Label(name string) Label {
 			}
 		}
 		if l.Phase == "" {
-			l.Phase, l.module = r.phase, r.names == module
+			l.Phase, l.Module = r.phase, r.names == module
 		}
-		if l.Phase != "" && l.evidence == ByNothing {
-			if l.evidence = ByFramework; r.names == purpose {
-				l.evidence = ByRange
+		if l.Phase != "" && l.Evidence == ByNothing {
+			if l.Evidence = ByFramework; r.names == purpose {
+				l.Evidence = ByRange
 			}
 		}
 	}

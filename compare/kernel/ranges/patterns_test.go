@@ -13,15 +13,14 @@ func TestBuiltInPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	is := func(step, layer, expert int32, phase kernel.Phase) Label {
-		return Label{Step: step, Layer: layer, Expert: expert, Phase: phase}
+		return Label{Location: Location{Step: step, Layer: layer, Expert: expert, Phase: phase}}
 	}
 	for name, want := range map[string]Label{
 		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               is(12, NoID, NoID, ""),
 		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  is(unnumbered, NoID, NoID, ""),
 		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": is(9, NoID, NoID, ""),
 		// SGLang's and vLLM's hooks of modules
-		"{'Module': 'top.model.layers.3.mlp.gate', 'TrainableParams': {}}": {
-			Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseRouter},
+		"{'Module': 'top.model.layers.3.mlp.gate', 'TrainableParams': {}}":  is(NoID, 3, NoID, kernel.PhaseRouter),
 		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 8]]}": is(NoID, 3, NoID, kernel.PhaseExperts),
 		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}":     is(NoID, 2, NoID, kernel.PhaseOther),
 		"layer_wise_benchmarks layer_idx 5":                                 is(NoID, 5, NoID, ""),
@@ -56,7 +55,7 @@ func TestBuiltInPatterns(t *testing.T) {
 		"layer 99999999999 router": is(NoID, NoID, NoID, kernel.PhaseRouter),
 	} {
 		got := patterns.Label(name)
-		got.Name, got.module, got.evidence = "", false, ByNothing
+		got.Name, got.Module, got.Evidence = "", false, ByNothing
 		if got != want {
 			t.Errorf("%q: want %+v, have %+v", name, want, got)
 		}

@@ -98,7 +98,7 @@ const (
 type openRanges [parts][]*Range
 
 func (s *openRanges) push(m *Range) {
-	for i, says := range [parts]bool{m.Step != NoID, m.Layer != NoID, m.Expert != NoID, m.Phase != "", m.operator != 0} {
+	for i, says := range [parts]bool{m.Step != NoID, m.Layer != NoID, m.Expert != NoID, m.Phase != "", m.Operator != 0} {
 		if says {
 			s[i] = append(s[i], m)
 		}
@@ -127,9 +127,9 @@ func (s *openRanges) location() Location {
 		case anExpert:
 			p.Expert = m.Expert
 		case aPhase:
-			p.Phase, p.Module, p.Evidence = m.Phase, m.module, m.evidence
+			p.Phase, p.Module, p.Evidence = m.Phase, m.Module, m.Evidence
 		case anOperator:
-			p.Operator = m.operator
+			p.Operator = m.Operator
 		}
 	}
 	return p

@@ -43,7 +43,7 @@ func FuzzLocate(f *testing.F) {
 		var line Timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
 			m := Range{Start: int64(ranges[i]), End: int64(ranges[i]) + int64(ranges[i+1]), Step: NoID,
-				Label: &Label{Layer: NoID, Expert: NoID}}
+				Label: &Label{Location: Location{Layer: NoID, Expert: NoID}}}
 			n := int32(ranges[i+2] >> 3)
 			if ranges[i+2]&1 != 0 {
 				m.Step = n
@@ -86,7 +86,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		return numbers, renumbered
 	}
 	m := func(start, end int64, step int32) Range {
-		return Range{Start: start, End: end, Step: step, Label: &Label{Step: step, Layer: NoID, Expert: NoID}}
+		return Range{Start: start, End: end, Step: step, Label: &Label{Location: Location{Step: step, Layer: NoID, Expert: NoID}}}
 	}
 	for _, c := range []struct {
 		what       string
