@@ -112,9 +112,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	}
 	h.Report = shown.Event
 	h.Grace = launch.DefaultGrace
-	var done func()
-	h.Grace.Cut, done = secondSignal()
-	defer done()
+	h.Grace.Cut, _ = ctx.Value(cutKey{}).(chan struct{})
 	h.Accept = func(c *bench.Campaign) error {
 		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
 			return errNotComparable

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,6 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
-	in := strings.NewReplacer("DIR", filepath.ToSlash(dir))
 	var found strings.Builder
 	for _, s := range steps {
 		args, err := launch.Words(s.command)
@@ -47,21 +47,18 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 			return err
 		}
 		for i, a := range args {
-			args[i] = in.Replace(a)
+			args[i] = strings.ReplaceAll(a, "DIR", filepath.ToSlash(dir))
 		}
-		if len(args) > 0 {
-			fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
-			if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
-				return withCode(code, fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s",
-					code, dir))
-			}
+		fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
+		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
+			return withCode(code, fmt.Errorf("the command above failed with exit code %d; its files are in %s", code, dir))
 		}
-		if s.result == "" {
+		if s.about == "" {
 			continue
 		}
-		result, err := source.ReadResult(in.Replace(s.result))
+		result, err := source.ReadResult(args[slices.Index(args, "-o")+1])
 		if err != nil {
-			return fmt.Errorf("quickstart: %w", err)
+			return err
 		}
 		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Headline)
 	}
@@ -78,27 +75,25 @@ func again(called string) string {
 	return launch.Quote([]string{called})
 }
 
-// tourStep is one command of the tour, and what it found; steps that only prepare have no finding.
+// tourStep is one command of the tour, and what its answer is on; steps that only prepare have none.
 type tourStep struct {
-	command string // DIR in it stands for the folder
-	result  string // JSON that the command writes, or that was recorded
-	about   string // what its answer is on
+	about   string
+	command string // DIR in it stands for the folder; -o names the result
 }
 
 // tour is the commands in order. What was recorded on GPUs is of one program, and comes first; what this
 // machine made and measured is shown apart.
 var tour = []tourStep{
-	{"", "DIR/captures/campaign-deepseek-ep4.json", "recorded on 4 H200s"},
-	{"compare DIR/captures/deepseek-ep4-ranks/normal.* DIR/captures/deepseek-ep4-ranks/perfect.* --campaign " +
-		"DIR/captures/campaign-deepseek-ep4.json --step-tokens 4096 -o DIR/deepseek.json", "", ""},
-	{"counts DIR/captures/deepseek-ep4-ranks/counts-normal -o DIR/counts.json", "DIR/counts.json",
-		"there, by expert counts"},
-	{"trace DIR/captures/deepseek-ep4-ranks/normal.* -o DIR/trace.json", "DIR/trace.json", "there, by traces"},
-	{"logits generate --model gpt-oss-120b --ep 8 --tokens 1,8,64,256 --cache DIR/cache", "", ""},
-	{"logits verify DIR/cache -o DIR/logits.json", "DIR/logits.json", "made here: logits"},
-	{"bench --pairs 6 --campaign DIR/campaign -o DIR/bench.json -- moebalance workload --steps 6", "DIR/bench.json",
-		"run here: CPU workload"},
-	{"report --title 'DeepSeek-V3-like layers on 4 H200s, recorded' -o DIR/report.html " +
-		"DIR/captures/campaign-deepseek-ep4.json DIR/deepseek.json DIR/captures/deepseek-ep4-ranks DIR/counts.json", "", ""},
-	{"report --title 'The CPU workload on this machine' -o DIR/workload.html DIR/bench.json DIR/logits.json", "", ""},
+	{"recorded on 4 H200s", "compare DIR/captures/campaign-deepseek-ep4.json -o DIR/recorded.json"},
+	{"", "compare DIR/captures/deepseek-ep4-ranks/normal.* DIR/captures/deepseek-ep4-ranks/perfect.* --campaign " +
+		"DIR/captures/campaign-deepseek-ep4.json --step-tokens 4096 -o DIR/deepseek.json"},
+	{"there, by expert counts", "counts DIR/captures/deepseek-ep4-ranks/counts-normal -o DIR/counts.json"},
+	{"there, by traces", "trace DIR/captures/deepseek-ep4-ranks/normal.* -o DIR/trace.json"},
+	{"", "logits generate --model gpt-oss-120b --ep 8 --tokens 1,8,64,256 --cache DIR/cache"},
+	{"made here: logits", "logits verify DIR/cache -o DIR/logits.json"},
+	{"run here: CPU workload", "bench --pairs 6 --campaign DIR/campaign -o DIR/bench.json -- moebalance workload " +
+		"--steps 6"},
+	{"", "report --title 'DeepSeek-V3-like layers on 4 H200s, recorded' -o DIR/report.html " +
+		"DIR/captures/campaign-deepseek-ep4.json DIR/deepseek.json DIR/captures/deepseek-ep4-ranks DIR/counts.json"},
+	{"", "report --title 'The CPU workload on this machine' -o DIR/workload.html DIR/bench.json DIR/logits.json"},
 }

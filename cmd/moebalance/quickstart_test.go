@@ -15,10 +15,10 @@ import (
 // shortTour prepares, finds, and draws, in less than a second.
 var shortTour = []tourStep{
 	tour[0],
-	{"logits generate --model gpt-oss-120b --ep 2 --tokens 1,8 --cache DIR/cache", "", ""},
-	{"logits verify DIR/cache -o DIR/logits.json", "DIR/logits.json", "logits"},
+	{"", "logits generate --model gpt-oss-120b --ep 2 --tokens 1,8 --cache DIR/cache"},
+	{"logits", "logits verify DIR/cache -o DIR/logits.json"},
 	tour[2],
-	{"report -o DIR/report.html DIR/logits.json", "", ""},
+	{"", "report -o DIR/report.html DIR/logits.json"},
 }
 
 func TestQuickstart(t *testing.T) {

@@ -61,34 +61,26 @@ func withCode(code int, err error) error {
 	return &codeError{code: code, err: err}
 }
 
-// interruptible is a context that the first signal to end the program cancels. The
-// second signal ends the program at once.
-func interruptible() context.Context {
-	ctx, stop := signal.NotifyContext(context.Background(), endingSignals()...)
-	context.AfterFunc(ctx, stop)
-	return ctx
-}
+// cutKey is the key of the channel of a context that the second signal to end the program closes.
+type cutKey struct{}
 
-func endingSignals() []os.Signal {
+// interruptible is a context that the first signal to end the program cancels. The third ends the program at once.
+func interruptible() context.Context {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
 	}
-	return signals
-}
-
-// secondSignal is closed by the second signal to end the program, until stop is called.
-// Only the third then ends the program at once.
-func secondSignal() (second <-chan struct{}, stop func()) {
-	heard, closed := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(heard, endingSignals()...)
+	heard, cut := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(heard, signals...)
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), cutKey{}, cut))
 	go func() {
 		<-heard
+		cancel()
 		<-heard
 		signal.Stop(heard)
-		close(closed)
+		close(cut)
 	}()
-	return closed, func() { signal.Stop(heard) }
+	return ctx
 }
 
 // run is the whole program with its streams handed in; it returns the exit

@@ -18,36 +18,28 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
-// outputCase is a way of writing an output: words, of which OUT is the target, and
-// the files of the folder of outputFolder that are inputs then.
-type outputCase struct {
-	flag   string // as help has it: of a verb, or of all
-	words  string
-	inputs string
-	again  string // the words of a legitimate run, if not the same
-}
-
-// outputCases has each output of each verb.
-var outputCases = []outputCase{
-	{"--output", "trace --counts counts 'runs/*' -o OUT", "runs/*.sqlite counts/*", "trace runs -o OUT"},
-	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/*", ""},
-	{"--output", "compare runs/a.sqlite,other.sqlite old.sqlite -o OUT", "runs/*.sqlite", "compare runs/a.sqlite old.sqlite -o OUT"},
-	{"--output", "report runs campaign normal.json -o OUT", "runs/a.sqlite campaign/campaign.jsonl normal.json",
-		"report campaign -o OUT"},
-	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite", ""},
-	{"place --write-trtllm", "place counts --write-trtllm OUT", "counts/*", ""},
-	{"place --write-sglang", "place counts --write-sglang OUT", "counts/*", ""},
-	{"place --write-vllm", "place counts --write-vllm OUT", "counts/*", ""},
-	{"place --write-ascend", "place counts --write-ascend OUT", "counts/*", ""},
-	{"logits generate --cache", "logits generate --model c.json --ep 2 --tokens 1 --cache OUT", "", ""},
-	{"bench --campaign", "bench --pairs 6 --campaign OUT -- ./my.sh", "", "bench --resume campaign"},
-	{"report --png", "report campaign --png OUT", "", ""},
-	{"report --svg", "report campaign --svg OUT", "", ""},
-	{"hook --output", "hook -o OUT", "", ""},
-	{"profile --dir", "profile --dry-run --dir OUT -- ./my.sh", "", ""},
-	{"quickstart --dir", "quickstart --dir OUT", "", "models"},
+// outputs has each output of each verb: the flag, the words of a run that writes OUT, and the files of the folder
+// of outputFolder that are inputs then.
+var outputs = []struct{ flag, words, inputs string }{
+	{"--output", "trace --counts counts runs -o OUT", "runs/*.sqlite counts/*"},
+	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/*"},
+	{"--output", "compare runs/a.sqlite old.sqlite -o OUT", "runs/*.sqlite"},
+	{"--output", "report campaign normal.json -o OUT", "campaign/campaign.sqlite normal.json"},
+	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite"},
+	{"place --write-trtllm", "place counts --write-trtllm OUT", "counts/*"},
+	{"place --write-sglang", "place counts --write-sglang OUT", "counts/*"},
+	{"place --write-vllm", "place counts --write-vllm OUT", "counts/*"},
+	{"place --write-ascend", "place counts --write-ascend OUT", "counts/*"},
+	{"logits generate --cache", "logits generate --model c.json --ep 2 --tokens 1 --cache OUT", ""},
+	{"bench --campaign", "bench --pairs 6 --campaign OUT -- ./my.sh", ""},
+	{"report --png", "report campaign --png OUT", ""},
+	{"report --svg", "report campaign --svg OUT", ""},
+	{"hook --output", "hook -o OUT", ""},
+	{"profile --dir", "profile --dry-run --dir OUT -- ./my.sh", ""},
+	{"quickstart --dir", "quickstart --dir OUT", ""},
 }
 
 // outputFolder is a new working folder with inputs of every kind, and with stores
@@ -59,53 +51,26 @@ func outputFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	put := func(name, text string) {
-		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
-			os.WriteFile(name, []byte(text), 0o755)); err != nil {
+	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
+	for name, text := range map[string]string{"c.json": "../router/presets/mixtral-8x7b.json",
+		"runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite", "old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
+		"my.sh": "#!/bin/sh\n" + engine(100, 120), "log.txt": "text", "notes.txt": "mine", "old.txt": "",
+		"theirs/launches/1": ""} {
+		if content, err := os.ReadFile(filepath.Join(root, text)); err == nil {
+			text = string(content)
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, from := range map[string]string{
-		"c.json": "../router/presets/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite",
-		"old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
-	} {
-		text, err := os.ReadFile(filepath.Join(root, from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(name, string(text))
-	}
-	if err := os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal"))); err != nil {
+	if err := errors.Join(os.Symlink("old.txt", "link"),
+		os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal")))); err != nil {
 		t.Fatal(err)
 	}
-	put("my.sh", "#!/bin/sh\n"+engine(100, 120))
-	put("p.json", "[[0,1,2,3],[4,5,6,7]]")
-	put("log.txt", "text")
-	put("notes.txt", "mine")
-	for _, line := range []string{
-		"bench --pairs 6 --campaign campaign -- ./my.sh",
-		"logits generate --model c.json --ep 2 --tokens 1 --cache cache",
-		"trace runs --format json -o normal.json",
-	} {
-		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
-			t.Fatalf("%s: exit %d, %s", line, code, stderr)
-		}
+	for _, line := range []string{"bench --pairs 6 --campaign campaign -- ./my.sh", "trace runs --json -o normal.json",
+		"logits generate --model c.json --ep 2 --tokens 1 --cache cache"} {
+		checkDone(t, line)
 	}
-}
-
-func lineOf(words, out string) []string {
-	var args []string
-	for i, part := range strings.Split(words, "'") {
-		if i%2 == 1 {
-			args = append(args, part)
-			continue
-		}
-		for _, w := range strings.Fields(part) {
-			args = append(args, strings.ReplaceAll(w, "OUT", out))
-		}
-	}
-	return args
 }
 
 // forcing adds --force, before the words of a command.
@@ -115,6 +80,24 @@ func forcing(line []string) []string {
 		at = i
 	}
 	return slices.Insert(line, at, "--force")
+}
+
+// split is the words of a line, in which OUT is a file.
+func split(t *testing.T, line, out string) []string {
+	t.Helper()
+	args, err := launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
+
+func checkDone(t *testing.T, line string) {
+	t.Helper()
+	_, stderr, code := invoke(t.Context(), split(t, line, "")...)
+	if code != exitDone && code != exitNotComparable && code != exitInconclusive {
+		t.Errorf("%s: exit %d, %s", line, code, stderr)
+	}
 }
 
 // checkRefused runs a line that must end with exit 2, one line on stderr, and
@@ -153,141 +136,98 @@ func contents(t *testing.T) string {
 	return all.String()
 }
 
-// No output of any verb destroys anything, and each can be written twice.
+// No output of any verb destroys anything: no input under any name, no folder, and no file that this program did
+// not write, but for --force. What shows that it is ours is replaced.
 func TestOutputsDestroyNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("every verb with every output: no concern of the race detector")
 	}
 	outputFolder(t)
-	folders, cases := map[string]bool{}, map[string]bool{} // by flag
-	for _, c := range outputCases {
-		cases[c.flag] = true
+	known := map[string]bool{}
+	for _, o := range outputs {
+		known[o.flag] = true
 	}
 	each(rootCmd(), func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "moebalance") + " --" + f.Name)
 			_, file := flags.Field(f).(*target.File)
 			_, folder := flags.Field(f).(*target.Folder)
-			if folders[name] = folder; (file && !cases["--"+f.Name] || folder) && !cases[name] {
+			if (file && !known["--"+f.Name] || folder) && !known[name] {
 				t.Errorf("%s is an output without a case", name)
 			}
 		})
 	})
-	for _, c := range outputCases {
-		if c.again == "" {
-			c.again = c.words
-		}
-		t.Run(c.words, func(t *testing.T) {
-			if folders[c.flag] {
-				checkFolder(t, c)
-			} else {
-				checkFile(t, c)
+	for _, o := range outputs {
+		checkRefused(t, split(t, o.words, "notes.txt")...) // of another, or no folder
+		for _, pattern := range strings.Fields(o.inputs) {
+			found, _ := filepath.Glob(pattern)
+			absolute, err := filepath.Abs(found[0])
+			if err := errors.Join(err, os.Symlink(absolute, "soft")); err != nil {
+				t.Fatal(err)
 			}
-		})
+			for _, out := range []string{found[0], absolute, "soft"} {
+				checkRefused(t, forcing(split(t, o.words, out))...)
+			}
+			os.Remove("soft")
+		}
+		if o.inputs != "" {
+			checkRefused(t, split(t, o.words, "runs")...)
+			if err := os.WriteFile("forced", []byte("\x1f\x8b"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			checkDone(t, launch.Quote(forcing(split(t, o.words, "forced"))))
+			if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 {
+				t.Errorf("%s --force did not replace the file: %q, %v", o.words, text, err)
+			}
+		}
+	}
+	for _, line := range []string{"models --json -o models.json", "trace runs/a.sqlite --summary a.summary",
+		"counts counts -o counts.json", "bench --resume campaign -o bench.json", "hook -o hooks",
+		"place counts --force --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json",
+		"report campaign -o page.html --png figures --svg figures", "profile --dry-run --dir fresh -- ./my.sh"} {
+		for range 2 {
+			checkDone(t, line)
+		}
+	}
+	for _, line := range []string{
+		"place counts --write-sglang ours.json", // nothing in it tells who wrote it
+		"bench --pairs 6 --campaign fresh -o fresh/campaign.sqlite -- ./my.sh",
+		"report campaign -o figures/gain.html --svg notes.txt",
+		"bench --pairs 6 --campaign theirs -- ./my.sh", // holds launches of others
+		"quickstart --dir counts",
+	} {
+		checkRefused(t, split(t, line, "")...)
+	}
+	for name, text := range map[string]string{"p.txt": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "notes.md": "two words",
+		"f.txt": "<svg></svg>\n", "f.json": "{\"a\": 1}\n", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, "models", "-o", name)
 	}
 }
 
-// Two outputs of a verb are two files, whatever they are called: by a link, a way
-// around, or in capitals, which some file systems ignore.
+// Two outputs of a verb are two files, whatever they are called: by a link, a way around, or in capitals, which
+// some file systems ignore. The words of a benchmark command, and what a shell makes of a pattern without quotes,
+// are inputs.
 func TestOutputsAreApart(t *testing.T) {
 	outputFolder(t)
-	if err := errors.Join(os.WriteFile("old.txt", nil, 0o644), os.Symlink("old.txt", "link"),
-		os.Mkdir("figures", 0o755)); err != nil {
-		t.Fatal(err)
-	}
 	for _, line := range []string{
 		"trace runs/a.sqlite -o old.txt --summary OUT", "place counts --write-sglang old.txt --write-vllm OUT",
 		"place counts -o old.txt --write-trtllm OUT",
 	} {
 		for _, again := range []string{"old.txt", "./runs/../old.txt", "link", "OLD.txt"} {
-			checkRefused(t, lineOf(line, again)...)
+			checkRefused(t, split(t, line, again)...)
 		}
 	}
-	checkRefused(t, lineOf("bench --pairs 6 --campaign fresh -o fresh/campaign.jsonl -- ./my.sh", "")...)
-	// What a folder of figures will hold is known when it is written.
-	_, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "figures/gain.svg", "--svg", "figures")
-	if code != exitUsage {
-		t.Errorf("a page that is named as a figure: exit %d, %s", code, stderr)
-	}
-	if _, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "page.html", "--png", "both", "--svg",
-		"both"); code != exitDone {
-		t.Errorf("figures of both kinds in one folder: exit %d, %s", code, stderr)
-	}
-}
-
-func checkFile(t *testing.T, c outputCase) {
-	for _, pattern := range strings.Fields(c.inputs) {
-		found, _ := filepath.Glob(pattern)
-		if len(found) == 0 {
-			t.Fatalf("no file %s", pattern)
-		}
-		absolute, _ := filepath.Abs(found[0])
-		if err := os.Symlink(absolute, "soft"); err != nil {
-			t.Fatal(err)
-		}
-		for _, out := range []string{found[0], absolute, "soft"} {
-			checkRefused(t, forcing(lineOf(c.words, out))...)
-		}
-		if err := os.Remove("soft"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, old := range []string{"old.sqlite", "notes.txt"} {
-		checkRefused(t, lineOf(c.words, old)...)
-	}
-	if err := os.WriteFile("forced", []byte("\x1f\x8b"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range [][]string{lineOf(c.again, "result"+c.flag+strings.Fields(c.words)[0]),
-		forcing(lineOf(c.again, "forced"))} {
-		if _, stderr, code := invoke(t.Context(), line...); code == exitUsage || code == exitFailed {
-			t.Errorf("%v: exit %d, %s", line, code, stderr)
-		}
-	}
-	if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 {
-		t.Errorf("--force did not replace the file: %q, %v", text, err)
-	}
-}
-
-func checkFolder(t *testing.T, c outputCase) {
-	checkRefused(t, lineOf(c.words, "notes.txt")...)
-	for range 2 {
-		line := lineOf(c.again, "new-"+strings.Fields(c.flag)[0])
-		if _, stderr, code := invoke(t.Context(), line...); code != exitDone && code != exitNotComparable {
-			t.Errorf("%v: exit %d, %s", line, code, stderr)
-		}
-	}
-}
-
-// The words of a benchmark command, and what a shell makes of a pattern without
-// quotes, are inputs.
-func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
-	outputFolder(t)
-	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
-	text, err := os.ReadFile("runs/a.sqlite")
-	if err := errors.Join(err, os.WriteFile("runs/b.sqlite", text, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	checkRefused(t, "trace", "-o", "runs/a.sqlite", "runs/b.sqlite") // of -o runs/*.sqlite
 	for _, line := range []string{
-		"bench -o my.sh -- ./my.sh",
-		"bench -o my.sh -- my.sh",
-		"bench -o log.txt -- ./my.sh --log=log.txt",
-		"bench -o log.txt -- sh -c './my.sh >log.txt'",
+		"trace -o runs/a.sqlite old.sqlite runs/a.sqlite", "bench -o my.sh -- ./my.sh",
+		"bench -o log.txt -- ./my.sh --log=log.txt", "bench -o log.txt -- sh -c './my.sh >log.txt'",
 		"bench -o to-come.txt -- ./my.sh --log to-come.txt",
 		"bench -o log.txt --server './my.sh log.txt' --ready http://localhost:1 --client ./my.sh",
 	} {
-		checkRefused(t, forcing(lineOf(line, ""))...)
+		checkRefused(t, forcing(split(t, line, ""))...)
 	}
-}
-
-// A campaign does not touch a folder with launches of somebody else.
-func TestBenchLeavesFoldersOfOthers(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := errors.Join(os.MkdirAll("theirs/launches", 0o755), os.WriteFile("theirs/launches/1", nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	checkRefused(t, "bench", "--campaign", "theirs", "--", "true")
 }
 
 // Verbs write through outputs that are under guard. What else they write is their own: folders, and the hook in
@@ -307,28 +247,4 @@ func TestVerbsWriteThroughTargets(t *testing.T) {
 			t.Errorf("%s: %s writes past the guard of outputs", path, found)
 		}
 	}
-}
-
-// What this program wrote and shows so is replaced, anything else only with --force.
-func TestResultsReplaceOnlyResults(t *testing.T) {
-	outputFolder(t)
-	for name, text := range map[string]string{"p.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "notes.md": "two words",
-		"f.svg": "<svg></svg>\n", "f.json": "{\"a\": 1}\n", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`,
-		"place.yaml": "initial_global_assignments:\n  0: [0, 1, 2, 3]\nlayer_updates_per_iter: 0\nnum_slots: 4\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		checkRefused(t, "models", "-o", name)
-	}
-	for _, line := range []string{"models --format json -o models.json", "trace runs/a.sqlite --summary a.summary", "counts counts --format json -o counts.json",
-		"bench --resume campaign --format json -o bench.json",
-		"place counts --force --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json",
-		"report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {
-		for range 2 {
-			if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
-				t.Errorf("%s: exit %d, %s", line, code, stderr)
-			}
-		}
-	}
-	checkRefused(t, "place", "counts", "--write-sglang", "ours.json") // nothing in it tells who wrote it
 }

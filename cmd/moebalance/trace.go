@@ -108,12 +108,9 @@ func traceGate(t *trace.Trace, limit float64) error {
 	case !worst.Layer.Defined():
 		return unknown("layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges")
 	}
-	for _, p := range t.Replays { // of kinds with a tenth of the expert time
-		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
-		if at < 0 {
-			continue
-		}
-		if k := t.StepKinds[at]; router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
+	for _, k := range t.StepKinds {
+		large := slices.ContainsFunc(t.Replays, func(p trace.Replay) bool { return p.Kind == k.Kind })
+		if large && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return above(k.Time.WorstLayer, k.Time.WorstMaxOverMean-1,
 				fmt.Sprintf(" in %s (%s)", quantity.Numbered("step", k.Steps), k.Name))
 		}

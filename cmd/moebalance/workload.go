@@ -19,12 +19,9 @@ func workloadCmd() *cobra.Command {
 	var o workload.Config
 	return verb("workload", none, &o, func(c *cobra.Command, _ []string) error {
 		o.Perfect = os.Getenv(perfectRouterVariable) == "1"
-		if err := o.Validate(); err != nil {
-			return usage(err)
-		}
 		engine, err := workload.New(o)
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		for rank := 0; o.Perfect && rank < o.Ranks; rank++ {
 			fmt.Fprintf(c.ErrOrStderr(), "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,

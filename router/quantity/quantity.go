@@ -6,9 +6,9 @@
 package quantity
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -42,18 +42,13 @@ func in(number, unit string) string {
 	return number + " " + unit
 }
 
-// Digits3 writes three significant digits without an exponent: 0.123, 1.23, 12.3,
-// 123, 1234.
+// Digits3 writes three significant digits without an exponent, and at most three decimals: 0.123, 1.23, 12.3, 123,
+// 1234.
 func Digits3[F ~float64](v F) string {
-	switch a := math.Abs(float64(v)); {
-	case a >= 100 || a == 0:
+	if v == 0 || !Known(v) {
 		return Decimals(v, 0)
-	case a >= 10:
-		return Decimals(v, 1)
-	case a >= 1:
-		return Decimals(v, 2)
 	}
-	return Decimals(v, 3)
+	return Decimals(v, min(max(2-int(math.Floor(math.Log10(math.Abs(float64(v))))), 0), 3))
 }
 
 // Digits4 writes a number of no fixed unit with four significant digits; below 10⁹
@@ -146,14 +141,14 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-var hissing, consonantY = regexp.MustCompile(`(s|x|ch|sh)$`), regexp.MustCompile(`([^aeiou])y$`)
-
 func plural(noun string) string {
-	if hissing.MatchString(noun) {
+	stem, consonantY := strings.CutSuffix(noun, "y")
+	switch {
+	case consonantY && !strings.ContainsAny(stem[len(stem)-1:], "aeiou"):
+		return stem + "ies"
+	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "x"), strings.HasSuffix(noun, "ch"),
+		strings.HasSuffix(noun, "sh"):
 		return noun + "es"
-	}
-	if many := consonantY.ReplaceAllString(noun, "${1}ies"); many != noun {
-		return many
 	}
 	return noun + "s"
 }
@@ -169,21 +164,19 @@ func Numbered[N ~int | ~int32](noun string, numbers []N) string {
 // Ranges writes ascending numbers, three or more in a row by their ends: "0, 3 to 60".
 // It writes "none" for no number.
 func Ranges[N ~int | ~int32](numbers []N) string {
-	text, separator := "", ""
+	var parts []string
 	for len(numbers) > 0 {
 		n := 1
 		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
 			n++
 		}
-		if text += fmt.Sprint(separator, numbers[0]); n > 2 {
-			text += fmt.Sprint(" to ", numbers[n-1])
+		part := fmt.Sprint(numbers[0])
+		if n > 2 {
+			part = fmt.Sprintf("%s to %d", part, numbers[n-1])
 		} else {
 			n = 1
 		}
-		numbers, separator = numbers[n:], ", "
+		numbers, parts = numbers[n:], append(parts, part)
 	}
-	if text == "" {
-		return "none"
-	}
-	return text
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }

@@ -85,9 +85,9 @@ func Computed[T any](key string, of func(T) any) Cell {
 // Of is a table with a row for each item. The description lists its columns by key, with commas between them,
 // each with what its key and its cells do not tell: key<path:kind@group=name for people. So
 // "rank:count, total_ns, share:percent=of step" are the columns rank, total (in a unit of time) and "of step". Cells
-// that are not computed are the field whose JSON key is the column's, or behind < the path to it: "low<gain.low:percent"
-// is a column low of the field low in the field gain, "share<Share" what the method Share of an item returns. A
-// column that is neither is a programming error, and panics.
+// that are not computed are the field whose JSON key is the column's, or behind < the path to it:
+// "low<gain.low:percent" is a column low of the field low in the field gain, "share<Share" what the method Share of an
+// item returns. A column that is neither is a programming error, and panics.
 func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
 	t := Table{Name: name, Title: title}
 	for text := range strings.SplitSeq(columns, ", ") {

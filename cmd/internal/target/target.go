@@ -51,7 +51,8 @@ func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
 }
 
 // Write writes the file whole or not at all, after another check when the text is there, for the target may
-// have changed. Drafts of killed writers beside it go. A device, or a pipe that a program reads, is written as the text comes.
+// have changed. Drafts of killed writers beside it go. A device, or a pipe that a program reads, is written as the
+// text comes.
 func (f *File) Write(render func(io.Writer) error) error {
 	if there, err := os.Stat(f.Path); err != nil || there.Mode().IsRegular() {
 		draft.Sweep(filepath.Dir(f.Path), draftPrefix)

@@ -56,8 +56,8 @@ type Result struct {
 	RankFloor   router.Number `json:"rank_floor"`
 }
 
-// Validate finds contradictions before any memory is taken.
-func (c Config) Validate() error {
+// check finds contradictions before any memory is taken.
+func (c Config) check() error {
 	for _, n := range []struct {
 		name               string
 		value, least, most int
@@ -97,7 +97,7 @@ type Engine struct {
 
 // New draws the weights and makes the ranks.
 func New(c Config) (*Engine, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
 	tokens := c.Ranks * c.Tokens
@@ -123,13 +123,6 @@ func New(c Config) (*Engine, error) {
 	for l := range c.Layers {
 		e.layers = append(e.layers, c.newLayer(l))
 	}
-	e.each(func(rank int) {
-		for l := range e.layers {
-			for _, x := range e.layout.Held(rank) {
-				e.layers[l].experts[x] = c.newExpert(l, int(x))
-			}
-		}
-	})
 	return e, nil
 }
 

@@ -26,20 +26,20 @@ func (c Config) rng(kind, a, b int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(kind)<<56|uint64(a)<<28|uint64(b)))
 }
 
-// newLayer draws a gate whose logits are about standard normal over the hidden states, and the bias
-// that skews it.
+// newLayer draws experts, a gate whose logits are about standard normal over the hidden states, and the bias that
+// skews it.
 func (c Config) newLayer(l int) layer {
 	rng := c.rng('g', l, 0)
-	x := layer{normal(rng, c.Experts*hidden, hidden), make([]float32, c.Experts), make([]expert, c.Experts)}
+	x := layer{gate: normal(rng, c.Experts*hidden, hidden), bias: make([]float32, c.Experts)}
 	for i, e := range rng.Perm(c.Experts) {
 		x.bias[e] = float32(-c.Skew * math.Log(float64(1+i)))
 	}
+	for e := range c.Experts {
+		rng, n := c.rng('e', l, e), intermediate*hidden
+		x.experts = append(x.experts, expert{up: normal(rng, n, hidden), down: normal(rng, n, intermediate),
+			gate: normal(rng, n, hidden)})
+	}
 	return x
-}
-
-func (c Config) newExpert(l, e int) expert {
-	rng, n := c.rng('e', l, e), intermediate*hidden
-	return expert{up: normal(rng, n, hidden), down: normal(rng, n, intermediate), gate: normal(rng, n, hidden)}
 }
 
 // normal draws n numbers of variance 1/fanIn.
