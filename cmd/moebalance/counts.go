@@ -37,6 +37,8 @@ func countsCmd() *cobra.Command {
 		render.CountsTables...)
 }
 
+// answer leads to place with the same counts and the same placement; of files of both arms it reads the ones of normal
+// routing.
 func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {
 	if o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0 {
 		return d, usagef("--ep: want at least 1 rank, have %d", o.Ranks)
@@ -45,8 +47,11 @@ func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Docum
 	if err != nil {
 		return d, err
 	}
-	d = render.Counts(result, o.placed(c, paths))
-	if o.FailAbove == nil {
+	given := sameResult(c, source.Learned(paths), "ep", "placement", "threshold", "fail-above")
+	if o.Placement != "" {
+		given = launch.Quote([]string{"--from", o.Placement}) + " " + given
+	}
+	if d = render.Counts(result, given); o.FailAbove == nil {
 		return d, nil
 	}
 	limit := float64(*o.FailAbove)
@@ -62,53 +67,28 @@ func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Docum
 	return d, nil
 }
 
-// placed are the arguments by which place reads the same counts from the same placement; of files of both arms it
-// reads the ones of normal routing.
-func (o *countsOptions) placed(c *cobra.Command, paths []string) string {
-	given := sameResult(c, source.Learned(paths), "ep", "placement", "threshold", "fail-above")
-	if o.Placement == "" {
-		return given
-	}
-	return launch.Quote([]string{"--from", o.Placement}) + " " + given
-}
-
-// judge reads the records and judges them.
+// judge reads the records, and the files that flags name, and judges them.
 func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
-	judging, err := o.judging()
-	if err != nil {
-		return nil, err
-	}
-	result := counts.NewResult(float64(o.Threshold))
-	all, err := source.Expanded(paths)
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range all {
-		r, err := source.ReadCounts(path, o.Axes)
-		if err != nil {
-			return nil, err
-		}
-		if err := result.Add(r, judging); err != nil {
-			return nil, err
-		}
-	}
-	return result, nil
-}
-
-// judging turns the flags into options, reading the files they name.
-func (o *countsOptions) judging() (counts.Options, error) {
 	judging := counts.Options{Ranks: o.Ranks, Threshold: float64(o.Threshold)}
 	if o.Placement != "" {
-		p, err := counts.ReadPlacement(o.Placement, o.Ranks)
-		if err != nil {
-			return judging, err
+		var err error
+		if judging.Placement, err = counts.ReadPlacement(o.Placement, o.Ranks); err != nil {
+			return nil, err
 		}
-		judging.Placement = p
 	}
-	if !o.named() {
-		return judging, nil
+	if o.named() {
+		m, err := o.find()
+		if err != nil {
+			return nil, err
+		}
+		judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
 	}
-	m, err := o.find()
-	judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
-	return judging, err
+	records, err := source.Records(paths, o.Axes)
+	result := counts.NewResult(judging.Threshold)
+	for _, r := range records {
+		if err == nil {
+			err = result.Add(r, judging)
+		}
+	}
+	return result, err
 }

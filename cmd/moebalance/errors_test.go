@@ -150,7 +150,7 @@ const asked = `
 2 place COUNTS testdata/deepseek-ep4-ranks/counts-normal :: want 32 experts
 1 place --ep 4 --trace NORMAL D/deep.json :: have load in D/deep.json; the trace is of another model
 5 trace --counts D/shallow.json NORMAL :: the counts are of 1 layer, experts run in
-2 place --ep 2 --judge D/two.json D/one.json :: want load in layers 0, as in
+2 place --ep 2 --judge D/two.json D/one.json :: want load in the layers of
 2 place testdata/counts/expert-location.json :: want the number of ranks
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
 1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
@@ -168,6 +168,7 @@ const asked = `
 2 counts --model deepseek-v3 COUNTS :: the model has 256 experts
 1 counts --placement testdata/counts/eplb.yaml COUNTS :: give the EP size
 0 counts testdata/counts/s*.csv ::
+2 counts testdata/counts/s*.csv testdata/counts/sglang.csv :: sglang.csv is named twice
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
 1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it

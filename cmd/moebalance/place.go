@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ func (o *placeOptions) check() error {
 		return usagef("--max-moves: want at most 100%%, all copies, have %s", quantity.Percent(*o.MaxMoves))
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
-	case o.writes() && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
+	case len(o.files()) > 0 && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
 		return usagef("--redundant and --ep: want one value where a placement is written")
 	}
 	if err := o.Timing.Check(); err != nil {
@@ -78,8 +79,12 @@ func (o *placeOptions) check() error {
 	return nil
 }
 
-func (o *placeOptions) writes() bool {
-	return o.TensorRT.Path != "" || o.SGLang.Path != "" || o.VLLM.Path != "" || o.Ascend.Path != ""
+// files are where engines find the placement that they take.
+func (o *placeOptions) files() map[string]*target.File {
+	all := map[string]*target.File{counts.TensorRT: &o.TensorRT, counts.SGLang: &o.SGLang, counts.VLLM: &o.VLLM,
+		counts.Ascend: &o.Ascend}
+	maps.DeleteFunc(all, func(_ string, f *target.File) bool { return f.Path == "" })
+	return all
 }
 
 func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {
@@ -96,16 +101,18 @@ func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Docume
 	if err != nil {
 		return d, err
 	}
-	files, err := o.writePlacements(result)
-	if err != nil {
-		return d, err
+	var written []answer.Written
+	targets, at := o.files(), result.Placements[0].Plan
+	for _, engine := range slices.Backward(slices.Sorted(maps.Keys(targets))) {
+		if err := targets[engine].Write(func(w io.Writer) error {
+			return result.Slots[at].Write(w, engine, result.Experts, at.Ranks, result.MoELayers)
+		}); err != nil {
+			return d, err
+		}
+		written = append(written, answer.Written{Engine: engine, File: targets[engine].Path})
 	}
-	return render.Place(result, o.apart(c, paths), files...), nil
-}
-
-// apart are the arguments but for the number of copies and the files to write.
-func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
-	return sameResult(c, paths, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
+	apart := sameResult(c, paths, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
+	return render.Place(result, apart, written...), nil
 }
 
 // judged reads the records, and learns and judges the placements.
@@ -122,26 +129,4 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		p.Shape, p.MoELayers = &found.Shape, found.Routed()
 	}
 	return p.Judged(ctx)
-}
-
-// writePlacements writes the placement for the engines that are asked for.
-func (o *placeOptions) writePlacements(result *place.Result) (files []answer.Written, err error) {
-	at := result.Placements[0].Plan
-	slots := result.Slots[at]
-	for _, engine := range []struct {
-		name string
-		file *target.File
-	}{{counts.TensorRT, &o.TensorRT}, {counts.SGLang, &o.SGLang}, {counts.VLLM, &o.VLLM}, {counts.Ascend, &o.Ascend}} {
-		if engine.file.Path == "" {
-			continue
-		}
-		write := func(w io.Writer) error {
-			return slots.Write(w, engine.name, result.Experts, at.Ranks, result.MoELayers)
-		}
-		if err := engine.file.Write(write); err != nil {
-			return nil, err
-		}
-		files = append(files, answer.Written{Engine: engine.name, File: engine.file.Path})
-	}
-	return files, nil
 }

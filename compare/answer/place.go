@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -25,6 +26,12 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	if best.Redundant > 0 {
 		k.know("With", "with "+quantity.Count(best.Redundant, "copy"), "redundant", fmt.Sprint(best.Redundant))
 	}
+	if least := r.WithFewest(best); least.Redundant < best.Redundant && least.Change < 0 {
+		k.know("fewer", -least.Change, "with_fewer", "without copies")
+		if least.Redundant > 0 {
+			k.know("with_fewer", "with "+quantity.Count(least.Redundant, "copy"))
+		}
+	}
 	k.judgedOn(r, best)
 	k.predictions(best)
 	k.written(files)
@@ -40,10 +47,18 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 			k.know("keep", best.Ranks)
 		}
 	case len(files) == 0:
-		k.know("write", given)
+		if k.know("write", given); engines[r.Engine] != "" {
+			k.know("engine", engines[r.Engine], "flag", r.Engine)
+		}
+		if r.Engine == counts.TensorRT {
+			k.know("new", "NEW.yaml")
+		}
 	}
 	return k.tell("place.unknown|place.flat|place.falls|place")
 }
+
+// engines that take placements, in words.
+var engines = map[string]string{counts.TensorRT: "TensorRT-LLM", counts.SGLang: "SGLang", counts.VLLM: "vLLM"}
 
 // written says how engines load the files: all in one reason, of which none is left out.
 func (k *known) written(files []Written) {

@@ -3,6 +3,7 @@ package answer
 import (
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 )
@@ -31,6 +32,11 @@ func TestPlacementsLeadOn(t *testing.T) {
 	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"sglang", "n.json"}),
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
 		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
+	two := windows(trial)
+	two.Engine, two.Placements = counts.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
+		Baseline: 2, Judged: 1.6, Change: -0.2})
+	check(t, "two placements, of vLLM", OfPlacement(two, "x.json"), Verdict(place.Trial),
+		"on unseen traffic (20.0 % without copies).", "", "--write-vllm NEW.json x.json")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
 		"With 2 copies the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")

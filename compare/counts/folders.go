@@ -120,7 +120,13 @@ func (c *collector) readTensorRT(d *document) error {
 	if err != nil {
 		return fmt.Errorf("meta_info.json: %w", err)
 	}
-	c.Experts, c.TopK, c.ofAll = int(experts), int(topK), true
+	c.Experts, c.TopK, c.ofAll, c.Engine = int(experts), int(topK), true, TensorRT
+	if proofs := d.named(hookProof); len(proofs) > 0 { // of 'moebalance hook', in any engine
+		c.Engine = ""
+		if proof, err := openDocument(proofs[0]); err == nil {
+			c.Engine = word(part(proof.root, "engine"))
+		}
+	}
 	all := files
 	if word(part(meta.root, "mode")) == string(router.TEP) { // of 'moebalance hook': all files hold the same slots
 		files = files[:1]

@@ -33,6 +33,7 @@ func bounded(experts, ranks int) error {
 type Record struct {
 	Source  string // the path it was read from
 	Format  string // "TensorRT-LLM expert statistics", …
+	Engine  string // that recorded it, VLLM, …; empty where the format does not say
 	Experts int    // routed logical experts; 0 where only ranks were counted
 	TopK    int    // experts per token; 0 where the format does not say
 	Ranks   int    // expert-parallel ranks; 0 where the format does not say
@@ -229,8 +230,12 @@ func (r *Record) finish() error {
 		r.warn("no_placement", "error", err.Error())
 	}
 	r.findOneRank()
+	r.Engine = cmp.Or(r.Engine, engines[r.Format])
 	return nil
 }
+
+// engines that record in a format of their own.
+var engines = map[string]string{statFormat: SGLang, passFormat: SGLang, loadFormat: VLLM}
 
 // Running is the placement that a record was made with, on so many ranks where it does not
 // say how many there were; nil where it does not say, or had other ranks. The error is about a

@@ -12,9 +12,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// errOverBudget is wrapped where redundant experts alone take more than all moves.
-var errOverBudget = fmt.Errorf("more than --max-moves allows: %w", counts.ErrOptions)
-
 // fewMoves is the running placement, grown to the size, with the best swaps that MaxMoves allows.
 func (o Options) fewMoves(running plan, learn []Window, experts int, size placement.Size) (p plan, err error) {
 	var (
@@ -47,7 +44,7 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 	if done > most {
 		return p, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
 			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
-			Try: "allow more, or name what runs with --from", Err: errOverBudget}
+			Try: "allow more, or name what runs with --from", Err: counts.ErrOptions}
 	}
 	m := placement.NewMover(windows, runs, slots, size)
 	for done+2 <= most { // a swap moves two

@@ -69,9 +69,6 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	kinds := clusters(learn)
 	res := o.result(experts, learn)
 	res.split(learn, judge, kinds)
-	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
-		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
-	}
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
@@ -128,7 +125,7 @@ func (res *Result) onRanks(all []Window, ranks int, o Options) error {
 func (o Options) result(experts int, learn []Window) *Result {
 	res := &Result{
 		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.NoID,
-		Nodes: o.Nodes, Threshold: o.Threshold,
+		Engine: learn[0].record.Engine, Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
 		Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
@@ -156,13 +153,6 @@ func (res *Result) split(learn, judge []Window, kinds [][]Window) {
 
 // warnOf says of which windows no number can be trusted to hold.
 func (res *Result) warnOf() {
-	phases := map[counts.Phase]bool{}
-	for _, w := range res.Learned {
-		phases[w.record.Phase] = true
-	}
-	if phases[counts.Prefill] && phases[counts.Decode] {
-		res.Warnings = append(res.Warnings, router.Warn("two_phases", res.Learned[0].Name))
-	}
 	var alike []Window
 	for _, f := range res.folds {
 		for _, w := range f.held {
@@ -182,7 +172,7 @@ func (res *Result) drift(windows []seen, ranks int) {
 	for _, w := range windows {
 		s := w.scores[0]
 		res.Drift = append(res.Drift, Drift{Ranks: ranks, Window: w.Name, MaxOverMean: s.overall(),
-			Balancedness: mean(slices.Sorted(maps.Keys(s.ratio)), func(layer int) router.Number { return 1 / s.at(layer) })})
+			Balancedness: mean(slices.Sorted(maps.Keys(s)), func(layer int) router.Number { return 1 / s.at(layer) })})
 	}
 }
 
@@ -240,9 +230,9 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	overall := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
 	p := Placement{Plan: at, Name: placed.name, Default: index == 1, Before: running.from,
-		Learned: mean(learned, overall), Judged: overFolds(judged, overWindows(overall)),
-		Baseline: overFolds(judged, overWindows(base)),
-		NullP95:  overFolds(judged, overWindows(func(w seen) router.Number { return w.null })),
+		Learned: mean(learned, overall), Judged: overFolds(judged, overall),
+		Baseline: overFolds(judged, base),
+		NullP95:  overFolds(judged, func(w seen) router.Number { return w.null }),
 		Moved:    loaded(running, placed)}
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
@@ -280,7 +270,7 @@ func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
 			return func(w seen) router.Number { return w.scores[index].at(layer) }
 		}
 		res.Layers = append(res.Layers, Layer{Plan: at, Layer: layer, Learned: mean(learned, by(1)),
-			Judged: overFolds(judged, overWindows(by(1))), Baseline: overFolds(judged, overWindows(by(0)))})
+			Judged: overFolds(judged, by(1)), Baseline: overFolds(judged, by(0))})
 	}
 }
 
@@ -302,35 +292,22 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 // commonLayers refuses counts of different sources that have load in different layers, which are of different models: a
 // layer with load in one must be recorded in each, where it may have no load.
 func commonLayers(windows []Window) error {
-	var sources []string
-	recorded, loaded := map[string]map[int]bool{}, map[string]map[int]bool{}
-	for _, w := range windows {
-		source := w.record.Source
-		if recorded[source] == nil {
-			sources = append(sources, source)
-			recorded[source], loaded[source] = map[int]bool{}, map[int]bool{}
-		}
-		for layer, slots := range w.record.LayerSlots() {
-			recorded[source][layer] = true
-			loaded[source][layer] = loaded[source][layer] || slots > 0
-		}
-	}
-	layers := func(source string) string {
-		maps.DeleteFunc(loaded[source], func(_ int, has bool) bool { return !has })
-		return "layers " + quantity.Ranges(slices.Sorted(maps.Keys(loaded[source])))
-	}
-	lacks := func(one, other string) bool {
-		for layer, has := range loaded[one] {
-			if has && !recorded[other][layer] {
-				return true
+	first, layers := windows[0], windows[0].record.LayerSlots()
+	for _, w := range windows[1:] {
+		own := w.record.LayerSlots()
+		lacks := func(some, others map[int]int64) (missing []int) {
+			for layer, slots := range some {
+				if _, recorded := others[layer]; slots > 0 && !recorded {
+					missing = append(missing, layer)
+				}
 			}
+			return missing
 		}
-		return false
-	}
-	for _, source := range sources[1:] {
-		if first := sources[0]; lacks(first, source) || lacks(source, first) {
-			return &input.Error{File: source, Expected: fmt.Sprintf("load in %s, as in %s", layers(first), first),
-				Found: layers(source), Try: "give counts of one model", Err: counts.ErrOptions}
+		missing, more := lacks(layers, own), lacks(own, layers)
+		if w.record.Source != first.record.Source && len(missing)+len(more) > 0 {
+			return &input.Error{File: w.record.Source, Expected: "load in the layers of " + first.record.Source,
+				Found: fmt.Sprintf("layers %s of one of them alone", quantity.Ranges(slices.Sorted(slices.Values(
+					append(missing, more...))))), Try: "give counts of one model", Err: counts.ErrOptions}
 		}
 	}
 	return nil

@@ -188,7 +188,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // The answer is about no more redundant experts than the intervals of time ask for, or
-// without time the threshold of max/mean.
+// without time 1 % of max/mean.
 func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 	at := func(redundant int, estimate, half router.Number, verdict Verdict) Placement {
 		return Placement{Plan: Plan{8, redundant}, Time: &TimeChange{Estimate: estimate, Low: estimate - half,
@@ -205,8 +205,9 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 		{[]Placement{at(0, -0.10, 0.01, NotNow), at(16, -0.112, 0.01, Trial)}, 16},
 		{[]Placement{at(0, router.Undefined(), 0.01, Trial), at(8, -0.1, router.Undefined(), Trial)}, 8},
 		{[]Placement{other, at(4, -0.10, 0.02, Trial), at(16, -0.112, 0.001, Trial)}, 4},
-		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.3}, {Plan: Plan{8, 8}, Judged: 1.12},
+		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.3}, {Plan: Plan{8, 8}, Judged: 1.11},
 			{Plan: Plan{8, 16}, Judged: 1.1}}, 8},
+		{[]Placement{{Plan: Plan{8, 8}, Judged: 1.112}, {Plan: Plan{8, 16}, Judged: 1.1}}, 16},
 		{[]Placement{{Plan: Plan{8, 0}, Judged: router.Undefined()}, {Plan: Plan{8, 8}, Judged: 1.1}}, 8},
 	} {
 		if best := (&Result{Placements: c.placements, Threshold: 0.1}).Best(); best.Redundant != c.want ||

@@ -18,8 +18,9 @@ type Result struct {
 	SchemaVersion int              `json:"schema_version"`
 	Kind          string           `json:"kind"` // always "place"
 	Experts       int              `json:"experts"`
-	MoELayers     []int            `json:"-"`     // of the model, nil where it is not named
-	Ranks         router.OptInt    `json:"ranks"` // undefined where several EP sizes are compared
+	MoELayers     []int            `json:"-"`                // of the model, nil where it is not named
+	Ranks         router.OptInt    `json:"ranks"`            // undefined where several EP sizes are compared
+	Engine        string           `json:"engine,omitempty"` // that recorded the learned counts, where they say it
 	Nodes         int              `json:"nodes"`
 	Threshold     float64          `json:"threshold"`
 	Learned       []Window         `json:"learned"`
@@ -127,11 +128,24 @@ func (res *Result) Defaults() []Placement {
 	return list
 }
 
+// hardly is how much more load on the busiest rank is worth fewer copies.
+const hardly = 0.01
+
+// WithFewest is the default of the fewest redundant experts on as many ranks as another.
+func (res *Result) WithFewest(best Placement) Placement {
+	for _, p := range res.Defaults() {
+		if p.Ranks == best.Ranks && p.Redundant < best.Redundant {
+			best = p
+		}
+	}
+	return best
+}
+
 // Best is the default placement with the lowest predicted time, or without time the lowest
 // max/mean on judged windows, or without that the fewest redundant experts; of a sweep over EP
 // sizes, on the most ranks, where balance is hardest. A default with its verdict, fewer redundant
 // experts and hardly more is better, for copies cost memory: an interval of time that overlaps
-// its own, or without time a judged max/mean less than the threshold above.
+// its own, or without time a judged max/mean less than hardly above.
 func (res *Result) Best() Placement {
 	defaults := res.Defaults()
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
@@ -145,7 +159,7 @@ func (res *Result) Best() Placement {
 	})
 	fewest := best
 	for _, p := range defaults {
-		hardlyWorse := p.Time == nil && best.Time == nil && p.Judged.Float64() < best.Judged.Float64()*(1+res.Threshold) ||
+		hardlyWorse := p.Time == nil && best.Time == nil && p.Judged < best.Judged*(1+hardly) ||
 			p.Time != nil && best.Time != nil && p.Time.Low <= best.Time.High
 		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && hardlyWorse {
 			fewest = p

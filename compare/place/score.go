@@ -25,14 +25,12 @@ type seen struct {
 	null   router.Number
 }
 
-// score is what a plan does to a window, mean over its steps.
-type score struct {
-	ratio map[int]router.Number // max/mean by layer
-}
+// score is the max/mean of a plan on a window by layer, mean over its steps.
+type score map[int]router.Number
 
 // at is the max/mean of a layer, undefined where the window has none.
 func (s score) at(layer int) router.Number {
-	if v, ok := s.ratio[layer]; ok {
+	if v, ok := s[layer]; ok {
 		return v
 	}
 	return router.Undefined()
@@ -40,7 +38,7 @@ func (s score) at(layer int) router.Number {
 
 // overall is the mean over layers.
 func (s score) overall() router.Number {
-	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
+	return mean(slices.Sorted(maps.Keys(s)), s.at) // in order: the last digits depend on it
 }
 
 // scoreAll scores the windows side by side.
@@ -59,7 +57,7 @@ func scoreAll(views []seen, experts int) error {
 func (w Window) score(plans []plan, experts int) ([]score, error) {
 	out := make([]score, len(plans))
 	for i := range out {
-		out[i] = score{map[int]router.Number{}}
+		out[i] = score{}
 	}
 	steps := map[int]router.Number{}
 	load := router.NewLoad(experts)
@@ -78,12 +76,12 @@ func (w Window) score(plans []plan, experts int) ([]score, error) {
 					Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model",
 					Err: counts.ErrOptions}
 			}
-			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
+			out[i][s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
 		}
 	}
 	for _, s := range out {
 		for layer, n := range steps {
-			s.ratio[layer] /= n
+			s[layer] /= n
 		}
 	}
 	return out, nil
@@ -126,17 +124,12 @@ func mean[T any](items []T, of func(T) router.Number) router.Number {
 	return sum / n // 0/0 is NaN: undefined
 }
 
-// overFolds takes a number from the windows of each fold, and its mean over folds, so that no
+// overFolds is the mean of a number over the windows of each fold, and its mean over folds, so that no
 // kind of traffic counts for more because it has more windows.
-func overFolds(views []seen, of func(fold []seen) router.Number) router.Number {
+func overFolds(views []seen, of func(seen) router.Number) router.Number {
 	byFold := map[int][]seen{}
 	for _, v := range views {
 		byFold[v.fold] = append(byFold[v.fold], v)
 	}
-	return mean(slices.Sorted(maps.Keys(byFold)), func(f int) router.Number { return of(byFold[f]) })
-}
-
-// overWindows takes the mean of a number over windows.
-func overWindows(of func(seen) router.Number) func([]seen) router.Number {
-	return func(windows []seen) router.Number { return mean(windows, of) }
+	return mean(slices.Sorted(maps.Keys(byFold)), func(f int) router.Number { return mean(byFold[f], of) })
 }

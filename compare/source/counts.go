@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,22 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
 	}
 	return nil, err
+}
+
+// Records reads the records that arguments name, each once.
+func Records(args []string, axes counts.Axes) (records []*counts.Record, err error) {
+	paths, err := Expanded(args)
+	if err = cmp.Or(err, once(paths)); err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		r, err := ReadCounts(path, axes)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
 }
 
 // Statistics are the expert statistics of a traced run, none where the path is

@@ -79,8 +79,6 @@ var catalog = map[string]string{
 	// Placements.
 	"one_window":           "it is learned from one window: more windows make a placement that lasts",
 	"judged_learned":       "{alike:n} of {windows:judged window} resembled a learned one: judge on other traffic",
-	"two_phases":           "prefill and decode are learned together; a placement for one is learned from its counts",
-	"global":               "experts have no groups for {nodes:node}, so EPLB balances over all ranks at once",
 	"raises_load":          "the plan raises the busiest rank's load by {change:%}: {judged:.3}, before {baseline:.3}",
 	"placement.no_windows": "there are no other counts to judge the placement on",
 	"placement.repeats":    "the learned counts recur in {repeats} of {windows:judged window}",

@@ -96,8 +96,9 @@ var Lines = map[string]Line{
 	// A placement.
 	"place.unknown": {"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
 	"place.flat":    {"", "{flat}.", placed, placedWhy, "backend"},
-	"place.falls":   {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}.", placed, placedWhy, placedNext},
-	"place":         {"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext},
+	"place.falls": {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].", placed,
+		placedWhy, placedNext},
+	"place": {"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext},
 
 	// Expert counts.
 	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
@@ -242,9 +243,10 @@ var steps = map[string][2]string{
 	"plan":   {"Plan a placement, and judge it on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
 	"ep":     {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
 	"counts": {"Let the engine record expert counts.", "help formats"},
-	"write":  {"Write it for an engine, such as SGLang.", planned + "--write-sglang NEW.json {write}"},
-	"judge":  {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
-	"keep":   {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"write": {"Write it for {engine|an engine, such as SGLang}.",
+		planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
+	"judge": {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
+	"keep":  {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {redundant}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
