@@ -38,7 +38,7 @@ func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
 		return m, err
 	}
 	if method != "" {
-		m.Method, m.Bias = method, method.Biased() && c.saysBias() != no
+		m.Method, m.Bias = method, method.Biased() && !is(c.saysBias(), false)
 	}
 	if m.Grouped() && !m.Method.GroupLimited() {
 		return m, fmt.Errorf("%d groups with routing method %s, which has none", m.Groups, m.Method)

@@ -7,22 +7,16 @@ import (
 	"strings"
 )
 
-// said is what a config says to a question.
-type said int
-
-const (
-	nothing said = iota
-	yes
-	no
-)
-
-// say is yes or no to the condition, and nothing where it is not known.
-func say(known, condition bool) said {
-	return map[bool]said{true: map[bool]said{true: yes, false: no}[condition]}[known]
+// when is the value where it is known, else nil.
+func when(known, value bool) *bool {
+	if !known {
+		return nil
+	}
+	return &value
 }
 
-// told is what a field says that may be absent.
-func told(field *bool) said { return say(field != nil, field != nil && *field) }
+// is reports whether a value is known, and that.
+func is(value *bool, want bool) bool { return value != nil && *value == want }
 
 // scores is the scoring function that the fields name, "" where they do not.
 func (c modelConfig) scores() string {
@@ -33,8 +27,8 @@ func (c modelConfig) scores() string {
 }
 
 // saysBias is whether the fields say that a correction bias is added.
-func (c modelConfig) saysBias() said {
-	return cmp.Or(told(c.Biased), say(c.TopKMethod != "", c.TopKMethod == "noaux_tc"))
+func (c modelConfig) saysBias() *bool {
+	return cmp.Or(c.Biased, when(c.TopKMethod != "", c.TopKMethod == "noaux_tc"))
 }
 
 // setMethod finds how tokens choose their experts. What the config spells out comes first;
@@ -44,11 +38,11 @@ func (c modelConfig) setMethod(m *Model) error {
 	family, topK := families[c.family()], c.TopKMethod
 	scores := cmp.Or(c.scores(), family.rule().scores)
 	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.Groups != 0
-	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.rule().scores && family.Biased()),
-		say(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.Scale != nil), true))
-	normalized := cmp.Or(told(c.Normalized), say(family != "", family != Default && family != Llama4),
-		say(bias == yes, true))
-	m.Bias = bias == yes
+	bias := cmp.Or(c.saysBias(), when(family != "", scores == family.rule().scores && family.Biased()),
+		when(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.Scale != nil), true))
+	normalized := cmp.Or(c.Normalized, when(family != "", family != Default && family != Llama4),
+		when(is(bias, true), true))
+	m.Bias = is(bias, true)
 	switch {
 	case topK != "" && !slices.Contains([]string{"greedy", "group_limited_greedy", "noaux_tc"}, topK):
 		return unsupported("topk_method %q", topK)
@@ -64,15 +58,15 @@ func (c modelConfig) setMethod(m *Model) error {
 		m.Method = MiniMax2
 	case sigmoid && m.Bias:
 		m.Method = DeepSeekV3
-	case sigmoid && normalized == yes:
+	case sigmoid && is(normalized, true):
 		m.Method = SigmoidRenorm
-	case sigmoid && normalized == no && bias == no:
+	case sigmoid && is(normalized, false) && is(bias, false):
 		m.Method = Llama4
-	case scores == softmaxScores && normalized == yes && family == Renormalize:
+	case scores == softmaxScores && is(normalized, true) && family == Renormalize:
 		m.Method = Renormalize
-	case scores == softmaxScores && normalized == yes:
+	case scores == softmaxScores && is(normalized, true):
 		m.Method = RenormalizeNaive
-	case scores == softmaxScores && normalized == no:
+	case scores == softmaxScores && is(normalized, false):
 		m.Method = Default
 	default:
 		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name "+

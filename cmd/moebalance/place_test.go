@@ -140,9 +140,7 @@ func TestPlaceMovesFew(t *testing.T) {
 	for layer := range 3 {
 		before, _ := from.Layout(layer)
 		after, _ := to.Layout(layer)
-		for _, n := range placement.Loaded(before, after) {
-			moved += n
-		}
+		moved += placement.Loaded(before, after)
 	}
 	if moved != p.Moved || moved > 3*40/10 {
 		t.Errorf("the file moves %d copies, the result %d", moved, p.Moved)

@@ -120,9 +120,7 @@ func (p *plan) rename(from plan, experts int, size placement.Size) error {
 // loaded is how many copies all ranks load that come from one plan to another.
 func loaded(from, to plan) (all int) {
 	for layer, l := range to.layouts {
-		for _, n := range placement.Loaded(from.layouts[layer], l) {
-			all += n
-		}
+		all += placement.Loaded(from.layouts[layer], l)
 	}
 	return all
 }

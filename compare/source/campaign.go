@@ -35,13 +35,12 @@ func ReadCampaign(path string) (Campaign, error) {
 		return Judge(c), c.Close()
 	}
 	item, err := ReadResult(path)
-	folder := errors.Is(err, syscall.EISDIR)
-	if err != nil && !folder {
-		return Campaign{}, err
-	}
-	if item.Campaign == nil {
+	switch {
+	case errors.Is(err, syscall.EISDIR), err == nil && item.Campaign == nil:
 		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
-			Found: map[bool]string{true: "another folder", false: "a result of another verb"}[folder]}
+			Found: "another folder, or the result of another verb"}
+	case err != nil:
+		return Campaign{}, err
 	}
 	if item.Campaign.Run.Left == 0 { // the recorded folder is another machine's
 		item.Campaign.Run.Folder = path

@@ -3,7 +3,6 @@ package chance
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -24,7 +23,6 @@ import (
 type subsetSampler struct {
 	shape  router.Shape
 	splits map[[3]int][]float64 // conditional, by its arguments
-	stack  []int64              // the classes of the halves in work
 }
 
 func newSubsetSampler(s router.Shape) *subsetSampler {
@@ -49,15 +47,6 @@ func (p *subsetSampler) draw(rng *rand.Rand, tokens int64, dst []int64) {
 	p.group(rng, dst, len(dst)/p.shape.GroupSize(), classes)
 }
 
-// halves is room for the classes of two halves, to be given back by cutting the stack
-// to its old length.
-func (p *subsetSampler) halves(n int) (left, right []int64) {
-	from := len(p.stack)
-	p.stack = slices.Grow(p.stack, 2*n)[:from+2*n]
-	clear(p.stack[from:])
-	return p.stack[from : from+n], p.stack[from+n:]
-}
-
 // experts spreads the tokens of one block; classes[j] of them chose j of its
 // experts.
 func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
@@ -66,8 +55,7 @@ func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 		dst[0] += classes[1]
 		return
 	}
-	defer func(length int) { p.stack = p.stack[:length] }(len(p.stack))
-	left, right := p.halves(len(classes))
+	left, right := make([]int64, len(classes)), make([]int64, len(classes))
 	for j, n := range classes[:min(m, p.shape.TopK)+1] {
 		if j == 0 || n == 0 {
 			continue
@@ -90,8 +78,7 @@ func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int6
 		p.experts(rng, dst, classes[width:2*width])
 		return
 	}
-	defer func(length int) { p.stack = p.stack[:length] }(len(p.stack))
-	left, right := p.halves(len(classes))
+	left, right := make([]int64, len(classes)), make([]int64, len(classes))
 	for class, n := range classes {
 		g, j := class/width, class%width
 		if n == 0 || g == 0 {

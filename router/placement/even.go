@@ -93,15 +93,9 @@ func newEven(shares [][]float64, slots []int32, s Size) *even {
 			unit[e] = v / copies[e]
 		}
 		for e, a := range unit {
-			row := x.product[e*n : e*n+e+1]
-			for f := range row {
-				row[f] += a * unit[f]
+			for f, b := range unit {
+				x.product[e*n+f] += a * b
 			}
-		}
-	}
-	for e := range n {
-		for f := range e {
-			x.product[f*n+e] = x.product[e*n+f]
 		}
 	}
 	for slot, e := range slots {

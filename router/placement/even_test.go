@@ -148,9 +148,7 @@ func TestMover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, n := range Loaded(from, to) {
-				loaded += n
-			}
+			loaded += Loaded(from, to)
 			sum += squares(windows[l], m.Slots(l), s.Ranks)
 		}
 		if sum >= value || loaded != done {

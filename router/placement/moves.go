@@ -7,14 +7,13 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Loaded is how many copies each rank must load that moves from one layout to another:
-// the different experts that it holds in the second and not in the first.
-func Loaded(from, to router.Layout) []int {
-	out := make([]int, to.Ranks())
-	for rank := range out {
-		out[rank] = lacks(from.Held(rank), to.Held(rank))
+// Loaded is how many copies all ranks load that move from one layout to another:
+// the different experts that each holds in the second and not in the first.
+func Loaded(from, to router.Layout) (all int) {
+	for rank := range to.Ranks() {
+		all += lacks(from.Held(rank), to.Held(rank))
 	}
-	return out
+	return all
 }
 
 // lacks is how many different experts of the second list are not in the first.

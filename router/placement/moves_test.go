@@ -29,12 +29,9 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-func lacksOf(from router.Layout, slots []int32) (n int) {
+func lacksOf(from router.Layout, slots []int32) int {
 	to, _ := Layout(from.Experts(), slots, from.Ranks())
-	for _, loaded := range Loaded(from, to) {
-		n += loaded
-	}
-	return n
+	return Loaded(from, to)
 }
 
 // An assignment costs no more than the best of all permutations.

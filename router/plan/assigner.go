@@ -82,13 +82,12 @@ func (a *assigner) assign(s int) {
 	token, used := a.ids[s*k:(s+1)*k], a.used[s]
 	for j, i := range a.chosen[s*k : (s+1)*k] {
 		c := &a.cells[i]
-		from := c.slots / len(c.experts) % len(c.experts)
+		from := c.slots / len(c.experts)
 		best, fewest := int32(-1), math.MaxInt
-		for _, part := range [2][]int32{c.experts[from:], c.experts[:from]} {
-			for _, e := range part {
-				if n := a.expert[e]<<32 | used[e]; n < fewest && !slices.Contains(token[:j], e) {
-					best, fewest = e, n
-				}
+		for turn := range c.experts {
+			e := c.experts[(from+turn)%len(c.experts)]
+			if n := a.expert[e]<<32 | used[e]; n < fewest && !slices.Contains(token[:j], e) {
+				best, fewest = e, n
 			}
 		}
 		token[j] = best

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 )
@@ -71,19 +70,20 @@ func reach(p Problem) int {
 	if !s.Grouped() {
 		return most
 	}
-	groups := make([]map[int]bool, s.Groups) // by group: ranks with copies
-	for e := range s.Experts {
-		if e%s.GroupSize() == 0 {
-			groups[e/s.GroupSize()] = map[int]bool{}
+	var met []int // by group: ranks with copies
+	for g := range s.Groups {
+		ranks := map[int]bool{}
+		for e := range s.GroupSize() {
+			for _, rank := range p.Layout.Places(g*s.GroupSize() + e) {
+				ranks[rank] = true
+			}
 		}
-		for _, rank := range p.Layout.Places(e) {
-			groups[e/s.GroupSize()][rank] = true
-		}
+		met = append(met, len(ranks))
 	}
-	slices.SortFunc(groups, func(a, b map[int]bool) int { return cmp.Compare(len(b), len(a)) })
+	slices.Sort(met)
 	sum := 0
-	for _, ranks := range groups[:s.TopKGroups] {
-		sum += len(ranks)
+	for _, n := range met[s.Groups-s.TopKGroups:] {
+		sum += n
 	}
 	return min(most, sum)
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"slices"
 	"testing"
@@ -80,28 +79,6 @@ func (g golden) check(t *testing.T, name string, method router.Method) {
 	if got := crc32.ChecksumIEEE(raw); got != g.crc {
 		t.Errorf("%s %+v: crc %08x, want %08x", name, g, got, g.crc)
 	}
-}
-
-// The measured weaknesses of the reference, each a published or recomputed number.
-func TestReferenceIsNotPerfect(t *testing.T) {
-	check := func(name string, p Problem, want string) {
-		t.Helper()
-		c := certify(t, name, p, Options{})
-		got := fmt.Sprintf("%.3f %.3f %d/%d", c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts,
-			c.ActiveExpertsIdeal)
-		if got != want {
-			t.Errorf("%s: rank, expert, active %s, want %s", name, got, want)
-		}
-		if !c.Valid || c.Optimal {
-			t.Errorf("%s: valid %v, optimal %v; want a valid plan that is not optimal", name, c.Valid, c.Optimal)
-		}
-	}
-	v3 := func(ranks, tokens int) Problem { return problem(t, 256, 8, 8, 4, ranks, router.DEP, tokens) }
-	check("trtllm-gen1", problem(t, 8, 2, 0, 0, 4, router.DEP, 3), "1.333 1.333 6/8")
-	check("trtllm-gen2", v3(1, 64), "1.000 4.000 64/256")
-	check("trtllm-gen2", v3(8, 8), "1.000 4.000 120/256")
-	check("trtllm-gen2", v3(16, 1), "1.125 16.000 24/128")
-	check("trtllm-gen2", v3(64, 1), "1.000 4.000 64/256")
 }
 
 // In tep mode the second generation's ranks disagree about tokens they share.
