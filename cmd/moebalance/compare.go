@@ -114,7 +114,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 		}
 		switch {
 		case arms[i].Arm == "" && swapped(sides) && !o.builds.Named():
-			arms[i] = diff.NamedArm(arms[i], s.Named)
+			arms[i] = diff.AssumeArm(arms[i], s.Named)
 		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}

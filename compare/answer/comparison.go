@@ -161,9 +161,6 @@ func (k *known) parts(c *diff.Comparison) {
 		k.add("saved", Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS, ranks.High * s.PerfectNS,
 			Predicted})
 	}
-	if most := c.MostLoss; most.Share > 0.5 {
-		k.know("loss_layer", most.Layer, "loss_share", most.Share)
-	}
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
 		if other.Gain.Defined() {
 			k.know("kind", other.Steps, "kind_gain", other.Gain)

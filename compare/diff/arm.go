@@ -151,37 +151,9 @@ func (a arms) phases(layer int) []PhaseChange {
 		perfect := a[1].of(layer, phase)
 		for i, normal := range a[0].of(layer, phase) {
 			if normal > 0 || perfect[i] > 0 {
-				rows = append(rows, PhaseChange{phase, i == 1, changeOf(normal, perfect[i])})
+				rows = append(rows, PhaseChange{router.OptInt(layer), phase, i == 1, changeOf(normal, perfect[i])})
 			}
 		}
 	}
 	return rows
-}
-
-// MostLoss is the layer with most of the loss by uneven expert time that the perfect arm does not have, and
-// its share; undefined without such a layer, and of one alone.
-type MostLoss struct {
-	Layer router.OptInt `json:"layer"`
-	Share router.Number `json:"share"`
-}
-
-func (a arms) mostLoss() MostLoss {
-	most, saved, all := MostLoss{trace.NoID, router.Undefined()}, router.Number(0), router.Number(0)
-	perfect := map[router.OptInt]router.Number{}
-	for _, l := range a[1].times.Judged() {
-		perfect[l.Number] = l.Loss()
-	}
-	judged := a[0].times.Judged()
-	for _, l := range judged {
-		p, too := perfect[l.Number]
-		if own := l.Loss() - p; too && own > 0 && len(judged) > 1 {
-			if all += own; own > saved {
-				saved, most.Layer = own, l.Number
-			}
-		}
-	}
-	if most.Layer.Defined() {
-		most.Share = saved / all
-	}
-	return most
 }

@@ -268,18 +268,11 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 		return t
 	}
 	said := cmp.Or(t.Arm, "nothing")
-	trusted := NamedArm(t, arm)
-	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
+	trusted := *t
+	trusted.Arm, trusted.ArmEvidence = string(arm), fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
 	trusted.Warnings = append(slices.Clone(t.Warnings),
 		router.Warn("arm_on_trust", "", "arm", arm, "said", said, "evidence", t.ArmEvidence))
-	return trusted
-}
-
-// NamedArm is the trace taken as the arm that its files are named after.
-func NamedArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
-	named := *t
-	named.Arm, named.ArmEvidence = string(arm), "named "+string(arm)
-	return &named
+	return &trusted
 }
 
 // judgeArms holds the sides against the arms that they record; false where each is the other's.

@@ -48,8 +48,7 @@ type Comparison struct {
 	Step       Change           `json:"step"`
 	Split      Split            `json:"gain_split"`
 	Phases     []PhaseChange    `json:"phases"`
-	LayerTimes []LayerChange    `json:"layer_times"`
-	MostLoss   MostLoss         `json:"most_loss"`
+	LayerTimes []PhaseChange    `json:"layer_times"`
 	Kernels    []KernelChange   `json:"kernels"`
 	Warnings   []router.Warning `json:"warnings"`
 }
@@ -105,17 +104,12 @@ func (c Change) OfNormal() router.Number {
 	return router.Undefined()
 }
 
-// PhaseChange is one phase over all compared layers.
+// PhaseChange is one phase of one layer, or over all compared layers.
 type PhaseChange struct {
-	Phase      trace.Phase `json:"phase"`
-	Collective bool        `json:"collective"` // time in collective kernels; otherwise work
+	Layer      router.OptInt `json:"layer"` // undefined outside layers, and over all
+	Phase      trace.Phase   `json:"phase"`
+	Collective bool          `json:"collective"` // time in collective kernels; otherwise work
 	Change
-}
-
-// LayerChange is one phase of one layer; Layer is undefined outside layers.
-type LayerChange struct {
-	Layer router.OptInt `json:"layer"`
-	PhaseChange
 }
 
 // BothInOneLaunch reports that the same captures hold both arms.
@@ -142,13 +136,11 @@ func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 	if len(c.Ranks) < run && !builds.Named() {
 		c.warn(FewRanks, "", "common", len(c.Ranks), "world", run)
 	}
-	c.Step, c.Phases, c.LayerTimes = changeOf(a[0].busy(), a[1].busy()), a.phases(every), []LayerChange{}
+	c.Step, c.Phases, c.LayerTimes = changeOf(a[0].busy(), a[1].busy()), a.phases(every), []PhaseChange{}
 	for _, layer := range layers {
-		for _, row := range a.phases(layer) {
-			c.LayerTimes = append(c.LayerTimes, LayerChange{router.OptInt(layer), row})
-		}
+		c.LayerTimes = append(c.LayerTimes, a.phases(layer)...)
 	}
-	c.MostLoss, c.Kernels = a.mostLoss(), kernelChanges(sides)
+	c.Kernels = kernelChanges(sides)
 	c.judge(a)
 	if c.Split = noSplit(); len(c.Ranks) == run && !builds.Named() {
 		c.predict(a)

@@ -57,8 +57,8 @@ func TestCompareTracesByHand(t *testing.T) {
 	checkNear(t, "combine", float64(combine.DifferenceNS), -10, 0)
 	checkNear(t, "b", float64(c.Normal.Balancedness), 20.0/30, 1e-15)
 	checkNear(t, "b, perfect", float64(c.Perfect.Balancedness), 1, 0)
-	if c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.MostLoss.Layer != trace.NoID {
-		t.Errorf("steps %d, %d; most loss %+v", c.Normal.Steps, c.Perfect.Steps, c.MostLoss)
+	if c.Normal.Steps != 2 || c.Perfect.Steps != 3 {
+		t.Errorf("steps %d, %d", c.Normal.Steps, c.Perfect.Steps)
 	}
 }
 

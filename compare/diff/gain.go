@@ -130,7 +130,8 @@ func (c *Comparison) predict(a arms) {
 		c.refuse("experts", "share", less, "other", gain.Perfect)
 		return
 	}
-	if at, by, alone := normal.OneSlower(perfect); alone && !slices.ContainsFunc(a[0].trace.Imbalance, loadOfRanks) {
+	counted := slices.ContainsFunc(a[0].trace.Imbalance, loadOfRanks) || c.BothInOneLaunch() // where kernels are the same
+	if at, by, alone := normal.OneSlower(perfect); alone && !counted {
 		c.refuse("one_rank", "rank", c.Ranks[at], "by", by, "arm", gain.Normal)
 		return
 	}

@@ -30,20 +30,18 @@ type KindChange struct {
 // stepKind is a kind of steps of one arm; the zero value is none.
 type stepKind struct {
 	trace.StepKind
-	batches  map[int]ranges.Batch // by step, what ranges say
-	tokens   float64              // mean, 0 where a range does not say
-	expertNS float64              // mean over steps
+	batches map[int]ranges.Batch // by step, what ranges say
 }
 
-// word is what ranges say of the steps: prefill, decode or dummy, or nothing.
-func (k *stepKind) word() string {
+// batch is what ranges say of the last step: the others are alike.
+func (k *stepKind) batch() ranges.Batch {
 	if len(k.Steps) == 0 {
-		return ""
+		return ranges.Batch{}
 	}
-	return k.batches[k.Steps[0]].String()
+	return k.batches[k.Steps[len(k.Steps)-1]]
 }
 
-// bySize are the steps by their tokens.
+// bySize are the steps by their tokens, 0 where a range does not say.
 func (k *stepKind) bySize() map[int][]int {
 	steps := map[int][]int{}
 	for _, s := range k.Steps {
@@ -54,48 +52,43 @@ func (k *stepKind) bySize() map[int][]int {
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
 func stepKinds(t *trace.Trace) (kinds []*stepKind) {
-	batches := map[int]ranges.Batch{}
+	batches, experts := map[int]ranges.Batch{}, map[int]int64{}
 	for _, s := range t.StepTimes {
 		batches[int(s.Step)] = s.Batch
 	}
-	for _, of := range t.StepKinds {
-		k := &stepKind{StepKind: of, batches: batches}
-		n := float64(len(k.Steps))
-		for size, steps := range k.bySize() {
-			k.tokens += float64(size*len(steps)) / n
+	for _, c := range t.Cells {
+		if c.Phase == trace.PhaseExperts {
+			experts[int(c.Kind)] += c.ComputeNS()
 		}
-		for _, c := range t.Cells {
-			if int(c.Kind) == k.Kind && c.Step.Defined() && c.Phase == trace.PhaseExperts {
-				k.expertNS += float64(c.ComputeNS()) / n
-			}
-		}
-		kinds = append(kinds, k)
 	}
-	all := func(k *stepKind) float64 { return k.expertNS * float64(len(k.Steps)) }
-	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(all(b), all(a)) })
+	for _, of := range t.StepKinds {
+		kinds = append(kinds, &stepKind{of, batches})
+	}
+	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(experts[b.Kind], experts[a.Kind]) })
 	return kinds
 }
 
-// near is how near two numbers are: 1 for equal ones, 0.5 for 10 and 20.
-func near(a, b float64) float64 { return max(min(a, b), 1) / max(a, b, 1) }
-
-// likeness is how alike two kinds are: by the share of kernels in both, of names plus of families, then by
-// tokens, then by expert time. It is nil where nothing is alike or ranges say that one is prefill and
-// the other decode.
-func (k *stepKind) likeness(o *stepKind) []float64 {
-	alike := shared(k.Kernels, o.Kernels, strings.Clone) + shared(k.Kernels, o.Kernels, kernel.Family)
-	if alike == 0 || k.word() != "" && o.word() != "" && k.word() != o.word() {
-		return nil
-	}
-	return []float64{alike, near(k.tokens, o.tokens), near(k.expertNS, o.expertNS)}
+// near is how near two numbers of tokens are: 1 for equal ones, 0.5 for 10 and 20.
+func near(a, b ranges.Batch) float64 {
+	return float64(max(min(a.Tokens, b.Tokens), 1)) / float64(max(a.Tokens, b.Tokens, 1))
 }
 
-// shared is the share of names that both lists have: "a", "b" and "b", "c" share a third.
-func shared(a, b []string, name func(string) string) float64 {
+// likeness is how alike two kinds are: by the share of families of kernels in both, then by tokens. It is nil where
+// nothing is alike or ranges say that one is prefill and the other decode.
+func (k *stepKind) likeness(o *stepKind) []float64 {
+	alike, one, other := shared(k.Kernels, o.Kernels), k.batch(), o.batch()
+	if alike == 0 || one.Named && other.Named && one.String() != other.String() {
+		return nil
+	}
+	return []float64{alike, near(one, other)}
+}
+
+// shared is the share of families of kernels that both lists have: of "a", "b" and "b", "c" a third.
+func shared(a, b []string) float64 {
 	in := map[string]int{}
 	for i, list := range [][]string{a, b} {
-		for _, s := range list {
-			in[name(s)] |= 1 << i
+		for _, name := range list {
+			in[kernel.Family(name)] |= 1 << i
 		}
 	}
 	both := 0.0
@@ -132,7 +125,7 @@ func pairOf(normal, perfect *stepKind) kindPair {
 		p.steps[0] = append(p.steps[0], own[len(own)-n:]...)
 		p.steps[1] = append(p.steps[1], others[size][len(others[size])-n:]...)
 	}
-	if unsaid || len(p.steps[0]) == 0 && near(normal.tokens, perfect.tokens) > 1-tokensMargin {
+	if unsaid || len(p.steps[0]) == 0 && near(normal.batch(), perfect.batch()) > 1-tokensMargin {
 		p.steps = [2][]int{normal.Steps, perfect.Steps}
 	}
 	slices.Sort(p.steps[0])
@@ -178,7 +171,7 @@ func (p *kindPair) name(ns router.Number) string {
 	for _, s := range steps {
 		batches = append(batches, of.batches[s])
 	}
-	name := strings.TrimSpace(cmp.Or(p.arms[0].word(), p.arms[1].word()) + " steps")
+	name := strings.TrimSpace(cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String()) + " steps")
 	if _, size, known := strings.Cut(ranges.BatchesName(batches), ", "); known {
 		return name + " of " + size
 	}

@@ -110,41 +110,24 @@ func (r *recording) combined(layer int) bool {
 }
 
 // lost reports whether expert GEMMs are not there: more attention and routers precede the
-// first block, or follow the last, than stand between any two, or between two steps are more
-// than twice as many routers as within any. Only kernels that run within steps count:
-// attention of another model, of pictures or of drafts, is in none.
+// first block, or follow the last, than stand between any two. Only kernels that run within
+// steps count: attention of another model, of pictures or of drafts, is in none.
 func (r *recording) lost(p period) bool {
-	n := len(r.layers)
-	within := map[int32]bool{}
+	n, within := len(r.layers), map[int32]bool{}
 	for i := 1; i < n; i++ {
 		for _, l := range r.segment(i) {
-			if p.at(i) > 0 && (l.Anchor == Attention || l.Anchor == Router) {
-				within[l.Name] = true
-			}
+			within[l.Name] = within[l.Name] || p.at(i) > 0 && (l.Anchor == Attention || l.Anchor == Router)
 		}
 	}
-	count := func(i int) (all, routers int) {
+	all := make([]int, n+1)
+	for i := range all {
 		for _, l := range r.segment(i) {
 			if within[l.Name] {
-				if all++; l.Anchor == Router {
-					routers++
-				}
+				all[i]++
 			}
 		}
-		return all, routers
 	}
-	all, inStep, between := 0, 0, 0 // the most between layers, and of routers within steps and between two
-	for i := 1; i < n; i++ {
-		both, routers := count(i)
-		if all = max(all, both); p.at(i) > 0 {
-			inStep = max(inStep, routers)
-		} else {
-			between = max(between, routers)
-		}
-	}
-	head, _ := count(0)
-	tail, _ := count(n)
-	return max(head, tail) > all || between > 2*inStep
+	return max(all[0], all[n]) > slices.Max(all[1:n])
 }
 
 const (

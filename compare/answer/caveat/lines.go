@@ -21,7 +21,7 @@ const (
 	openNext    = "measure.hook|more|one_server|longer"
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
-	comparedWhy = "campaign loss kinds"
+	comparedWhy = "campaign kinds"
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
@@ -171,7 +171,6 @@ var sentences = map[string]string{
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
-	"why.loss":  "layer {loss_layer} holds {loss_share:%} of the loss that balance removes",
 	"kind":      "for {kind} it would be about {kind_gain:speed}",
 
 	"said.gain":      "{what} is {gain:speed}[{place}]",
