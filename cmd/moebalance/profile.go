@@ -62,8 +62,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return usagef("%s already holds %s: remove the old reports, or choose another folder with --dir",
 			o.Folder.Path, filepath.Base(reports[0]))
 	}
-	reports, err := p.Record(c.Context(), words, folder,
-		launch.Streams{In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr()})
+	reports, err := p.Record(c.Context(), words, folder, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	switch {
 	case c.Context().Err() != nil:
 		return withCode(exitInterrupted, errors.New("interrupted"))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -117,21 +116,18 @@ func (c *Campaign) Close() (err error) {
 	return err
 }
 
-// next is the first launch that is still to be done, nil when the campaign is complete.
-func (c *Campaign) next() *Launch {
-	if at := slices.IndexFunc(c.Launches, Launch.left); at >= 0 {
-		return &c.Launches[at]
-	}
-	return nil
-}
-
 // Left counts the launches still to be done.
-func (c *Campaign) Left() (n int) {
-	return len(slices.DeleteFunc(slices.Clone(c.Launches), func(l Launch) bool { return !l.left() }))
-}
+func (c *Campaign) Left() int { return len(c.Launches) - c.Finished() }
 
 // Finished counts the launches that are done.
-func (c *Campaign) Finished() int { return len(c.Launches) - c.Left() }
+func (c *Campaign) Finished() (n int) {
+	for _, l := range c.Launches {
+		if _, done := l.Done(); done {
+			n++
+		}
+	}
+	return n
+}
 
 // finished are the finished launches of an arm by place in the campaign: their pair and point.
 func (c *Campaign) finished(arm gain.Arm) map[[2]string]Attempt {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -35,12 +34,8 @@ func (c *Campaign) proofs() (proofs []gain.Proof) {
 func (s Spec) rules() proof.Rules {
 	names := slices.Concat(s.Treatment.Names(), s.Treatment.Flags, []string{"the treatment"})
 	return proof.Rules{Treatment: s.Treatment.Name, Line: s.Treatment.Line, Switch: names[0],
-		Said: s.Treatment.said(), Chance: s.Treatment.Chance(), Within: s.Design.Within(), Limited: func(line string) string {
-			if !s.Treatment.firstGeneration(line) {
-				return ""
-			}
-			return evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal))
-		}}
+		Said: s.Treatment.said(), Chance: s.Treatment.Chance(), Within: s.Design.Within(),
+		Limited: evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal))}
 }
 
 // shown is what a view shows of its routing.
@@ -119,13 +114,6 @@ func (a Attempt) placement(folder string) (named, file string) {
 	return evidence.Placement(a.Arguments, a.Environment, folder)
 }
 
-// firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
-// did not name the rank and knew no expert groups.
-func (t Treatment) firstGeneration(line string) bool {
-	return t.Failed != "" && strings.Contains(line, "Precomputing perfect router") &&
-		!strings.Contains(line, "ep_rank=")
-}
-
 // findLines counts the proof lines in an attempt's logs, and in the files in which the treatment
 // claims to route.
 func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
@@ -153,7 +141,7 @@ func JudgeReport(arm gain.Arm, said metrics.Proof, lines []evidence.ProofLine, p
 	shown := proof.Launch{Report: said, Ranks: said.Ranks}
 	if !said.Claimed {
 		shown.Lines = lines
-		rules = proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed, Limited: func(string) string { return "" }}
+		rules = proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed}
 	}
 	switch {
 	case said.Claimed, len(lines) > 0:

@@ -46,8 +46,6 @@ func (l Launch) Done() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-func (l Launch) left() bool { _, done := l.Done(); return !done }
-
 // Attempt is one start of the command, with everything that is needed to see
 // later whether it may be compared with another.
 type Attempt struct {

@@ -51,33 +51,25 @@ type converter struct {
 
 // measurements are the timed segments of a launch that was started, or that it has none.
 func (r *converter) measurements(l Launch) (all []gain.Measurement) {
-	last, within := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within()
-	of := gain.Measurement{Unit: l.Pair, Arm: l.Arm, Position: l.Position, Note: attemptNote(l)}
-	if l.Point != "" {
-		of.Point = points.Number(l.Point)
-	}
+	last, within, note := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within(), attemptNote(l)
 	if last.State == Failed || last.State == Interrupted || !within && len(last.Segments) == 0 {
-		if of.Status = string(last.State); within {
-			of.Arm, of.Position = gain.Normal, gain.UnknownPosition
+		arm := l.Arm
+		if within {
+			arm = gain.Normal
 		}
-		return []gain.Measurement{of}
+		return []gain.Measurement{{Unit: l.Pair, Arm: arm, Position: l.Position, Note: note, Point: points.Number(l.Point),
+			Status: string(last.State)}}
 	}
 	for _, s := range last.Segments {
 		if !s.Timed {
 			continue
 		}
 		m := r.measured(*s.Result)
-		m.Load = r.spec.loadOf(last, s)
-		if s.Point != "" {
-			of.Point = points.Number(s.Point)
+		m.Load, m.Point, m.Note = r.spec.loadOf(last, s), points.Number(s.Point), note
+		if m.Unit, m.Arm, m.Position = l.Pair, l.Arm, l.Position; within {
+			m.Arm, m.Block, m.Position, note = gain.Arm(s.Arm), s.Block, len(all), ""
 		}
-		if within {
-			of.Arm, of.Block, of.Position = gain.Arm(s.Arm), s.Block, len(all)
-		}
-		m.Unit, m.Block, m.Point, m.Arm, m.Position, m.Note = of.Unit, of.Block, of.Point, of.Arm, of.Position, of.Note
-		if all = append(all, m); within {
-			of.Note = ""
-		}
+		all = append(all, m)
 	}
 	return all
 }

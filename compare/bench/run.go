@@ -77,10 +77,7 @@ func (h Host) Resolve(s Spec) error {
 // ends: then the running command is ended with everything it started, and the error is the cause of ctx.
 // Finished launches are kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
-	if c.next() == nil {
-		return nil
-	}
-	if c.lock == nil {
+	if c.Left() > 0 && c.lock == nil {
 		return errors.New("the campaign is open for reading only")
 	}
 	r := runner{Campaign: c, host: h}
@@ -91,14 +88,17 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if err := r.recover(); err != nil {
 		return err
 	}
-	for l := c.next(); l != nil; l = c.next() {
+	for i := range c.Launches {
+		if _, done := c.Launches[i].Done(); done {
+			continue
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err := r.accept(); err != nil {
 			return err
 		}
-		if err := r.launch(ctx, l); err != nil {
+		if err := r.launch(ctx, &c.Launches[i]); err != nil {
 			return err
 		}
 	}

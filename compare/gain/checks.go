@@ -128,21 +128,23 @@ func (c *Recorded) balance() Grade {
 // unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
 func (c *Recorded) unproved() (missing []string) {
 	for _, arm := range Arms {
-		of := slices.DeleteFunc(slices.Clone(c.Proof), func(p Proof) bool { return p.Arm != arm })
-		if len(of) == 0 {
+		ranks, seen := map[string][]int{}, false // by evidence
+		for _, p := range c.Proof {
+			if seen = seen || p.Arm == arm; p.Arm == arm && Weaker(p.Grade, Claimed) == None {
+				ranks[p.Evidence] = append(ranks[p.Evidence], int(p.Rank))
+			}
+		}
+		if !seen {
 			missing = append(missing, fmt.Sprintf("%s arm: no evidence", arm))
 		}
-		of = slices.DeleteFunc(of, func(p Proof) bool { return Weaker(p.Grade, Claimed) != None })
-		for _, evidence := range each(mapped(of, func(p Proof) string { return p.Evidence })) {
-			alike := slices.DeleteFunc(slices.Clone(of), func(p Proof) bool { return p.Evidence != evidence })
-			ranks := mapped(alike, func(p Proof) int { return int(p.Rank) })
-			text := fmt.Sprintf("%s arm, rank %d: %s", arm, ranks[0], evidence)
-			if len(ranks) > 1 {
-				text = fmt.Sprintf("%s arm, ranks %s: %s", arm, quantity.Ranges(ranks), evidence)
-			} else if ranks[0] == AllRanks {
-				text = fmt.Sprintf("%s arm: %s", arm, evidence)
+		for _, evidence := range slices.Sorted(maps.Keys(ranks)) {
+			which := ""
+			if of := ranks[evidence]; len(of) > 1 {
+				which = ", ranks " + quantity.Ranges(of)
+			} else if of[0] != AllRanks {
+				which = fmt.Sprintf(", rank %d", of[0])
 			}
-			missing = append(missing, text)
+			missing = append(missing, fmt.Sprintf("%s arm%s: %s", arm, which, evidence))
 		}
 	}
 	return missing
@@ -193,13 +195,15 @@ func (c *Recorded) checkWork(all []*comparison) Check {
 			append(w.told, one.work.told...)}
 	}
 	slices.Sort(w.told)
+	slices.Sort(w.setups)
+	args := []any{"differences", slices.Compact(w.unequal), "tolerance", tolerance}
 	switch {
 	case len(w.setups) > 0:
-		return NewCheck(CheckWork, Fail, "setup", "differences", each(w.setups))
+		return NewCheck(CheckWork, Fail, "setup", "differences", slices.Compact(w.setups))
 	case len(w.unequal) > 0 && c.within() && strings.Contains(strings.Join(w.unequal, " "), WorkOutputTokens):
-		return NewCheck(CheckWork, Fail, "unequal", "differences", each(w.unequal), "tolerance", tolerance, "fix", "lengths")
+		return NewCheck(CheckWork, Fail, "unequal", append(args, "fix", "lengths")...)
 	case len(w.unequal) > 0:
-		return NewCheck(CheckWork, Fail, "unequal", "differences", each(w.unequal), "tolerance", tolerance)
+		return NewCheck(CheckWork, Fail, "unequal", args...)
 	case len(w.told) == 0:
 		return NewCheck(CheckWork, Unknown, "none")
 	}
@@ -251,14 +255,4 @@ func (c *comparison) compareCounts(where string, normal, other *Measurement) {
 				c.called(1), b))
 		}
 	}
-}
-
-// each are the texts, each once.
-func each(texts []string) (once []string) {
-	for _, t := range texts {
-		if !slices.Contains(once, t) {
-			once = append(once, t)
-		}
-	}
-	return once
 }

@@ -170,20 +170,6 @@ func (c *comparison) threshold() float64 {
 	return c.Threshold
 }
 
-// refusedBy is the verdict of failed checks, empty where none failed.
-func refusedBy(checks []Check) (v Verdict) {
-	for _, check := range checks {
-		switch {
-		case check.Status != Fail:
-		case check.Name == CheckWork:
-			return NotComparable
-		default:
-			v = Invalid
-		}
-	}
-	return v
-}
-
 // verdictOf decides by the interval of at least so many units. A bound that equals the threshold decides nothing.
 func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
 	low, high := g.Low.Float64(), g.High.Float64()

@@ -22,8 +22,13 @@ func Judge(c Recorded) Result {
 		r.Checks = append(r.Checks, c.checkProof())
 	}
 	r.Checks = append(r.Checks, c.checkDifferences())
-	invalid := refusedBy(r.Checks)
-	r.Checks = append(r.Checks, c.checkWork(all))
+	var invalid, unlike Verdict
+	if len(r.Failed()) > 0 {
+		invalid = Invalid
+	}
+	if r.Checks = append(r.Checks, c.checkWork(all)); r.Checks[len(r.Checks)-1].Status == Fail {
+		unlike = NotComparable
+	}
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
 		if !one.further {
@@ -55,7 +60,7 @@ func Judge(c Recorded) Result {
 	if r.PairsNeeded == 0 {
 		r.PairsNeeded = router.Undefined()
 	}
-	if r.Verdict = cmp.Or(refusedBy(r.Checks), overall(r.Main())); len(c.Points) > 0 {
+	if r.Verdict = cmp.Or(unlike, invalid, overall(r.Main())); len(c.Points) > 0 {
 		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
 	}
 	return r

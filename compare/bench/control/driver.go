@@ -189,18 +189,15 @@ func (d *Driver) missing(seen, runs int) error {
 	for _, a := range d.acks {
 		of, have = max(of, a.Ranks), append(have, fmt.Sprint(a.Rank))
 	}
-	text := "no rank has read the order"
-	switch {
+	switch within := fmt.Sprintf("within %d runs of the client", runs); {
 	case len(have) > 0:
-		text = fmt.Sprintf("of %d ranks only %s acknowledged", of, strings.Join(have, ", "))
+		return d.lost("of %d ranks only %s acknowledged %s", of, strings.Join(have, ", "), within)
 	case seen > 0:
-		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged", seen, of)
+		return d.lost("%d of %d ranks have read the order and none acknowledged %s", seen, of, within)
+	default:
+		return d.lost("no rank has read the order %s: was the server started with the hook and MOEBALANCE_CONTROL of this "+
+			"folder?", within)
 	}
-	if seen == 0 {
-		return d.lost("%s within %d runs of the client: was the server started with the hook and MOEBALANCE_CONTROL of "+
-			"this folder?", text, runs)
-	}
-	return d.lost("%s within %d runs of the client", text, runs)
 }
 
 // wait looks for the answers for a moment: they may come after the run's end.

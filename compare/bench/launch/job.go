@@ -196,7 +196,8 @@ func (j *running) command(ctx context.Context, r Run) error {
 	return nil
 }
 
-// start starts words with their output in two files of a folder.
+// start starts words with their output in two files of a folder, new ones that their owner alone may read: raw output
+// may hold secrets.
 func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (*process, error) {
 	program, err := FindProgram(words[0], j.Dir, j.Own)
 	if err != nil {
@@ -204,7 +205,8 @@ func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (
 	}
 	var logs [2]*os.File
 	for i, name := range []string{stdoutFile, stderrFile} {
-		if logs[i], err = createLog(filepath.Join(folder, name)); err != nil {
+		logs[i], err = os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
 			return nil, err
 		}
 		defer logs[i].Close() // the child has its own
@@ -307,12 +309,4 @@ func FindProgram(name, folder, own string) (string, error) {
 	return "", fmt.Errorf(
 		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its "+
 			"full path", name)
-}
-
-// createLog is a file of raw output, which may hold secrets: its owner alone may read it.
-func createLog(path string) (*os.File, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -36,21 +34,5 @@ func TestPassOn(t *testing.T) {
 		if Quote(got) != c.want || (warning != "") != c.warns {
 			t.Errorf("PassOn(%q, %v) = %q, warning %q; want %q", line, c.pass, Quote(got), warning, c.want)
 		}
-	}
-}
-
-// Raw output may hold secrets: only its owner reads it, also where a file of that name was there.
-func TestLogsAreTheirOwners(t *testing.T) {
-	path := filepath.Join(t.TempDir(), Stdout)
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	f, err := createLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || info.Size() != 0 {
-		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }

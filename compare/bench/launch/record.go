@@ -13,22 +13,17 @@ import (
 	"time"
 )
 
-// Streams are the input and outputs of a command that is recorded.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
-// Record runs a command under nsys, and returns the reports that this wrote into the folder, which
+// Record runs a command with its streams under nsys, and returns the reports that this wrote into the folder, which
 // it makes. Reports must not be there before.
-func (p Profile) Record(ctx context.Context, words []string, folder string, s Streams) ([]string, error) {
+func (p Profile) Record(ctx context.Context, words []string, folder string, in io.Reader, out, errs io.Writer) (
+	[]string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
 	wrapped := p.Wrap(words, folder)
 	cmd := exec.CommandContext(ctx, wrapped[0], wrapped[1:]...)
 	cmd.Env = Environ(os.Environ(), p.Variables())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
 	cmd.WaitDelay = 5 * time.Minute
 	if err := cmd.Run(); err != nil {

@@ -20,8 +20,8 @@ type Rules struct {
 	// Printed says that every launch of the perfect arm has printed the line, so that its absence from
 	// a log is evidence.
 	Printed bool
-	// Limited is the model whose expert groups the planner of such a line ignores, empty for none.
-	Limited func(line string) string
+	// Limited is the model whose expert groups TensorRT-LLM's first planner ignores, empty for none.
+	Limited string
 }
 
 // Launch is what one launch, or one order within it, shows of its routing.

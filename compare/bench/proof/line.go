@@ -3,6 +3,7 @@ package proof
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -29,13 +30,13 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
 	for _, f := range l.Lines {
 		doubt := ""
-		switch limited := r.Limited(f.Text); {
+		switch first := r.Treatment == "trtllm" && !strings.Contains(f.Text, "ep_rank="); { // it did not name the rank
 		case arm == gain.Normal:
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", l.Lines[failed].Text)
-		case limited != "":
+		case first && r.Limited != "":
 			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not "+
-				"balanced there", limited)
+				"balanced there", r.Limited)
 		case l.Ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, len(named)), "rank"))
 		case f.Rank == gain.AllRanks && l.Ranks > 1:
