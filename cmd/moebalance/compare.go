@@ -18,18 +18,19 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/router"
 )
 
 type compareOptions struct {
-	Normal  string `flag:"counts-normal"`
-	Perfect string `flag:"counts-perfect"`
-	modelFlags
-	Threshold  flags.Share `flag:"threshold" preset:"10%"`
-	Metric     string      `flag:"metric"`
-	Arms       []string    `flag:"arm"`
-	Trust      bool        `flag:"trust-arms"`
-	Campaign   string      `flag:"campaign"`
-	StepTokens int         `flag:"step-tokens"`
+	Normal     string        `flag:"counts-normal"`
+	Perfect    string        `flag:"counts-perfect"`
+	Model      *router.Model `flag:"model"`
+	Threshold  flags.Share   `flag:"threshold" preset:"10%"`
+	Metric     string        `flag:"metric"`
+	Arms       []string      `flag:"arm"`
+	Trust      bool          `flag:"trust-arms"`
+	Campaign   string        `flag:"campaign"`
+	StepTokens int           `flag:"step-tokens"`
 	gainGates
 	resultFlags
 
@@ -77,7 +78,7 @@ func (o *compareOptions) check() (err error) {
 	switch {
 	case err != nil:
 		return usagef("--arm: %w", err)
-	case o.named() && o.Normal+o.Perfect == "":
+	case o.Model != nil && o.Normal+o.Perfect == "":
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
 	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
 		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
@@ -89,10 +90,6 @@ func (o *compareOptions) check() (err error) {
 
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d output.Document, err error) {
-	shape, err := o.shape()
-	if err != nil {
-		return d, err
-	}
 	var measured source.Campaign
 	if o.Campaign != "" {
 		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
@@ -108,7 +105,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 		if s.Unsorted != nil {
 			s.Arm = o.builds.Names()[i]
 		}
-		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shape}
+		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shapeOf(o.Model)}
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
 			return d, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}

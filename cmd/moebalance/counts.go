@@ -18,9 +18,9 @@ import (
 )
 
 type countsOptions struct {
-	Ranks     int    `flag:"ep"`
-	Placement string `flag:"placement"`
-	modelFlags
+	Ranks     int           `flag:"ep"`
+	Placement string        `flag:"placement"`
+	Model     *router.Model `flag:"model"`
 	axesFlags
 	Threshold flags.Share  `flag:"threshold" preset:"10%"`
 	FailAbove *flags.Share `flag:"fail-above"`
@@ -76,12 +76,8 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 			return nil, err
 		}
 	}
-	if o.named() {
-		m, err := o.find()
-		if err != nil {
-			return nil, err
-		}
-		judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
+	if o.Model != nil {
+		judging.Shape, judging.MoELayers = &o.Model.Shape, o.Model.Routed()
 	}
 	records, err := source.Records(paths, o.Axes)
 	result := counts.NewResult(judging.Threshold)

@@ -107,7 +107,7 @@ const asked = `
 1 logits list D/none :: no cache
 2 logits verfy :: did you mean "verify"
 2 logits verify :: one cache folder
-1 logits verify PLACED :: is a file: want the folder
+1 logits verify PLACED :: want a folder with manifest.json
 2 logits generate --model deepseek-v3 --ep 8 :: --cache
 2 GENERATE --ep 8 :: --model
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"

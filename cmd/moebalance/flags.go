@@ -29,7 +29,8 @@ import (
 
 // parsers read the texts of flags, by the type that they return.
 var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes,
-	router.ParseMethod, router.ParseMode, logits.ParseDType, bench.ParseTreatment, parsePolicy, parseNames, parseWords}
+	router.ParseMethod, router.ParseMode, logits.ParseDType, bench.ParseTreatment, parsePolicy, parseNames, parseWords,
+	parseModel}
 
 // names are a list with commas, words the words of a command.
 type (
@@ -39,6 +40,11 @@ type (
 
 func parseNames(text string) (names, error) { return strings.Split(text, ","), nil }
 func parseWords(text string) (words, error) { return launch.Words(text) }
+
+func parseModel(text string) (*router.Model, error) {
+	m, err := router.ReadModel(text, "")
+	return &m, err
+}
 
 // outputFlag is the file that a verb writes instead of stdout.
 type outputFlag struct {
@@ -180,35 +186,24 @@ func sameResult(c *cobra.Command, files []string, but ...string) string {
 	return launch.Quote(append(flags.Typed(c, append(but, outputFlags...)...), source.Pattern(files)...))
 }
 
-// modelFlags name a model.
-type modelFlags struct {
-	Model string `flag:"model"`
-}
-
-func (m *modelFlags) named() bool { return m.Model != "" }
-
-// find is the named model.
-func (m *modelFlags) find() (router.Model, error) { return router.ReadModel(m.Model, "") }
-
-// shape is the shape of the named model, nil without one.
-func (m *modelFlags) shape() (*router.Shape, error) {
-	if !m.named() {
-		return nil, nil
+// shapeOf is the shape of a model, nil without one.
+func shapeOf(m *router.Model) *router.Shape {
+	if m == nil {
+		return nil
 	}
-	found, err := m.find()
-	return &found.Shape, err
+	return &m.Shape
 }
 
 // gateFlags name a router, and the ranks that hold its experts.
 type gateFlags struct {
-	modelFlags
+	Model     string        `flag:"model"`
 	Method    router.Method `flag:"method"`
 	Placement string        `flag:"placement"`
 }
 
 // gate is the router, with its model.
 func (g *gateFlags) gate() (m router.Model, gate router.Gate, err error) {
-	if !g.named() {
+	if g.Model == "" {
 		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
 	}
 	if m, err = router.ReadModel(g.Model, g.Method); err != nil {

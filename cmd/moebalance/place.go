@@ -22,14 +22,14 @@ import (
 )
 
 type placeOptions struct {
-	Ranks     []int        `flag:"ep"`
-	Redundant []int        `flag:"redundant" preset:"0"`
-	Judge     []string     `flag:"judge"`
-	From      string       `flag:"from"`
-	MaxMoves  *flags.Share `flag:"max-moves"`
-	Plan      policy       `flag:"plan" preset:"robust"`
-	Nodes     int          `flag:"nodes" preset:"1"`
-	modelFlags
+	Ranks     []int         `flag:"ep"`
+	Redundant []int         `flag:"redundant" preset:"0"`
+	Judge     []string      `flag:"judge"`
+	From      string        `flag:"from"`
+	MaxMoves  *flags.Share  `flag:"max-moves"`
+	Plan      policy        `flag:"plan" preset:"robust"`
+	Nodes     int           `flag:"nodes" preset:"1"`
+	Model     *router.Model `flag:"model"`
 	axesFlags
 	Threshold flags.Share `flag:"threshold" preset:"10%"`
 	TensorRT  target.File `flag:"write-trtllm"`
@@ -121,12 +121,8 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		Options: place.Options{Ranks: o.Ranks, Redundant: o.Redundant, Nodes: o.Nodes, Policy: string(o.Plan),
 			Threshold: float64(o.Threshold)}}
 	p.Options.MaxMoves = (*float64)(o.MaxMoves)
-	if o.named() {
-		found, err := o.find()
-		if err != nil {
-			return nil, err
-		}
-		p.Shape, p.MoELayers = &found.Shape, found.Routed()
+	if o.Model != nil {
+		p.Shape, p.MoELayers = &o.Model.Shape, o.Model.Routed()
 	}
 	return p.Judged(ctx)
 }

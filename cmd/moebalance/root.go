@@ -209,7 +209,8 @@ func flagError(c *cobra.Command, err error) error {
 		text += router.Near("--"+cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
 	case errors.As(err, &invalid):
 		text = fmt.Sprintf("--%s: %v", invalid.GetFlag().Name, invalid.Unwrap())
-		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) {
+		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) && !strings.Contains(text,
+			invalid.GetValue()+": ") { // a file that is wrong is named
 			text += ", have " + have
 		}
 	}

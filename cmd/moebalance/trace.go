@@ -27,11 +27,11 @@ import (
 
 type traceOptions struct {
 	source.Reading
-	Counts string `flag:"counts"`
-	modelFlags
-	Summary   target.File  `flag:"summary"`
-	Threshold flags.Share  `flag:"threshold" preset:"10%"`
-	FailAbove *flags.Share `flag:"fail-above"`
+	Counts    string        `flag:"counts"`
+	Model     *router.Model `flag:"model"`
+	Summary   target.File   `flag:"summary"`
+	Threshold flags.Share   `flag:"threshold" preset:"10%"`
+	FailAbove *flags.Share  `flag:"fail-above"`
 	resultFlags
 }
 
@@ -42,7 +42,7 @@ func traceCmd() *cobra.Command {
 
 // check finds flags without effect before a file is opened.
 func (o *traceOptions) check(c *cobra.Command) error {
-	if o.named() && o.Counts == "" {
+	if o.Model != nil && o.Counts == "" {
 		return usagef("--model describes recorded counts: add --counts")
 	}
 	if o.Summary.Path == "" {
@@ -60,17 +60,13 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 	if err := cmp.Or(err, o.check(c)); err != nil {
 		return d, err
 	}
-	shape, err := o.shape()
-	if err != nil {
-		return d, err
-	}
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
 	options.Threshold, options.Progress = float64(o.Threshold), read
 	if o.Summary.Path != "" {
 		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
-	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: shape})
+	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: shapeOf(o.Model)})
 	if err != nil {
 		return d, err
 	}
