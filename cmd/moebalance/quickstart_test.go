@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,27 +48,6 @@ func TestQuickstart(t *testing.T) {
 	if page, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil ||
 		!bytes.HasPrefix(page, []byte("<!DOCTYPE html>")) {
 		t.Errorf("report.html: %v, %.20q", err, page)
-	}
-}
-
-// A tour goes to a folder that has nothing in it, and each to one of its own.
-func TestQuickstartTakesANewFolder(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, want := range []string{"tour", "tour-2", "tour-3"} {
-		folder := freeName("tour")
-		if err := os.Mkdir(folder, 0o755); err != nil || folder != want {
-			t.Errorf("a folder %q, %v; want %q", folder, err, want)
-		}
-	}
-	mine := filepath.Join("tour", "report.html")
-	if err := os.WriteFile(mine, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, stderr, code := invoke(t.Context(), "quickstart", "--dir", "tour")
-	left, err := filepath.Glob("tour/*")
-	if code != exitUsage || !strings.Contains(stderr, "want a new or empty folder") || err != nil ||
-		!slices.Equal(left, []string{mine}) {
-		t.Errorf("exit %d, %s: %v, %v", code, stderr, left, err)
 	}
 }
 

@@ -27,14 +27,6 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-func TestCompletion(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if out, _, code := invoke(t.Context(), "completion", shell); code != exitDone || !strings.Contains(out, "moebalance") {
-			t.Errorf("completion %s: exit %d", shell, code)
-		}
-	}
-}
-
 func each(c *cobra.Command, do func(*cobra.Command)) {
 	do(c)
 	for _, sub := range c.Commands() {

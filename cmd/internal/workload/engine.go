@@ -58,16 +58,18 @@ type Result struct {
 
 // check finds contradictions before any memory is taken.
 func (c Config) check() error {
+	if err := c.gate().Validate(); err != nil {
+		return err
+	}
 	for _, n := range []struct {
-		name               string
-		value, least, most int
+		name        string
+		value, most int
 	}{
-		{"experts", c.Experts, topK, 1 << 15}, {"layers", c.Layers, 1, 1 << 7}, {"ranks", c.Ranks, 1, c.Experts},
-		{"tokens", c.Tokens, 1, 1 << 16}, {"steps", c.Steps, 1, 1 << 20},
-		{"experts of all layers", c.Layers * c.Experts, 1, 1 << 15}, // 12 GiB of weights
+		{"layers", c.Layers, 1 << 7}, {"ranks", c.Ranks, c.Experts}, {"tokens", c.Tokens, 1 << 16},
+		{"steps", c.Steps, 1 << 20}, {"experts of all layers", c.Layers * c.Experts, 1 << 15}, // 12 GiB of weights
 	} {
-		if n.value < n.least || n.value > n.most {
-			return fmt.Errorf("want %s between %d and %d, have %d", n.name, n.least, n.most, n.value)
+		if n.value < 1 || n.value > n.most {
+			return fmt.Errorf("want %s between 1 and %d, have %d", n.name, n.most, n.value)
 		}
 	}
 	if !(c.Skew >= 0 && c.Skew <= 100) {
@@ -86,8 +88,7 @@ type Engine struct {
 	Config
 	layout   router.Layout
 	layers   []layer
-	balanced [][]float32      // by rank: logits that replace the gate's; nil without
-	routers  []*router.Router // by rank
+	balanced [][]float32 // by rank: logits that replace the gate's; nil without
 
 	hidden   [][]float32 // by token: its state
 	ids      []int32     // by slot: the expert
@@ -112,13 +113,6 @@ func New(c Config) (*Engine, error) {
 		if e.balanced, err = logits.Rows(spec, c.Tokens); err != nil {
 			return nil, fmt.Errorf("balanced logits: %w", err)
 		}
-	}
-	for range c.Ranks {
-		choice, err := router.NewRouter(c.gate())
-		if err != nil {
-			return nil, err
-		}
-		e.routers = append(e.routers, choice)
 	}
 	for l := range c.Layers {
 		e.layers = append(e.layers, c.newLayer(l))

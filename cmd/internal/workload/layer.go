@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // layer holds weights, which come from Config.Seed and are the same for any number of ranks.
@@ -53,6 +55,7 @@ func normal(rng *rand.Rand, n, fanIn int) []float32 {
 
 // dispatch routes the rank's tokens in a layer.
 func (e *Engine) dispatch(l, rank int) {
+	choice, _ := router.NewRouter(e.gate()) // which New has checked
 	for i := range e.Tokens {
 		t := rank*e.Tokens + i
 		logits := product(e.layers[l].gate, e.hidden[t])
@@ -62,7 +65,7 @@ func (e *Engine) dispatch(l, rank int) {
 		if e.Perfect {
 			copy(logits, e.balanced[rank][i*e.Experts:])
 		}
-		e.routers[rank].Route(logits, e.ids[t*topK:(t+1)*topK], e.weights[t*topK:(t+1)*topK])
+		choice.Route(logits, e.ids[t*topK:(t+1)*topK], e.weights[t*topK:(t+1)*topK])
 	}
 }
 

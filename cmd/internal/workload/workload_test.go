@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // small is a configuration that runs in milliseconds.
@@ -39,6 +41,7 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 // reference computes the hidden states after step 7 with one token at a time,
 // in double precision, in nested loops, without ranks or buffers.
 func reference(l *Engine) (out []float64) {
+	choice, _ := router.NewRouter(l.gate())
 	for rank := range l.Ranks {
 		rng := l.rng('t', 7, rank)
 		for token := range l.Tokens {
@@ -56,7 +59,7 @@ func reference(l *Engine) (out []float64) {
 					copy(logits, l.balanced[rank][token*l.Experts:])
 				}
 				ids, weights := make([]int32, topK), make([]float32, topK)
-				l.routers[rank].Route(logits, ids, weights)
+				choice.Route(logits, ids, weights)
 				for s, e := range ids {
 					for i, y := range referenceExpert(layer.experts[e], x) {
 						h[i] += float64(weights[s]) * y
