@@ -27,7 +27,7 @@ var outputs = []struct{ flag, words, inputs string }{
 	{"--output", "trace --counts counts runs -o OUT", "runs/*.sqlite counts/*"},
 	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/*"},
 	{"--output", "compare runs/a.sqlite old.sqlite -o OUT", "runs/*.sqlite"},
-	{"--output", "report campaign normal.json -o OUT", "campaign/campaign.jsonl normal.json"},
+	{"--output", "report campaign normal.json -o OUT", "campaign/campaign.sqlite normal.json"},
 	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite"},
 	{"place --write-trtllm", "place counts --write-trtllm OUT", "counts/*"},
 	{"place --write-sglang", "place counts --write-sglang OUT", "counts/*"},
@@ -191,7 +191,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 	for _, line := range []string{
 		"place counts --write-sglang ours.json", // nothing in it tells who wrote it
-		"bench --pairs 6 --campaign fresh -o fresh/campaign.jsonl -- ./my.sh",
+		"bench --pairs 6 --campaign fresh -o fresh/campaign.sqlite -- ./my.sh",
 		"report campaign -o figures/gain.html --svg notes.txt",
 		"bench --pairs 6 --campaign theirs -- ./my.sh", // holds launches of others
 		"quickstart --dir counts",

@@ -20,8 +20,8 @@ type Campaign struct {
 	Spec     Spec      `json:"spec"`
 	Launches []Launch  `json:"launches"` // in the order of launching
 
-	file *os.File // the campaign file, and its lock; nil when open only for reading
-	lock *os.File
+	store store
+	lock  *os.File // nil when open only for reading
 }
 
 // ErrExists is a folder that is taken, whose campaign can be resumed.
@@ -80,9 +80,17 @@ func Resume(folder string) (*Campaign, error) {
 
 // open opens a campaign to read, or to write where the lock is held.
 func open(folder string, lock *os.File) (*Campaign, error) {
-	c, err := openStore(folder, lock != nil)
-	if c.Folder, c.lock = folder, lock; err != nil {
-		return nil, errors.Join(err, c.Close())
+	s, err := openStore(folder, lock != nil)
+	if err != nil {
+		if lock != nil {
+			lock.Close()
+		}
+		return nil, err
+	}
+	c, err := s.load()
+	c.Folder, c.store, c.lock = folder, s, lock
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", folder, err), c.Close())
 	}
 	return &c, nil
 }
@@ -107,11 +115,10 @@ func takeLock(folder string) (*os.File, error) {
 }
 
 // Close closes the campaign file and releases the lock.
-func (c *Campaign) Close() (err error) {
-	for _, f := range []*os.File{c.file, c.lock} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
+func (c *Campaign) Close() error {
+	err := c.store.db.Close()
+	if c.lock != nil {
+		err = errors.Join(err, c.lock.Close())
 	}
 	return err
 }

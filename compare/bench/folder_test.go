@@ -6,12 +6,15 @@ import (
 	"testing"
 )
 
-// The campaign file holds commands, and commands hold secrets.
+// The campaign file holds commands, and commands hold secrets; so do the files beside it while it is written.
 func TestCampaignFileIsPrivate(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
 	for _, when := range []string{"created", "resumed"} {
-		if info, err := os.Stat(filepath.Join(c.Folder, storeName)); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", when, info, err)
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			info, err := os.Stat(filepath.Join(c.Folder, storeName+suffix))
+			if err == nil && info.Mode().Perm() != 0o600 || suffix == "" && err != nil {
+				t.Errorf("%s: %s: %v, %v", when, storeName+suffix, info, err)
+			}
 		}
 		c = reopen(t, c)
 	}

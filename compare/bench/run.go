@@ -166,7 +166,7 @@ func (r *runner) accept() error {
 }
 
 func (r *runner) save(l Launch, a Attempt) error {
-	if err := r.write(l.Position, a); err != nil {
+	if err := r.store.save(l.Position, a); err != nil {
 		return fmt.Errorf("writing launch %d into the campaign: %w", l.Position, err)
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 	}
 	a := c.Launches[1].Attempts[0]
 	a.State = Ran
-	if err := c.write(1, a); err != nil {
+	if err := c.store.save(1, a); err != nil {
 		t.Fatal(err)
 	}
 	c = reopen(t, c)

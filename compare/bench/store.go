@@ -1,32 +1,23 @@
 package bench
 
 import (
-	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 
-	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/input"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// storeName is the campaign file below the campaign folder, and storeVersion the version of its lines: the first holds
-// the campaign with the order of its launches, which does not change, and each later one an attempt as it then stood.
-// Of several about one attempt the last holds.
-const (
-	storeName    = "campaign.jsonl"
-	storeVersion = 5
-)
+// storeVersion is the version of the campaign file's tables.
+const storeVersion = 4
 
-// entry is a line of the campaign file.
-type entry struct {
-	Version  int       `json:"version,omitempty"` // of the first line
-	Campaign *Campaign `json:"campaign,omitempty"`
-	Position int       `json:"position,omitempty"` // of the attempt's launch
-	Attempt  *Attempt  `json:"attempt,omitempty"`
-}
+// storeName is the campaign file below the campaign folder.
+const storeName = "campaign.sqlite"
 
 // IsCampaign reports whether a folder holds a campaign. It opens nothing.
 func IsCampaign(folder string) bool {
@@ -34,74 +25,133 @@ func IsCampaign(folder string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// writeEntry writes a line that is on disk before the next step is taken.
-func writeEntry(f *os.File, e entry) error {
-	text, err := json.Marshal(e)
-	if err == nil {
-		_, err = f.Write(append(text, '\n'))
-	}
-	return errors.Join(err, f.Sync())
-}
+// store is the campaign file. Every write is one transaction that is on disk
+// before the next step is taken.
+type store struct{ db *sql.DB }
 
-// createStore writes a new campaign file, whole or not at all, for its owner alone: commands may hold secrets.
-func createStore(folder string, c Campaign) error {
-	return draft.Write("."+storeName+".", filepath.Join(folder, storeName), 0o600, func(f *os.File) error {
-		return writeEntry(f, entry{Version: storeVersion, Campaign: &c})
-	})
-}
+// tables hold the campaign with the order of its launches, which does not change, and the attempts at each.
+const tables = `
+CREATE TABLE campaign (
+	one         INTEGER PRIMARY KEY CHECK (one = 1),
+	record      TEXT NOT NULL
+);
+CREATE TABLE attempt (
+	position    INTEGER NOT NULL,
+	number      INTEGER NOT NULL,
+	state       TEXT NOT NULL,
+	record      TEXT NOT NULL,
+	PRIMARY KEY (position, number)
+);
+CREATE UNIQUE INDEX finished_once ON attempt (position) WHERE state = 'finished';
+`
 
-// openStore reads the campaign file, and opens it to write if asked. A line that has no end was cut off by a kill, or
-// is being written: it is none.
-func openStore(folder string, write bool) (c Campaign, err error) {
-	path := filepath.Join(folder, storeName)
-	text, err := os.ReadFile(path)
+// openDB opens a file. The driver reads parameters only with the "file:" scheme.
+func openDB(path, parameters string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
 	if err != nil {
-		return c, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Err: err}
+		return nil, err
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	var first entry
-	for n, line := range bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
-		e := entry{}
-		err := json.Unmarshal(line, &e)
-		switch {
-		case n == 0 && (err != nil || e.Version != storeVersion || e.Campaign == nil):
-			return c, &input.Error{File: path, Expected: fmt.Sprintf("a campaign of version %d", storeVersion),
-				Found: fmt.Sprintf("version %d", e.Version)}
-		case n == 0:
-			first = e
-		case err == nil && e.Attempt != nil:
-			err = first.Campaign.take(e.Position, *e.Attempt)
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: abs, RawQuery: parameters}).String())
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+// createStore writes a new campaign file, whole or not at all.
+func createStore(folder string, c Campaign) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, storeName)
+	draft := path + ".new"
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(draft, nil, 0o600); err != nil { // commands may hold secrets
+		return err
+	}
+	db, err := openDB(draft, "_pragma=journal_mode(OFF)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion))
+	if err == nil {
+		_, err = db.Exec("INSERT INTO campaign (one, record) VALUES (1, ?)", string(text))
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return os.Rename(draft, path)
+}
+
+// openStore opens the campaign file to read and, if asked, to write.
+func openStore(folder string, write bool) (s store, err error) {
+	path := filepath.Join(folder, storeName)
+	if _, err := os.Stat(path); err != nil {
+		return s, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none"}
+	}
+	parameters := "mode=ro&_pragma=busy_timeout(5000)"
+	if write {
+		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	} else if _, err := os.Stat(path + "-wal"); err != nil {
+		parameters += "&immutable=1" // nobody is writing: readable even where we may not write
+	}
+	if s.db, err = openDB(path, parameters); err != nil {
+		return s, err
+	}
+	version := 0
+	if err = s.db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		err = &input.Error{File: path, Expected: "a campaign file", Err: err}
+	} else if version != storeVersion {
+		err = &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion),
+			Found: fmt.Sprintf("version %d", version)}
+	}
+	if err != nil {
+		s.db.Close()
+	}
+	return s, err
+}
+
+// load reads the whole campaign.
+func (s store) load() (c Campaign, err error) {
+	var record string
+	if err := s.db.QueryRow("SELECT record FROM campaign").Scan(&record); err != nil {
+		return c, fmt.Errorf("reading the campaign: %w", err)
+	}
+	if err := json.Unmarshal([]byte(record), &c); err != nil {
+		return c, fmt.Errorf("reading the campaign: %w", err)
+	}
+	rows, err := s.db.Query("SELECT position, record FROM attempt ORDER BY position, number")
+	if err != nil {
+		return c, fmt.Errorf("reading the launches: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at int
+		var a Attempt
+		if err = rows.Scan(&at, &record); err == nil {
+			err = json.Unmarshal([]byte(record), &a)
 		}
 		if err != nil {
-			return c, fmt.Errorf("%s: line %d: %w", path, n+1, err)
+			return c, fmt.Errorf("the record of launch %d: %w", at, err)
 		}
-	}
-	if c = *first.Campaign; write {
-		if c.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
-			err = c.file.Truncate(int64(len(text)))
+		if at < 0 || at >= len(c.Launches) {
+			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
 		}
+		c.Launches[at].Attempts = append(c.Launches[at].Attempts, a)
 	}
-	return c, err
+	return c, rows.Err()
 }
 
-// take adds an attempt, new or changed. A launch is finished once, by its last attempt.
-func (c *Campaign) take(position int, a Attempt) error {
-	if position < 0 || position >= len(c.Launches) {
-		return fmt.Errorf("an attempt at launch %d of %d", position, len(c.Launches))
+// save writes an attempt, new or changed.
+func (s store) save(position int, a Attempt) error {
+	text, err := json.Marshal(a)
+	if err == nil {
+		_, err = s.db.Exec(`INSERT INTO attempt (position, number, state, record) VALUES (?, ?, ?, ?)
+			ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, record = excluded.record`,
+			position, a.Number, a.State, string(text))
 	}
-	l := &c.Launches[position]
-	switch last := len(l.Attempts) - 1; {
-	case last >= 0 && l.Attempts[last].Number == a.Number:
-		l.Attempts[last] = a
-	case last >= 0 && l.Attempts[last].State == Finished:
-		return fmt.Errorf("an attempt after launch %d was finished", position)
-	default:
-		l.Attempts = append(l.Attempts, a)
-	}
-	return nil
-}
-
-// write writes an attempt, new or changed.
-func (c *Campaign) write(position int, a Attempt) error {
-	return writeEntry(c.file, entry{Position: position, Attempt: &a})
+	return err
 }
