@@ -188,8 +188,8 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		k := Stack{Name: a.Name}
 		for _, rank := range ranks(arms) {
 			bar := Bar{Name: fmt.Sprintf("rank %d", rank)}
-			if i := slices.IndexFunc(a.Trace.RankTimes, func(t trace.RankTime) bool { return t.Rank == rank }); i >= 0 {
-				t := &a.Trace.RankTimes[i]
+			if i := slices.IndexFunc(a.Trace.RankSteps, func(t trace.RankStep) bool { return t.Rank == rank }); i >= 0 {
+				t := &a.Trace.RankSteps[i]
 				for _, phase := range trace.Phases() {
 					bar.Add(string(phase), t.WorkNS[phase].Float64())
 				}

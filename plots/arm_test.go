@@ -51,7 +51,7 @@ func small() *trace.Trace {
 	}
 	// 2 layers · (4−3) µs of dispatch and 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
 	for rank := range 2 {
-		t.RankTimes = append(t.RankTimes, trace.RankTime{Rank: rank, CollectiveNS: 6000, WaitNS: 4500, TransferNS: 1500,
+		t.RankSteps = append(t.RankSteps, trace.RankStep{Rank: rank, CollectiveNS: 6000, WaitNS: 4500, TransferNS: 1500,
 			WorkNS: map[trace.Phase]router.Number{trace.PhaseDispatch: 2000, trace.PhaseExperts: 40000}})
 	}
 	return t
@@ -86,10 +86,10 @@ func TestReplicatedExpert(t *testing.T) {
 // where nothing is replayed, they are one part.
 func TestPhaseTimes(t *testing.T) {
 	unknown, lacking := small(), small()
-	for i := range unknown.RankTimes {
-		unknown.RankTimes[i].WaitNS = router.Undefined()
+	for i := range unknown.RankSteps {
+		unknown.RankSteps[i].WaitNS = router.Undefined()
 	}
-	lacking.RankTimes = lacking.RankTimes[1:]
+	lacking.RankSteps = lacking.RankSteps[1:]
 	for want, of := range map[string]*trace.Trace{
 		"rank 0 [{dispatch 2000} {experts 40000} {transfer 1500} {waiting in collectives 4500}]": small(),
 		"rank 0 [{dispatch 2000} {experts 40000} {collectives, waiting included 6000}]":          unknown,
@@ -105,7 +105,7 @@ func TestPhaseTimes(t *testing.T) {
 // A rank that one arm lacks is unknown there.
 func TestMissingRank(t *testing.T) {
 	lacking := small()
-	lacking.Ranks, lacking.RankTimes = lacking.Ranks[:1], lacking.RankTimes[:1]
+	lacking.Ranks, lacking.RankSteps = lacking.Ranks[:1], lacking.RankSteps[:1]
 	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
 	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
 	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)

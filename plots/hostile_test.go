@@ -22,7 +22,7 @@ func TestHostileValues(t *testing.T) {
 			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
 		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
 			Basis: imbalance.Observed, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
-		broken.RankTimes = append(broken.RankTimes, trace.RankTime{Rank: -5, WaitNS: router.Number(ns), TransferNS: 1,
+		broken.RankSteps = append(broken.RankSteps, trace.RankStep{Rank: -5, WaitNS: router.Number(ns), TransferNS: 1,
 			WorkNS: map[trace.Phase]router.Number{trace.PhaseExperts: router.Number(ns), "lunch": 1}})
 	}
 	a := NewArm("broken", broken)

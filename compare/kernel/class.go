@@ -64,9 +64,6 @@ func ParseRule(text string) (k Rule, err error) {
 	return k, err
 }
 
-// String is how ParseRule reads it.
-func (k Rule) String() string { return string(k.Phase) + "=" + k.Name.String() }
-
 // Classes classifies names, by the user's rules first.
 func Classes(names []string, rules []Rule) []Class {
 	list := make([]Class, len(names))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -60,7 +59,7 @@ const hookEvidence = "the hook's ranges of steps"
 func (r *reduction) selectArm() error {
 	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
 	for _, step := range steps {
-		if armOf[step] = r.armOfStep(step); armOf[step] != "" && !slices.Contains(arms, armOf[step]) {
+		if armOf[step] = r.batch(step).Arm; armOf[step] != "" && !slices.Contains(arms, armOf[step]) {
 			arms = append(arms, armOf[step])
 		}
 	}
@@ -95,18 +94,6 @@ func (r *reduction) selectArm() error {
 		r.warn(OtherArms, "", "arm", want, "others", others)
 	}
 	return nil
-}
-
-// armOfStep is the arm that the ranges of all ranks name for a step.
-func (r *reduction) armOfStep(step int32) (arm string) {
-	for i, p := range r.ranks {
-		own := ranges.BatchOf(p.of.StepNames[step]).Arm
-		if i > 0 && own != arm {
-			return ""
-		}
-		arm = own
-	}
-	return arm
 }
 
 // keep leaves only what ran in some steps.

@@ -3,7 +3,6 @@ package trace
 import (
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 )
@@ -22,42 +21,33 @@ type Attention struct {
 // tokens 0.01.
 const asSlow = 1.0 / 3
 
-// attention fills Attention, where ranks hold unequal tokens.
+// attention fills Attention, where ranks hold unequal tokens: by their number or, where that is not known, by the dense
+// GEMMs that they pass.
 func (r *reduction) attention() {
-	if tokens := r.tokensOfRanks(r.times.StepsOf(imbalance.Counts)); len(r.ranks) > 1 && r.unequalTokens(tokens) {
+	if len(r.ranks) < 2 {
+		return
+	}
+	tokens, known := make([]float64, len(r.ranks)), true // mean over steps, as ranges tell them
+	for i, p := range r.ranks {
+		for step := range r.counted {
+			n := ranges.BatchOf(p.of.StepNames[int32(step)]).Tokens
+			known = known && n > 0
+			tokens[i] += float64(n)
+		}
+		tokens[i] /= float64(len(r.counted))
+	}
+	unequal := slices.Max(tokens) > (1+leastSlow)*slices.Min(tokens)
+	if !known {
+		most := router.Number(1)
+		for _, s := range r.trace.Speeds {
+			most = max(most, s.OverMean)
+		}
+		tokens, unequal = nil, most > 1+leastSlow && !slices.ContainsFunc([]Phase{PhaseDispatch, PhaseExperts, PhaseCombine},
+			func(p Phase) bool { return r.overRanks(p) > asSlow*(most-1) })
+	}
+	if unequal {
 		r.trace.Attention = &Attention{Imbalance: r.overRanks(PhaseAttention, PhaseOther), Tokens: tokens}
 	}
-}
-
-// tokensOfRanks gives the tokens of each rank in a step, mean over steps, as ranges tell them; nil
-// where a rank has none.
-func (r *reduction) tokensOfRanks(steps []int) []float64 {
-	tokens := make([]float64, len(r.ranks))
-	for i, p := range r.ranks {
-		for _, step := range steps {
-			b := ranges.BatchOf(p.of.StepNames[int32(step)])
-			if b.Tokens == 0 {
-				return nil
-			}
-			tokens[i] += float64(b.Tokens)
-		}
-		tokens[i] /= float64(len(steps))
-	}
-	return tokens
-}
-
-// unequalTokens reports that ranks hold different numbers of tokens, by their number or, where that is not
-// known, by the dense GEMMs that they pass.
-func (r *reduction) unequalTokens(tokens []float64) bool {
-	if tokens != nil {
-		return slices.Max(tokens) > (1+leastSlow)*slices.Min(tokens)
-	}
-	most := router.Number(1)
-	for _, s := range r.trace.Speeds {
-		most = max(most, s.OverMean)
-	}
-	return most > 1+leastSlow && !slices.ContainsFunc([]Phase{PhaseDispatch, PhaseExperts, PhaseCombine},
-		func(p Phase) bool { return r.overRanks(p) > asSlow*(most-1) })
 }
 
 // overRanks is Σ max / Σ mean − 1 over ranks of the compute of phases in the steps that count, undefined

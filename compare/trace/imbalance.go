@@ -89,52 +89,47 @@ func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
 	return t.Rows(r.options.Threshold)
 }
 
-// expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count.
+// expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count. Where all ranks
+// are there, the experts between are compared, too: one that never ran had no time.
 func (r *reduction) expertRows() (rows []imbalance.Row) {
-	owned := sums(r, func(g group) (location, bool) {
-		return location{Layer: g.at.Layer, Step: g.at.Step, Expert: g.at.Expert},
-			g.at.Expert != NoID && g.ns > 0 && r.judged(router.OptInt(g.at.Layer))
-	})
-	if len(owned) == 0 {
-		return nil
-	}
-	experts, steps := r.expertParts(owned), map[int32][]int32{} // that count, by layer
-	for l := range owned {
-		if r.counts(l.Step) {
-			steps[l.Layer] = append(steps[l.Layer], l.Step)
+	type place struct{ layer, step int32 }
+	times, own := map[place]map[int]float64{}, map[int]bool{}
+	for g := range r.groups() {
+		if g.at.Expert == NoID || g.ns == 0 || !r.judged(router.OptInt(g.at.Layer)) {
+			continue
 		}
-	}
-	for _, layer := range slices.Sorted(maps.Keys(steps)) {
-		m := imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(layer), Level: router.LevelExpert,
-			Quantity: imbalance.Time, Basis: imbalance.Observed}}
-		for _, step := range slices.Compact(slices.Sorted(slices.Values(steps[layer]))) {
-			parts := make([]float64, len(experts))
-			for i, e := range experts {
-				parts[i] = float64(owned[location{Layer: layer, Step: step, Expert: int32(e)}].ns)
+		own[int(g.at.Expert)] = true
+		if at := (place{g.at.Layer, g.at.Step}); r.counts(g.at.Step) {
+			if times[at] == nil {
+				times[at] = map[int]float64{}
 			}
-			m.Add(router.BalanceOf(parts))
+			times[at][int(g.at.Expert)] += float64(g.ns)
 		}
-		rows = append(rows, m.Over(experts, r.options.Threshold))
-	}
-	return rows
-}
-
-// expertParts are the experts among which times are compared, in order: those that own kernels and, where all
-// ranks are there, the numbers between. One that never ran had no time.
-func (r *reduction) expertParts(owned map[location]sum) []int {
-	own := map[int]bool{}
-	for l := range owned {
-		own[int(l.Expert)] = true
 	}
 	experts := slices.Sorted(maps.Keys(own))
-	all := int(r.trace.World) <= len(r.ranks)
-	if first, last := experts[0], experts[len(experts)-1]; all && last-first < maxParts {
-		experts = experts[:0]
-		for e := first; e <= last; e++ {
-			experts = append(experts, e)
+	if n := len(experts); n > 0 && int(r.trace.World) <= len(r.ranks) && experts[n-1]-experts[0] < maxParts {
+		first, last := experts[0], experts[n-1]
+		for experts = experts[:0]; first <= last; first++ {
+			experts = append(experts, first)
 		}
 	}
-	return experts
+	inOrder := func(a, b place) int { return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.step, b.step)) }
+	var means []imbalance.Mean // by layer
+	for _, at := range slices.SortedFunc(maps.Keys(times), inOrder) {
+		if n := len(means); n == 0 || means[n-1].Layer != router.OptInt(at.layer) {
+			means = append(means, imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(at.layer),
+				Level: router.LevelExpert, Quantity: imbalance.Time, Basis: imbalance.Observed}})
+		}
+		parts := make([]float64, len(experts))
+		for i, e := range experts {
+			parts[i] = times[at][e]
+		}
+		means[len(means)-1].Add(router.BalanceOf(parts))
+	}
+	for i := range means {
+		rows = append(rows, means[i].Over(experts, r.options.Threshold))
+	}
+	return rows
 }
 
 // maxParts bounds the experts of a layer, far above any model.

@@ -205,37 +205,6 @@ func TestRankEvidence(t *testing.T) {
 	}
 }
 
-// A rank whose kernels of a layer were lost did not do that layer in no time: the
-// step is incomplete and counts in no layer, so that all are over the same steps.
-func TestLostKernelsAreNoZeros(t *testing.T) {
-	ranks := make([]string, 2)
-	for p := range int64(2) {
-		f := newFixture()
-		for step := range int64(2) {
-			at := 1000 * step
-			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":")
-			for layer := range int64(2) {
-				from := at + 10 + 400*layer
-				f.push(p, from, from+300, "layer "+string(rune('0'+layer))+" experts")
-				if p == 0 || step == 0 || layer == 0 {
-					f.work(p, 2*step+layer+1, from+20, 10+20*p, "gemm")
-				}
-			}
-		}
-		ranks[p] = f.write(t, "r.rank"+string(rune('0'+p))+".sqlite")
-	}
-	trace := mustRead(t, Options{}, ranks...)
-	// times 10 and 30 wherever both ran: max/mean 1.5, loss 30 − 20
-	for layer := range 2 {
-		near(t, "max/mean", trace.Imbalance[layer].MaxOverMean, 1.5)
-		equal(t, "steps", trace.Imbalance[layer].Steps, 1)
-		near(t, "loss", trace.Imbalance[layer].Imbalance*trace.Imbalance[layer].MeanNS, 10)
-	}
-	if !hasWarning(trace.Warnings, "partial_steps") {
-		t.Errorf("have %v", trace.Warnings)
-	}
-}
-
 // An expert GEMM of 0 ns ran, but its time is lost: what its rank took is not known.
 func TestGEMMWithoutDurationIsLost(t *testing.T) {
 	for _, last := range []int64{0, 10} {

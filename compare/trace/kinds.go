@@ -29,13 +29,16 @@ type StepKind struct {
 const InGraph = " (CUDA graph)"
 
 // batch is what the ranges of all ranks say of a step: prefill where any rank has a
-// prompt, and the tokens of the rank with most.
+// prompt, the tokens of the rank with most, and the arm that all of them name.
 func (r *reduction) batch(step int32) (all ranges.Batch) {
 	all.Dummy = true
-	for _, p := range r.ranks {
+	for i, p := range r.ranks {
 		b := ranges.BatchOf(p.of.StepNames[step])
+		if i > 0 && b.Arm != all.Arm {
+			b.Arm = ""
+		}
 		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
-			Tokens: max(all.Tokens, b.Tokens), Dummy: all.Dummy && b.Dummy}
+			Tokens: max(all.Tokens, b.Tokens), Dummy: all.Dummy && b.Dummy, Arm: b.Arm}
 	}
 	return all
 }

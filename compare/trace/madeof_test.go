@@ -97,19 +97,14 @@ type model struct {
 	every         int    // of so many layers the last one has experts
 	sliding       int    // every so many have another kind of attention
 	hybrid        int    // of so many layers the last one has attention, the others state space models
-	extra         int    // every so many run more kernels, as a gather and a range
 	chunks        int    // of tokens, in which the experts run
 	routed        bool   // each behind a router of its own
 	exchanged     bool   // each before a collective of its own
-	further       int    // layers that predict further tokens
-	stage         string // of a pipeline: "first", "last", or "between" two others
-	draft         int    // passes of a dense model before each step, at most: they differ
 	shared        bool   // experts on a stream of their own, in a graph
 	grouped       string // shared experts of the same kernel: "before" the router, "behind" it, or "last"
 	graphs        string
 	prefill       string // steps that run other kernels: "first", "third" or "random" ones
 	batches       string // two: "aligned", "behind", "apart" or "overlapped"
-	mixed         string // what only steps of prefill do: "chunks", "apart" or "behind"
 	unmarked      bool   // nothing between steps
 	fused         bool   // dispatch, experts and combine in one kernel, which waits for the slowest rank
 	early, late   float64
@@ -148,13 +143,7 @@ var (
 		"_state_passing_fwd_kernel", "_bmm_chunk_fwd_kernel", "_chunk_scan_fwd_kernel")
 	denseLayer = made(60000, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
 		"void vllm::act_and_mul_kernel<c10::BFloat16>(c10::BFloat16*)", "nvjet_tst_256x128_64x4_2x1_v_bz_coopB_TNT")
-	oftenMore = made(3000, "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int)",
-		"void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out>(int)",
-		"nvjet_tst_64x8_64x16_4x1_v_bz_TNT", "triton_poi_fused_7")
-	megaMoE   = "void deep_gemm::sm100_fp8_fp4_mega_moe_impl<7168u, 2048u>(CUtensorMap_st, int*)"
-	transfer  = made(20000, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
-	draftPass = slices.Concat(made(8000, "nvjet_tst_64x16_64x16_1x4_h_bz_TNT",
-		"void cutlass::device_kernel<flash::FlashAttnFwdSm90<1> >(draft)"), denseLayer[:2])
+	megaMoE = "void deep_gemm::sm100_fp8_fp4_mega_moe_impl<7168u, 2048u>(CUtensorMap_st, int*)"
 )
 
 // layer adds a layer, of experts if load is above 0.
@@ -172,9 +161,6 @@ func (m *maker) layer(n int, load float64, prefill bool) {
 	if prefill {
 		suffix = "_prefill"
 		mixer = renamed(mixer, realAttention, suffix)
-	}
-	if m.extra > 0 && n%m.extra == m.extra-1 {
-		mixer = slices.Concat(oftenMore, mixer)
 	}
 	if load == 0 {
 		m.ops = slices.Concat(m.ops, mixer, denseLayer)
@@ -265,25 +251,7 @@ func (m *maker) step(number int) {
 	prefill := m.prefill == "first" && number == 0 || m.prefill == "third" && number%3 == 0 || m.prefill == "random" &&
 		m.random.IntN(3) == 0
 	from := len(m.ops)
-	if prefill {
-		defer func(decode model) { m.model = decode }(m.model)
-		switch m.mixed {
-		case "chunks":
-			m.chunks, m.exchanged = 4, true
-		case "apart", "behind":
-			m.batches = m.mixed
-		}
-	}
-	for range m.draft - number%max(m.draft, 1) {
-		m.ops = append(m.ops, draftPass...)
-	}
 	begin, end := m.begin, m.end
-	if m.stage == "between" || m.stage == "last" {
-		begin = transfer
-	}
-	if m.stage == "between" || m.stage == "first" {
-		end = transfer
-	}
 	if m.unmarked {
 		begin, end = nil, nil
 	}
@@ -296,9 +264,6 @@ func (m *maker) step(number int) {
 	for l := range m.layers {
 		for range m.every - 1 {
 			m.layer(l, 0, prefill)
-		}
-		if l >= m.layers-m.further {
-			m.ops = slices.Concat(m.ops, end, begin)
 		}
 		scale := 1.0
 		if prefill {

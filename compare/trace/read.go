@@ -55,11 +55,6 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 			return nil, err
 		}
 	}
-	for _, path := range paths {
-		if _, err := input.Head(path, 0); err != nil {
-			return nil, err
-		}
-	}
 	found := make([][]*exportSummary, len(paths))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

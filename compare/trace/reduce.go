@@ -57,7 +57,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.judgeReplay()
 	r.waits()
 	if len(r.counted) > 0 {
-		r.rankTimes()
+		r.rankSteps()
 	}
 	r.coverage()
 	if given := len(r.ranks); int(r.trace.World) > given {
@@ -108,7 +108,7 @@ func newTrace() *Trace {
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []Cell{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
-		RankTimes: []RankTime{}, Speeds: []Speed{}, Warnings: []router.Warning{},
+		RankSteps: []RankStep{}, Speeds: []Speed{}, Warnings: []router.Warning{},
 	}
 }
 

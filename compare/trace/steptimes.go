@@ -23,10 +23,10 @@ type StepTime struct {
 	Batch  ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
 
-// RankTime is how a rank spends a step, mean over the steps that count. Wait and transfer are the parts of its
+// RankStep is how a rank spends a step, mean over the steps that count. Wait and transfer are the parts of its
 // collectives before and after the last rank arrived, undefined where the steps cannot be replayed. Without kernel is
 // the rest of the step's wall time, undefined where no step has one.
-type RankTime struct {
+type RankStep struct {
 	Rank         int                     `json:"rank"`
 	WorkNS       map[Phase]router.Number `json:"work_ns"` // outside collectives
 	CollectiveNS router.Number           `json:"collective_ns"`
@@ -83,8 +83,8 @@ func (r *reduction) stepTimes() {
 	}
 }
 
-// rankTimes fills RankTimes.
-func (r *reduction) rankTimes() {
+// rankSteps fills RankSteps.
+func (r *reduction) rankSteps() {
 	type part struct {
 		rank       *rankEvents
 		phase      Phase
@@ -95,7 +95,7 @@ func (r *reduction) rankTimes() {
 	})
 	replayed, n := r.trace.Replay(), router.Number(len(r.counted))
 	for i, p := range r.ranks {
-		t := RankTime{p.Rank.Rank, map[Phase]router.Number{}, 0, router.Undefined(), router.Undefined(), p.idleNS}
+		t := RankStep{p.Rank.Rank, map[Phase]router.Number{}, 0, router.Undefined(), router.Undefined(), p.idleNS}
 		for _, phase := range kernel.Phases {
 			if ns := own[part{p, phase, false}].ns; ns > 0 {
 				t.WorkNS[phase] = router.Number(ns) / n
@@ -106,7 +106,7 @@ func (r *reduction) rankTimes() {
 			stay := replayed.Run.Stays()[i]
 			t.WaitNS, t.TransferNS = router.Number(stay.WaitNS), router.Number(stay.TransferNS)
 		}
-		r.trace.RankTimes = append(r.trace.RankTimes, t)
+		r.trace.RankSteps = append(r.trace.RankSteps, t)
 	}
 }
 

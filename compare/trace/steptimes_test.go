@@ -17,12 +17,12 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 	}
 	for r, want := range []struct{ wait, transfer float64 }{{19.4990, 4.1684}, {0, 4.1703}, {15.0009, 4.1727},
 		{19.4507, 4.1762}} {
-		if p := trace.RankTimes[r]; p.Rank != r || math.Abs(float64(p.WaitNS)/1e6-want.wait) > 0.001 ||
+		if p := trace.RankSteps[r]; p.Rank != r || math.Abs(float64(p.WaitNS)/1e6-want.wait) > 0.001 ||
 			math.Abs(float64(p.TransferNS)/1e6-want.transfer) > 0.001 {
 			t.Errorf("have %+v, want %v", p, want)
 		}
 	}
-	if idle := float64(trace.RankTimes[1].NoKernelNS) / 1e6; math.Abs(idle-20.478) > 0.2 {
+	if idle := float64(trace.RankSteps[1].NoKernelNS) / 1e6; math.Abs(idle-20.478) > 0.2 {
 		t.Errorf("rank 1 runs no kernel for %v ms", idle)
 	}
 }

@@ -33,8 +33,8 @@ func TestTorchTraceByHand(t *testing.T) {
 	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 8000+2000)
 	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
 	for rank, wait := range []router.Number{0, 20000} {
-		equal(t, "wait", trace.RankTimes[rank].WaitNS, wait)
-		equal(t, "transfer", trace.RankTimes[rank].TransferNS, 60000)
+		equal(t, "wait", trace.RankSteps[rank].WaitNS, wait)
+		equal(t, "transfer", trace.RankSteps[rank].TransferNS, 60000)
 	}
 	for _, c := range trace.Cells {
 		if c.Layer == 3 && c.Step != 7 {

@@ -120,7 +120,7 @@ type Trace struct {
 	StepTimes     []StepTime          `json:"step_times"`
 	StepKinds     []StepKind          `json:"step_kinds"` // by number, see Cell.Kind
 	Attention     *Attention          `json:"attention"`  // where ranks hold unequal tokens, else null
-	RankTimes     []RankTime          `json:"rank_times"` // without steps that count empty
+	RankSteps     []RankStep          `json:"rank_steps"` // without steps that count empty
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
 	Waiting       Waiting             `json:"waiting"`    // at all collectives

@@ -85,8 +85,8 @@ func TestTwoRanksByHand(t *testing.T) {
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
 	for rank, wait := range []router.Number{2.5, 0} { // per step
-		equal(t, "wait", trace.RankTimes[rank].WaitNS, wait)
-		equal(t, "transfer", trace.RankTimes[rank].TransferNS, 37.5)
+		equal(t, "wait", trace.RankSteps[rank].WaitNS, wait)
+		equal(t, "transfer", trace.RankSteps[rank].TransferNS, 37.5)
 	}
 	for _, p := range trace.Phases {
 		if p.Phase == PhaseCombine {

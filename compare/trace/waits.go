@@ -110,16 +110,12 @@ func (w *waited) arrival(rank Rank) Arrival {
 
 // waits fills Waiting.
 func (r *reduction) waits() {
-	none := router.Undefined()
-	w := &Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}, Late: []Arrival{}}
-	if p := r.trace.Replay(); p != nil {
-		r.judgeWaits(w, p)
+	none, w := router.Undefined(), &r.trace.Waiting
+	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}, Late: []Arrival{}}
+	p, steps := r.trace.Replay(), []replay.StepWaits(nil)
+	if p != nil {
+		steps = slices.DeleteFunc(p.Run.Waits(), func(s replay.StepWaits) bool { return len(s.For) == 0 })
 	}
-	r.trace.Waiting = *w
-}
-
-func (r *reduction) judgeWaits(w *Waiting, p *Replay) {
-	steps := slices.DeleteFunc(p.Run.Waits(), func(s replay.StepWaits) bool { return len(s.For) == 0 })
 	if w.Steps = len(steps); w.Steps == 0 {
 		return
 	}
