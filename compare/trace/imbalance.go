@@ -89,8 +89,8 @@ func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
 	return t.Rows(r.options.Threshold)
 }
 
-// expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count. Where all ranks
-// are there, the experts between are compared, too: one that never ran had no time.
+// expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count. Where all
+// ranks are there, the experts between are compared, too: one that never ran had no time.
 func (r *reduction) expertRows() (rows []imbalance.Row) {
 	type place struct{ layer, step int32 }
 	times, own := map[place]map[int]float64{}, map[int]bool{}

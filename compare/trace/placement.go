@@ -192,10 +192,6 @@ func (p *placement) placeBlocks() {
 				step = p.steps[b-1]
 			}
 			p.change(i, step, func(l *location, c *kernel.Class) {
-				anchor := p.launches[i].Anchor
-				if anchor == steps.Dense && c.GEMM && l.Evidence >= ranges.ByOperator { // of shared experts
-					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
-				}
 				if i < begin || layer == NoID {
 					if i < routing && l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // of dense layers
 						l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
@@ -205,7 +201,7 @@ func (p *placement) placeBlocks() {
 				if layer < mostBlocks {
 					l.Layer, l.Inferred = layer, l.Inferred|ranges.InferredLayer
 				}
-				l.Graph = replayed && anchor == steps.ExpertGEMM
+				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
 				phase := positionOf(i, routing, routed, block)
 				if l.Phase == PhaseUnknown ||
 					l.Phase == PhaseCommunication && (phase == PhaseDispatch || phase == PhaseCombine) {
