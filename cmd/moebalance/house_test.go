@@ -43,7 +43,7 @@ compare/answer: compare/answer/caveat compare/bench/launch compare/counts compar
     compare/trace compare/place logits router router/quantity
 compare/answer/caveat: router router/quantity
 compare/bench: compare/bench/control compare/bench/evidence compare/bench/launch
-    compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/draft router/input
+    compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/input
     router/quantity router/shown
 compare/bench/control: router/draft router/input
 compare/bench/dataset:
