@@ -119,8 +119,7 @@ func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Docume
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Timing: o.Timing,
 		Options: place.Options{Ranks: o.Ranks, Redundant: o.Redundant, Nodes: o.Nodes, Policy: string(o.Plan),
-			Threshold: float64(o.Threshold)}}
-	p.Options.MaxMoves = (*float64)(o.MaxMoves)
+			Threshold: float64(o.Threshold), MaxMoves: (*float64)(o.MaxMoves)}}
 	if o.Model != nil {
 		p.Shape, p.MoELayers = &o.Model.Shape, o.Model.Routed()
 	}

@@ -164,3 +164,15 @@ func TestTokensOfAllRanksCountOnce(t *testing.T) {
 		}
 	}
 }
+
+// Counts in TensorRT-LLM's form are of the engine that the hook names beside them.
+func TestEngineOfTheHook(t *testing.T) {
+	dir := tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 1 0 0"})
+	if r := mustRead(t, dir); r.Engine != TensorRT {
+		t.Error(r.Engine)
+	}
+	put(t, dir, "moebalance-hook.rank0.json", []byte(`{"engine": "vllm", "steps": 7}`))
+	if r := mustRead(t, dir); r.Engine != VLLM {
+		t.Error(r.Engine)
+	}
+}

@@ -239,9 +239,6 @@ func (of *context) describe(name string, v any) error {
 		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
 	case "usage":
 		return of.number(isPrompt, part(v, "prompt_tokens"))
-	case "prompttokenids":
-		ids, _ := arrayOf(v) // none of anything else
-		return of.number(isPrompt, int64(len(ids.Values)))
 	case "shape":
 		of.shape = v
 	case "metadata":

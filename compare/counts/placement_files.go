@@ -60,15 +60,15 @@ func (c *collector) hold(of *context, key string, v any) error {
 	case "devicelist": // of vllm-ascend, in any order
 		c.moeOnly = true
 		devices := items(v)
-		all := tensor.Array{Shape: []int64{1, int64(len(devices)), 0}}
-		for rank := range devices {
-			at := slices.IndexFunc(devices, func(p tensor.Part) bool { return part(p.Value, "device_id") == int64(rank) })
-			if at < 0 {
-				return fmt.Errorf("want each of %d devices once", len(devices))
-			}
-			own, err := arrayOf(part(devices[at].Value, "device_expert"))
+		experts, all := map[int64]any{}, tensor.Array{Shape: []int64{1, int64(len(devices)), 0}}
+		for _, device := range devices {
+			at, _ := number(part(device.Value, "device_id"))
+			experts[at] = part(device.Value, "device_expert")
+		}
+		for rank := range int64(len(devices)) {
+			own, err := arrayOf(experts[rank])
 			if n := int64(len(own.Values)); err != nil || rank > 0 && n != all.Shape[2] {
-				return errors.New("want equally many experts as device_expert of each device")
+				return fmt.Errorf("want each of %d devices once, with equally many experts as device_expert", len(devices))
 			}
 			all.Values, all.Shape[2] = append(all.Values, own.Values...), int64(len(own.Values))
 		}

@@ -46,16 +46,17 @@ const Flat = "flat"
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int][]float64{}}
-	other := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsLayers })
-	if other >= 0 {
-		args := t.Warnings[other].Args
-		return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
-			args["layers"], args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
+	warned := map[string]router.Warning{}
+	for _, w := range t.Warnings {
+		warned[w.Code] = w
 	}
-	contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsContradict })
-	switch {
-	case contradicts >= 0:
-		return nil, doubted(t.Warnings[contradicts]), nil
+	contradicts := warned[trace.CountsContradict]
+	switch other := warned[trace.CountsLayers]; {
+	case other.Code != "":
+		return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
+			other.Args["layers"], other.Args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
+	case contradicts.Code != "":
+		return nil, doubted(contradicts), nil
 	case t.Doubt().Code != "":
 		return nil, doubted(t.Doubt()), nil
 	case len(t.Ranks) < 2 || c.replay == nil || c.replay.Run == nil:

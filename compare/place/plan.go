@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,25 +38,30 @@ func newPlan(from, name string) plan {
 	return plan{from: from, name: name, layouts: map[int]router.Layout{}}
 }
 
-// replace sets the slots of some layers, which are found side by side.
-func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(layer int) ([]int32, error)) error {
+// each does something for each of n things, side by side.
+func each(n int, do func(i int) error) error {
 	var group errgroup.Group
-	var mutex sync.Mutex
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, layer := range layers {
-		group.Go(func() error {
-			slots, err := slotsOf(layer)
-			if err != nil {
-				return err
-			}
-			layout, err := placement.Layout(experts, slots, size.Ranks)
-			mutex.Lock()
-			defer mutex.Unlock()
-			p.layouts[layer] = layout
-			return err
-		})
+	for i := range n {
+		group.Go(func() error { return do(i) })
 	}
 	return group.Wait()
+}
+
+// replace sets the slots of some layers.
+func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(layer int) ([]int32, error)) error {
+	layouts := make([]router.Layout, len(layers))
+	err := each(len(layers), func(i int) error {
+		slots, err := slotsOf(layers[i])
+		if err == nil {
+			layouts[i], err = placement.Layout(experts, slots, size.Ranks)
+		}
+		return err
+	})
+	for i, layer := range layers {
+		p.layouts[layer] = layouts[i]
+	}
+	return err
 }
 
 // learn takes a placement from windows by each way, the default first: few moves where they are
@@ -132,41 +136,48 @@ func (p plan) copies() (n int) {
 	return n
 }
 
-// baseline is the placement that runs on so many ranks, with its name: the one given, or
-// the last that a window records, or contiguous experts where none is known.
-func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
-	running := o.From
-	for _, w := range windows {
-		if o.From != nil {
-			break
-		}
-		own, err := w.record.Running(ranks)
-		if err != nil {
-			warnings = append(warnings, router.Warn("no_placement", w.Name, "error", err.Error()))
-		}
-		if own != nil {
-			running = own
-		}
+// running is the placement that runs on so many ranks: the one given, or the last that is recorded; nil where none is
+// known.
+func (o Options) running(records []*counts.Record, ranks int) (p *counts.Placement, warnings []router.Warning) {
+	if o.From != nil {
+		return o.From, nil
 	}
+	for _, r := range records {
+		own, err := r.Running(ranks)
+		if err != nil {
+			warnings = append(warnings, router.Warn("no_placement", r.Source, "error", err.Error()))
+		}
+		p = cmp.Or(own, p)
+	}
+	return p, warnings
+}
+
+// baseline is the placement that runs on so many ranks, with its name, contiguous experts where none is known.
+func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
+	var records []*counts.Record
+	for _, w := range windows {
+		records = append(records, w.record)
+	}
+	running, warnings := o.running(records, ranks)
 	if running == nil || running.Ranks != ranks {
 		if running, err = counts.Contiguous(experts, ranks); err != nil {
-			return plan{}, nil, err
+			return p, nil, err
 		}
 	}
 	if running.Experts != experts {
-		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
+		return p, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
 			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
 	}
 	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
-	for _, w := range windows {
-		placed, err := running.For(w.record, o.MoELayers)
-		for _, layer := range w.record.Layers() {
+	for _, r := range records {
+		placed, err := running.For(r, o.MoELayers)
+		for _, layer := range r.Layers() {
 			if err == nil {
 				p.layouts[layer], err = placed.Layout(layer)
 			}
 		}
 		if err != nil {
-			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
+			return p, nil, &input.Error{File: r.Source, Found: err.Error(), Err: counts.ErrOptions}
 		}
 		p.beyond = placed.Placed(o.MoELayers)
 	}
@@ -174,18 +185,12 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 }
 
 // Running is how many redundant experts run: in the placement given, or in the last recorded
-// one on the first number of ranks; 0 where none is known.
-func (o Options) Running(records []*counts.Record) int {
-	running := o.From
-	for _, r := range records {
-		for _, ranks := range o.Ranks {
-			if own, err := r.Running(ranks); o.From == nil && err == nil && own != nil {
-				running = own
-			}
+// one on the last number of ranks; 0 where none is known.
+func (o Options) Running(records []*counts.Record) (redundant int) {
+	for _, ranks := range o.Ranks {
+		if p, _ := o.running(records, ranks); p != nil {
+			redundant = p.Slots() - p.Experts
 		}
 	}
-	if running == nil {
-		return 0
-	}
-	return running.Slots() - running.Experts
+	return redundant
 }

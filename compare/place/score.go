@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
@@ -41,16 +39,12 @@ func (s score) overall() router.Number {
 	return mean(slices.Sorted(maps.Keys(s)), s.at) // in order: the last digits depend on it
 }
 
-// scoreAll scores the windows side by side.
+// scoreAll scores the windows.
 func scoreAll(views []seen, experts int) error {
-	var group errgroup.Group
-	for i := range views {
-		group.Go(func() (err error) {
-			views[i].scores, err = views[i].score(views[i].plans, experts)
-			return err
-		})
-	}
-	return group.Wait()
+	return each(len(views), func(i int) (err error) {
+		views[i].scores, err = views[i].score(views[i].plans, experts)
+		return err
+	})
 }
 
 // score judges plans on the window, in one walk over its steps.
@@ -92,23 +86,18 @@ func (w Window) score(plans []plan, experts int) ([]score, error) {
 // token of its own, which varies more than distinct choices do.
 func nulls(views []seen, experts, ranks int, o Options) ([]router.Warning, error) {
 	warnings := make([][]router.Warning, len(views))
-	var group errgroup.Group
-	for i, v := range views {
-		group.Go(func() (err error) {
-			shape := o.Shape
-			if shape == nil && v.record.TopK == 0 {
-				shape = &router.Shape{Experts: experts, TopK: 1}
-			}
-			var rows []imbalance.Row
-			rows, warnings[i], err = v.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
-			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
-				return r.Level != router.LevelRank || r.Steps == 0
-			})
-			views[i].null = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
-			return err
+	err := each(len(views), func(i int) error {
+		shape, record := o.Shape, views[i].record
+		if shape == nil && record.TopK == 0 {
+			shape = &router.Shape{Experts: experts, TopK: 1}
+		}
+		rows, more, err := record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
+		ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
+			return r.Level != router.LevelRank || r.Steps == 0
 		})
-	}
-	err := group.Wait()
+		views[i].null, warnings[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 }), more
+		return err
+	})
 	return slices.Concat(warnings...), err
 }
 
