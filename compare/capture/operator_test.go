@@ -35,20 +35,6 @@ func TestOperatorsOfATorchTrace(t *testing.T) {
 		same(t, "operator", rec.Operators[rec.Launches[rec.Kernels[i].Launch].Operator], want)
 	}
 	same(t, "lost", rec.LostKernels, 1)
-	begin, end := event("cuda_runtime", "cudaStreamBeginCapture", 1, `"correlation": 9`),
-		event("cuda_runtime", "cudaStreamEndCapture", 3, `"correlation": 10`)
-	for want, more := range map[int64][]string{
-		0: {begin}, // the launch at 4 makes a node
-		1: {end, begin},
-		2: {end, begin, event("cuda_runtime", "cudaLaunchKernel", 2, `"correlation": 11`),
-			event("cuda_runtime", "cudaLaunchKernel", 5, `"correlation": 12`)},
-	} {
-		if rec, err = readTorch(context.Background(),
-			strings.NewReader("["+strings.Join(append(more, events...), ",")+"]"), nil); err != nil {
-			t.Fatal(err)
-		}
-		same(t, "lost beside a graph's capture", rec.LostKernels, want)
-	}
 }
 
 // Launches k without a kernel are lost, but for those between the begin ( and the end ) of a

@@ -186,7 +186,7 @@ func TestEveryRuleDecidesItsOwnNames(t *testing.T) {
 		}
 	}
 	for _, r := range kernelRules {
-		if !slices.Contains(phases, r.class.Phase) || r.library == "" {
+		if !slices.Contains(Phases, r.class.Phase) || r.library == "" {
 			t.Errorf("%s: phase %q, library %q", r.function, r.class.Phase, r.library)
 		}
 	}
@@ -243,39 +243,6 @@ func TestTrapsForTheClassifier(t *testing.T) {
 	}
 }
 
-// A kernel that does several phases in one says which.
-func TestFusedKernels(t *testing.T) {
-	c := Classify("deep_gemm::sm100_bf16_mega_moe_impl")
-	if len(c.Fused) != 3 || !c.Collective || !c.FusedExperts() {
-		t.Errorf("have %+v", c)
-	}
-	if c := Classify("moefinalize_allreduce_fusion_kernel_oneshot_lamport"); len(c.Fused) != 2 || !c.Collective ||
-		c.FusedExperts() {
-		t.Errorf("have %+v", c)
-	}
-}
-
-// The parts of a name whose functions are members of templates.
-func TestKernelParts(t *testing.T) {
-	for name, want := range map[string][2]string{
-		"a::b<1, c<2>>(int)":         {"a::b", "1, c<2>;"},
-		"a<1>::b<2>(int)":            {"a::b", "1;2;"},
-		"a":                          {"a", ""},
-		"a<(int (*)(int)) f>(x)":     {"a", "(int (*)(int)) f;"},
-		"a<p->q>(x)":                 {"a", "p->q;"},
-		"a<b":                        {"a", "b"},
-		"nvjet_sm90_tst_64x8_64x16 ": {"nvjet_sm90_tst_64x8_64x16 ", ""},
-	} {
-		function, arguments := Parts(name)
-		if function != want[0] || arguments != want[1] {
-			t.Errorf("%q: want %q, have %q and %q", name, want, function, arguments)
-		}
-	}
-}
-
-var phases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseAttention, PhaseOther,
-	PhaseCommunication, PhaseUnknown}
-
 // Any bytes: no panic, and spelling twice changes nothing more.
 func FuzzClassify(f *testing.F) {
 	for _, names := range seenNames {
@@ -283,7 +250,7 @@ func FuzzClassify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		c := Classify(name)
-		if !slices.Contains(phases, c.Phase) {
+		if !slices.Contains(Phases, c.Phase) {
 			t.Errorf("%q: %+v", name, c)
 		}
 		if i := ruleOf(name); i >= len(kernelRules) {

@@ -113,24 +113,3 @@ func TestWantedIsPositive(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseCustom(f *testing.F) {
-	for _, s := range []string{`speed:tok/s:higher=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]",
-		`dotted::lower:last=$['x.y']["z"]`, "a:b:c:d=x", "=$.", "n=("} {
-		f.Add(s, "speed = 1,5\n{\"a\": {\"b\": [0, 1e3]}, \"x.y\": {\"z\": 2}}\n")
-	}
-	f.Fuzz(func(t *testing.T, rule, output string) {
-		c, err := ParseCustom(rule)
-		if err != nil {
-			return
-		}
-		if c.Name == "" || (c.Pattern == nil) == (c.Path == "") {
-			t.Errorf("%q makes %+v", rule, c)
-		}
-		if r, err := Parse("output", strings.NewReader(output), []Custom{c}); err == nil {
-			if m, ok := r.Metric(c.Name); !ok || r.Primary != c.Name || m.Metric != c.Metric {
-				t.Errorf("%q found %+v in %+v", rule, m, r)
-			}
-		}
-	})
-}

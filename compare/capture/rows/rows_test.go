@@ -158,34 +158,23 @@ func TestCaptures(t *testing.T) {
 			continue // the ranks of one run, by one version of one program, have pages of the same kinds
 		}
 		db := open(t, path)
-		queries := map[string]*Query{}
-		columns, err := db.Query(
-			`SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0`)
+		tables, err := db.Query(`SELECT m.name, group_concat(CASE c.type WHEN 'INTEGER' THEN c.name END),
+			max(CASE c.type WHEN 'TEXT' THEN c.name ELSE '' END)
+			FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0 GROUP BY m.name`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for columns.Next() {
-			var table, column, kind string
-			if err := columns.Scan(&table, &column, &kind); err != nil {
+		for tables.Next() {
+			var q Query
+			var integers sql.NullString
+			if err := tables.Scan(&q.Table, &integers, &q.Text); err != nil {
 				t.Fatal(err)
 			}
-			q := queries[table]
-			if q == nil {
-				q = &Query{Table: table}
-				queries[table] = q
-			}
-			switch kind {
-			case "INTEGER":
-				q.Integers = append(q.Integers, column)
-			case "TEXT":
-				q.Text = column
-			}
+			q.Integers = strings.Split(integers.String, ",")
+			checkPlain(t, db, path, q)
 		}
-		if err := columns.Err(); err != nil {
+		if err := tables.Err(); err != nil {
 			t.Fatal(err)
-		}
-		for _, q := range queries {
-			checkPlain(t, db, path, *q)
 		}
 	}
 }
@@ -275,7 +264,6 @@ func TestLeftToSQLite(t *testing.T) {
 		script []string
 		plain  int // rows that need no SQLite, −1 for all
 	}{
-		{"nothing", nil, 0},
 		{"plain", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered}, -1},
 		{"a text longer than a page", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), " +
 			"(2, CAST(zeroblob(5000) AS TEXT)), (3, 'y');"}, 1},
@@ -287,13 +275,10 @@ func TestLeftToSQLite(t *testing.T) {
 			[]string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"},
 			0},
 		{"a key that is the row number", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT); " + numbered}, 0},
-		{"a key beside", []string{"CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, s TEXT); " + numbered}, -1},
 		{"a column called rowid",
 			[]string{"CREATE TABLE t (a INTEGER, s TEXT, rowid TEXT); INSERT INTO t VALUES (1, 'x', 'y');"}, 0},
 		{"generated columns",
 			[]string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, s TEXT AS (a || 'x') STORED); INSERT INTO t VALUES (1);"}, 0},
-		{"a column that is not stored",
-			[]string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, z INTEGER); INSERT INTO t VALUES (1, 2);"}, 0},
 		{"a column of reals",
 			[]string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
 		{"a real among integers",
@@ -307,12 +292,8 @@ func TestLeftToSQLite(t *testing.T) {
 			0},
 		{"a column added", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
 			"ALTER TABLE t ADD COLUMN c INTEGER; " + strings.Replace(numbered, "(a, s)", "(a, c)", 1)}, 0},
-		{"a column added with a value, not read", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
-			"ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 17; " + numbered}, -1},
 		{"an index that holds all columns", []string{"CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER, s TEXT); " +
 			numbered + "UPDATE t SET a = -a; CREATE INDEX i ON t (a, b, c, s); ANALYZE;"}, -1},
-		{"a text beyond all exports",
-			[]string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (2, CAST(zeroblob(2000000) AS TEXT));"}, 1},
 		{"a name to quote", []string{`CREATE TABLE t (a INTEGER, s TEXT, "m""n" INTEGER); ` + numbered}, -1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -388,24 +369,6 @@ func TestRecords(t *testing.T) {
 		}
 		if (err == nil) != (c.want != "") || err == nil && have.rows[0] != c.want {
 			t.Errorf("%x: want %q, have %q and %v", c.record, c.want, have.rows, err)
-		}
-	}
-}
-
-// The format's own examples, and the limits of each length.
-func TestVarint(t *testing.T) {
-	for _, c := range []struct {
-		bytes string
-		want  uint64
-		n     int
-	}{
-		{"\x00", 0, 1}, {"\x7f", 0x7f, 1}, {"\x81\x00", 0x80, 2}, {"\xff\x7f", 0x3fff, 2}, {"\x81\x80\x00", 0x4000, 3},
-		{"\xff\xff\xff\xff\xff\xff\xff\x7f", 1<<56 - 1, 8}, {"\x80\x80\x80\x80\x80\x80\x80\x80\x05", 5, 9},
-		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff", math.MaxUint64, 9}, {"\xc0\x80\x80\x80\x80\x80\x80\x80\x00", 1 << 63,
-			9},
-	} {
-		if v, n := varint([]byte(c.bytes + "\xff\xff\xff\xff\xff\xff\xff\xff\xff")); v != c.want || n != c.n {
-			t.Errorf("%x: want %d in %d bytes, have %d in %d", c.bytes, c.want, c.n, v, n)
 		}
 	}
 }

@@ -29,12 +29,9 @@ func TestBuiltInPatterns(t *testing.T) {
 		"moebalance layer=3 router":                is(NoID, 3, NoID, kernel.PhaseRouter),
 		"b=8 s=1 past=128 EP4":                     is(unnumbered, NoID, NoID, ""),
 		"layer_wise_benchmarks ignore":             is(NoID, NoID, NoID, PhaseIgnored),
-		"layer 0 router":                           is(NoID, 0, NoID, kernel.PhaseRouter),
 		"layer 2 expert 31":                        is(NoID, 2, 31, kernel.PhaseExperts),
-		"MLA":                                      is(NoID, NoID, NoID, kernel.PhaseAttention),
 		"execute_model":                            is(unnumbered, NoID, NoID, ""),
 		"ProfilerStep#14":                          is(14, NoID, NoID, ""),
-		"CutlassFusedMoE":                          is(NoID, NoID, NoID, kernel.PhaseExperts),
 		"execute_context_3(384)_generation_16(16)": is(unnumbered, NoID, NoID, ""),
 		"execute_new_1_cached_15":                  is(unnumbered, NoID, NoID, ""),
 		"execute_new_0_cached_0":                   is(NoID, NoID, NoID, ""),
@@ -45,12 +42,8 @@ func TestBuiltInPatterns(t *testing.T) {
 		// not ours
 		`layer_wise_benchmarks args {"warmup_times": 20}`: is(NoID, NoID, NoID, ""),
 		// shared experts too
-		"Deepseekv3MoE":                is(NoID, NoID, NoID, ""),
-		"aten::add":                    is(NoID, NoID, NoID, ""),
-		"gate_proj":                    is(NoID, NoID, NoID, ""),
 		"model.layers.3.mlp.gate_proj": is(NoID, 3, NoID, ""),
 		"cub::DispatchRadixSort":       is(NoID, NoID, NoID, ""),
-		"investigate":                  is(NoID, NoID, NoID, ""),
 		// no 32-bit number
 		"layer 99999999999 router": is(NoID, NoID, NoID, kernel.PhaseRouter),
 	} {
@@ -163,23 +156,4 @@ func TestUserPatternsComeFirst(t *testing.T) {
 			t.Errorf("%q: want an error", bad)
 		}
 	}
-}
-
-// Labels never hold numbers that no range can mean, whatever the name.
-func FuzzLabel(f *testing.F) {
-	patterns, err := NewPatterns(`x(?P<step>.*)y(?P<phase>.*)`)
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range []string{"layer 0 expert 3", "[Executor] _forward_step 1: 2 ctx reqs",
-		"model.layers.3.mlp.experts.1", "x-1y\xff", "b=1 s=2 EP3"} {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		l := patterns.Label(name)
-		if l.Step < unnumbered || l.Layer < NoID || l.Expert < NoID || l.Phase != "" &&
-			kernel.PhaseOf(string(l.Phase)) == "" && l.Phase != kernel.PhaseOther && l.Phase != PhaseIgnored {
-			t.Errorf("%q: %+v", name, l)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -76,15 +77,6 @@ func FuzzLocate(f *testing.F) {
 }
 
 func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
-	steps := func(ranges ...Range) (numbers []int32, renumbered bool) {
-		line := Timeline{Ranges: ranges}
-		line.Sort()
-		renumbered = line.Number(line.Hooked())
-		for _, m := range line.Ranges {
-			numbers = append(numbers, m.Step)
-		}
-		return numbers, renumbered
-	}
 	m := func(start, end int64, step int32) Range {
 		return Range{Start: start, End: end, Step: step, Label: &Label{Location: Location{Step: step, Layer: NoID, Expert: NoID}}}
 	}
@@ -101,14 +93,14 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		{"an unnumbered one inside a numbered one is part of it", []Range{m(0, 9, 5), m(1, 8, unnumbered),
 			m(10, 19, 6)}, []int32{5, NoID, 6}, false},
 	} {
-		got, renumbered := steps(c.ranges...)
-		if len(got) != len(c.want) || renumbered != c.renumbered {
-			t.Fatalf("%s: have %v, %v", c.what, got, renumbered)
+		line, got := Timeline{Ranges: c.ranges}, []int32(nil)
+		line.Sort()
+		renumbered := line.Number(line.Hooked())
+		for _, m := range line.Ranges {
+			got = append(got, m.Step)
 		}
-		for i := range got {
-			if got[i] != c.want[i] {
-				t.Errorf("%s: want %v, have %v", c.what, c.want, got)
-			}
+		if !slices.Equal(got, c.want) || renumbered != c.renumbered {
+			t.Errorf("%s: want %v, have %v, %v", c.what, c.want, got, renumbered)
 		}
 	}
 }
