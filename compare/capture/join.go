@@ -216,12 +216,11 @@ type spans struct {
 	list    []Range
 	names   *interner
 	threads *Index[int64]
-	domains []string
 	end     int64 // the last time at which a range begins or ends
 }
 
 func newSpans() *spans {
-	return &spans{names: newInterner(), threads: NewIndex[int64](), domains: []string{""}}
+	return &spans{names: newInterner(), threads: NewIndex[int64]()}
 }
 
 // openEnd is the end of a range that was never closed, until the capture's end is known.
@@ -242,7 +241,7 @@ func (s *spans) add(r Range) {
 func join(w *work, c *calls, s *spans) *Recording {
 	rec := &Recording{
 		BadTimes: int64(w.badTimes + c.badTimes + s.badTimes), KernelNames: w.names, RangeNames: s.names.valid(),
-		Operators: []string{""}, Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes,
+		Operators: []string{""}, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes,
 		Graphs: w.graphs, Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs,
 	}
 	rec.joinLaunches(w, c)

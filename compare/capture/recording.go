@@ -14,7 +14,6 @@ type Recording struct {
 	Processes    []int64  // global process ids
 	Threads      []Thread
 	Devices      []Device
-	Domains      []string // of ranges; the first is the default one; "" without a name
 	Kernels      []Kernel
 	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
 	Launches     []Launch // only those that launched a kernel or a graph
@@ -80,7 +79,6 @@ type Range struct {
 	Start, End int64
 	Thread     int32
 	Name       int32 // among RangeNames
-	Domain     int32
 }
 
 // GraphNode is the creation of a graph node, while a stream was captured, or

@@ -124,50 +124,33 @@ func (db *database) callTables(ctx context.Context, c *calls) []table {
 		"returnValue"}}, fill}}
 }
 
-// domainCreated is the type of the event that gives a domain of ranges its name.
-const domainCreated = 75
-
 // eventTypes are the values of NVTX_EVENTS.eventType that matter, the same from 2021 to
-// 2026: ranges pushed and popped, started and ended, both of them imported, and domains.
-var eventTypes = []int64{59, 60, 70, 71, domainCreated}
+// 2026: ranges pushed and popped, started and ended, and both of them imported.
+var eventTypes = []int64{59, 60, 70, 71}
 
 // rangeTables is the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 	s.list = make([]Range, 0, db.room(ctx, rangeTable))
 	registered := textsOf(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
-	type key struct{ process, id int64 }
-	domains := NewIndex[key]()
-	domains.Number(key{}) // the default one, of all processes
 	fill := func(row *rows.Row) (err error) {
-		kind := row.Int(1)
-		if !slices.Contains(eventTypes, kind) || row.Null(1) {
+		if !slices.Contains(eventTypes, row.Int(1)) {
 			return nil
 		}
-		r, tid, domain := Range{Start: row.Int(0), End: row.Int(2)}, row.Int(4), key{id: row.Int(5)}
-		if domain.id != 0 {
-			domain.process = tid & processMask
-		}
-		if r.Domain = domains.Number(domain); int(r.Domain) == len(s.domains) {
-			s.domains = append(s.domains, "")
-		}
+		r := Range{Start: row.Int(0), End: row.Int(2), Thread: s.threads.Number(row.Int(4))}
 		if text, ok := row.Text(); ok || row.Null(3) {
 			r.Name = s.names.of(withoutInstance(text))
 		} else if r.Name, err = registered.of(row.Int(3)); err != nil {
 			return err
 		}
-		if kind == domainCreated {
-			s.domains[r.Domain] = valid(s.names.names[r.Name])
-			return nil
-		}
-		if r.Thread = s.threads.Number(tid); row.Null(2) {
+		if row.Null(2) {
 			r.End = openEnd
 		}
 		s.add(r)
 		return nil
 	}
 	return []table{{rows.Query{Table: rangeTable, Text: "text", Integers: []string{"start", "eventType", "end", "textId",
-		"globalTid", "domainId"}}, fill}}
+		"globalTid"}}, fill}}
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it

@@ -3,17 +3,11 @@ package trace
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 )
-
-// Libraries annotate their own calls in domains of their own. Their ranges are
-// never steps, layers or phases of the model.
-var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse",
-	"cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
 
 // attribution makes a summary of a recording. Every kernel gets its location: first every launch
 // and every graph node by the ranges around them, then the kernels by these and by
@@ -107,7 +101,7 @@ func (a *attribution) timelines(patterns *Patterns) []ranges.Timeline {
 	}
 	for _, r := range rec.Ranges {
 		l := &labels[r.Name]
-		if !l.Empty() && !slices.Contains(libraryDomains, strings.ToLower(rec.Domains[r.Domain])) {
+		if !l.Empty() {
 			t := &lines[r.Thread]
 			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
 		}

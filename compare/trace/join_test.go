@@ -67,17 +67,6 @@ func TestJoinTraps(t *testing.T) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
 				10, 7, "k")
 		}, "", 4, PhaseExperts, 7},
-		{"NCCL's own ranges are no phases", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
-			f.push(0, 0, 50, "layer 0 experts").sql(
-				"INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
-				7, "k")
-		}, "", 0, PhaseExperts, 7},
-		{"the user's own domain counts", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'TensorRT-LLM',NULL,%d,NULL,3)", tid(0, 1))
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
-				7, "k")
-		}, "", 9, PhaseCombine, 7},
 		{"PyTorch's suffix is cut", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
 		}, "", 0, PhaseExperts, 7},

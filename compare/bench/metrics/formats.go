@@ -182,12 +182,6 @@ func (f *format) fits(d *document) bool {
 		slices.ContainsFunc(f.is, func(paths []string) bool { return d.has(paths...) })
 }
 
-// known reports whether a printed label is read; others are not kept.
-func known(label string) bool {
-	name, _ := iterations.meaning(label)
-	return cmp.Or(name, settings[label]) != ""
-}
-
 // family is a meaning with a statistic in its path, cut at it: "median" stands between "" and "_ttft_ms".
 type family struct{ before, after, name string }
 

@@ -162,7 +162,7 @@ func (p *parser) offer(d *document) {
 		p.labels = document{line: d.line, title: title}
 	default:
 		for _, label := range d.paths {
-			if known(label) {
+			if name, _ := iterations.meaning(label); cmp.Or(name, settings[label]) != "" { // others are not kept
 				p.labels.set(label, d.values[label])
 			}
 		}
