@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// work is what ran on the GPU, as a source lists it: without launches yet.
+// newParts are readers that fill one recording at the same time, each its own fields.
+func newParts() (*work, *calls, *spans) {
+	rec := &Recording{Operators: []string{""}}
+	return &work{Recording: rec, processes: NewIndex[int64](), devices: NewIndex[Device](), nodeThreads: NewIndex[int64]()},
+		&calls{Recording: rec, threads: NewIndex[int64](), byID: map[int64]*processLaunches{}},
+		&spans{Recording: rec, names: newInterner(), threads: NewIndex[int64]()}
+}
+
+// work fills in what ran on the GPU, as a source lists it: without launches yet.
 type work struct {
+	*Recording
 	badTimes
-	names        []string
 	processes    *Index[int64]
 	devices      *Index[Device]
-	kernels      []Kernel
 	correlations []uint32 // by kernel
-	nodeIDs      []int64  // of the kernels that a graph replayed
-	graphs       []GraphLaunch
-	nodes        []GraphNode
 	nodeThreads  *Index[int64]
 	end          int64
 	total        uint64 // ns
-}
-
-func newWork() *work {
-	return &work{processes: NewIndex[int64](), devices: NewIndex[Device](), nodeThreads: NewIndex[int64]()}
 }
 
 // badTimes counts the events whose times cannot be used.
@@ -48,11 +48,11 @@ func (w *work) add(k Kernel, correlation uint32, node int64) {
 		return
 	}
 	if node != 0 {
-		w.nodeIDs = append(w.nodeIDs, node)
-		k.GraphNode = int32(len(w.nodeIDs))
+		w.GraphNodeIDs = append(w.GraphNodeIDs, node)
+		k.GraphNode = int32(len(w.GraphNodeIDs))
 	}
 	w.end = max(w.end, k.End)
-	w.kernels = append(w.kernels, k)
+	w.Kernels = append(w.Kernels, k)
 	w.correlations = append(w.correlations, correlation)
 }
 
@@ -72,18 +72,15 @@ func correlationOf(id int64, known bool) uint32 {
 	return uint32(id)
 }
 
-// calls are the API calls that launch, in the order of the source.
+// calls fill in the API calls that launch or wait, in the order of the source.
 type calls struct {
+	*Recording
 	badTimes
-	list         []Launch
 	correlations []uint32 // by launch
 	kernel       []bool   // by launch: it launches a kernel, not a graph
 	captures     []graphCapture
-	waits        []Wait
 	threads      *Index[int64]
 	byID         map[int64]*processLaunches // by process id
-	count        int64                      // of all calls
-	graphs       int64                      // calls that launched a CUDA graph
 }
 
 // processLaunches are the launches of a process: after sort, by correlation id and start.
@@ -91,10 +88,6 @@ type processLaunches struct {
 	order  []int32
 	last   int  // the place of the one found last
 	worked bool // the process ran something on a GPU
-}
-
-func newCalls() *calls {
-	return &calls{threads: NewIndex[int64](), byID: map[int64]*processLaunches{}}
 }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
@@ -146,7 +139,7 @@ func (c *calls) add(kind callKind, l Launch, process int64, correlation uint32) 
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
 	case waitCall:
-		c.waits = append(c.waits, Wait{l.Start, l.End, l.Thread})
+		c.Waits = append(c.Waits, Wait{l.Start, l.End, l.Thread})
 	case kernelCall, graphLaunch:
 		p := c.byID[process]
 		if p == nil {
@@ -154,10 +147,10 @@ func (c *calls) add(kind callKind, l Launch, process int64, correlation uint32) 
 			c.byID[process] = p
 		}
 		if kind == graphLaunch {
-			c.graphs++
+			c.GraphLaunches++
 		}
-		p.order = append(p.order, int32(len(c.list)))
-		c.list = append(c.list, l)
+		p.order = append(p.order, int32(len(c.Launches)))
+		c.Launches = append(c.Launches, l)
 		c.correlations = append(c.correlations, correlation)
 		c.kernel = append(c.kernel, kind == kernelCall)
 	}
@@ -178,7 +171,7 @@ func (c *calls) capturing(thread int32, at int64) bool {
 func (c *calls) sort() {
 	slices.SortFunc(c.captures, graphCapture.compare)
 	byID := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.list[a].Start, c.list[b].Start))
+		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
 	}
 	for _, p := range c.byID {
 		slices.SortFunc(p.order, byID)
@@ -197,7 +190,7 @@ func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
 		}
 	}
 	after, _ := slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
-		return cmp.Or(cmp.Compare(c.correlations[l], id), cmp.Compare(c.list[l].Start, start), -1)
+		return cmp.Or(cmp.Compare(c.correlations[l], id), cmp.Compare(c.Launches[l].Start, start), -1)
 	})
 	switch {
 	case is(after - 1):
@@ -210,17 +203,13 @@ func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
 	return p.order[p.last]
 }
 
-// spans are the named ranges of a source.
+// spans fill in the named ranges of a source.
 type spans struct {
+	*Recording
 	badTimes
-	list    []Range
 	names   *interner
 	threads *Index[int64]
 	end     int64 // the last time at which a range begins or ends
-}
-
-func newSpans() *spans {
-	return &spans{names: newInterner(), threads: NewIndex[int64]()}
 }
 
 // openEnd is the end of a range that was never closed, until the capture's end is known.
@@ -232,18 +221,14 @@ func (s *spans) add(r Range) {
 		if s.end = max(s.end, r.Start); r.End != openEnd {
 			s.end = max(s.end, r.End)
 		}
-		s.list = append(s.list, r)
+		s.Ranges = append(s.Ranges, r)
 	}
 }
 
-// join makes one recording of what was read: with one numbering of threads and processes,
-// and every execution with its launch.
+// join completes the recording: one numbering of threads and processes, and every execution with its launch.
 func join(w *work, c *calls, s *spans) *Recording {
-	rec := &Recording{
-		BadTimes: int64(w.badTimes + c.badTimes + s.badTimes), KernelNames: w.names, RangeNames: s.names.valid(),
-		Operators: []string{""}, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes,
-		Graphs: w.graphs, Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs,
-	}
+	rec := w.Recording
+	rec.BadTimes, rec.RangeNames = int64(w.badTimes+c.badTimes+s.badTimes), s.names.valid()
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
 	common := func(own *Index[int64]) (numbers []int32) {
@@ -269,7 +254,7 @@ func join(w *work, c *calls, s *spans) *Recording {
 		rec.GraphNodes[i].Thread = ofNodes[rec.GraphNodes[i].Thread]
 	}
 	for _, tid := range threads.Values {
-		rec.Threads = append(rec.Threads, Thread{ID: tid, Process: w.processes.Number(tid & processMask)})
+		rec.Threads = append(rec.Threads, w.processes.Number(tid&processMask))
 	}
 	rec.Processes, rec.Devices = w.processes.Values, w.devices.Values
 	return rec
@@ -284,7 +269,7 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 			of[i].worked = true
 		}
 	}
-	number := make([]int32, len(c.list)) // of launches, from 1 on
+	number := make([]int32, len(r.Launches)) // of launches, from 1 on
 	find := func(device int32, id uint32, start int64) int32 {
 		p := of[device]
 		if p == nil || id == noCorrelation {
@@ -305,13 +290,14 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 	}
 	for _, p := range c.byID {
 		for _, l := range p.order {
-			if p.worked && number[l] == 0 && c.kernel[l] && !c.capturing(c.list[l].Thread, c.list[l].Start) {
+			if p.worked && number[l] == 0 && c.kernel[l] && !c.capturing(c.Launches[l].Thread, c.Launches[l].Start) {
 				r.LostKernels++
 			}
 		}
 	}
-	r.Launches = c.list[:0]
-	for i, l := range c.list {
+	all := r.Launches
+	r.Launches = all[:0]
+	for i, l := range all {
 		if number[i] > 0 {
 			r.Launches = append(r.Launches, l)
 			number[i] = int32(len(r.Launches))

@@ -44,12 +44,12 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 	for letters, want := range map[string]int64{
 		"k": 1, "kk(kkk)k": 3, "kk(kkk)(k)k": 3, "(kkk": 0, "k(k": 1, "kkk)k": 1, "kgk": 2,
 	} {
-		c, w := newCalls(), newWork()
+		w, c, s := newParts()
 		for i, letter := range letters {
 			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, 1<<24, uint32(i))
 		}
 		w.add(Kernel{Device: w.device(w.processes.Number(1<<24), 0)}, noCorrelation, 0)
-		same(t, letters, join(w, c, newSpans()).LostKernels, want)
+		same(t, letters, join(w, c, s).LostKernels, want)
 	}
 	for name, want := range map[string]callKind{
 		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
@@ -65,7 +65,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 // began before it, or the first. Launches come in any order, and launches of nothing go.
 func TestJoin(t *testing.T) {
 	const one, two = 1 << 24, 2 << 24 // processes
-	c, w := newCalls(), newWork()
+	w, c, s := newParts()
 	for _, l := range []struct {
 		process, start int64
 		id             uint32
@@ -81,7 +81,7 @@ func TestJoin(t *testing.T) {
 		{one, 9, 7}} {
 		w.add(Kernel{Start: k.start, End: k.start, Device: w.device(w.processes.Number(k.process), 0)}, k.id, 0)
 	}
-	rec := join(w, c, newSpans())
+	rec := join(w, c, s)
 	for i, k := range rec.Kernels {
 		have := int64(-1)
 		if k.Launch >= 0 {

@@ -21,7 +21,7 @@ func (r *Recording) Python() Python {
 	for _, n := range r.Ranges {
 		switch i := (interval{n.Start, n.End}); names[n.Name] {
 		case "python gc":
-			of := r.Threads[n.Thread].Process
+			of := r.Threads[n.Thread]
 			p.Collects[of] = append(p.Collects[of], i)
 		case "waiting for gil":
 			p.Locked[n.Thread] = append(p.Locked[n.Thread], i)

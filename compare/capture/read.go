@@ -26,7 +26,7 @@ func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
 // read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
-	w, c, s := newWork(), newCalls(), newSpans()
+	w, c, s := newParts()
 	if err := db.readAll(ctx, db.workTables(ctx, w), db.callTables(ctx, c), db.rangeTables(ctx, s)); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ type Recording struct {
 	RangeNames   []string
 	Operators    []string // of launches; the first is "", for none known
 	Processes    []int64  // global process ids
-	Threads      []Thread
+	Threads      []int32  // the process of each
 	Devices      []Device
 	Kernels      []Kernel
 	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
@@ -35,12 +35,6 @@ type Recording struct {
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
 // such durations still fits 64 bits.
 const TimeLimit = int64(1) << 53
-
-// Thread is one thread of one process.
-type Thread struct {
-	ID      int64 // serialized global thread id
-	Process int32
-}
 
 // Device is one device of one process: what a rank can be at the least.
 type Device struct {

@@ -62,10 +62,10 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 // of graph nodes.
 func (db *database) workTables(ctx context.Context, w *work) []table {
 	room := db.room(ctx, kernelTable)
-	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
+	w.Kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
 	names := textsOf(ctx, db, func(text string) int32 {
-		w.names = append(w.names, demangled(valid(text)))
-		return int32(len(w.names) - 1)
+		w.KernelNames = append(w.KernelNames, demangled(valid(text)))
+		return int32(len(w.KernelNames) - 1)
 	})
 	kernels := func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1)}
@@ -84,7 +84,7 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		if w.believable(g.Start, g.End) {
 			g.Device = w.device(w.processes.Number(row.Int(3)), row.Int(4))
 			w.end = max(w.end, g.End)
-			w.graphs = append(w.graphs, g)
+			w.Graphs = append(w.Graphs, g)
 		}
 		return nil
 	}
@@ -92,7 +92,7 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
 		if w.believable(n.Created, n.Created) {
 			n.Thread, n.Process = w.nodeThreads.Number(row.Int(1)), w.processes.Number(row.Int(1)&processMask)
-			w.nodes = append(w.nodes, n)
+			w.GraphNodes = append(w.GraphNodes, n)
 		}
 		return nil
 	}
@@ -107,10 +107,10 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 // callTables is the table of API calls. Those that launch or wait are kept, known by their names.
 func (db *database) callTables(ctx context.Context, c *calls) []table {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
-	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
+	c.Launches, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	kinds := textsOf(ctx, db, callKindOf)
 	fill := func(row *rows.Row) error {
-		c.count++
+		c.APICalls++
 		kind, err := kinds.of(row.Int(4))
 		l := Launch{Start: row.Int(2), End: row.Int(3)}
 		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
@@ -131,7 +131,7 @@ var eventTypes = []int64{59, 60, 70, 71}
 // rangeTables is the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(ctx context.Context, s *spans) []table {
-	s.list = make([]Range, 0, db.room(ctx, rangeTable))
+	s.Ranges = make([]Range, 0, db.room(ctx, rangeTable))
 	registered := textsOf(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
 	fill := func(row *rows.Row) (err error) {
 		if !slices.Contains(eventTypes, row.Int(1)) {

@@ -138,7 +138,8 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	}
 	in, stop := ahead(in)
 	defer stop()
-	t := &torchReader{in: jsonScanner{in: in}, work: newWork(), calls: newCalls(), spans: newSpans(),
+	work, calls, spans := newParts()
+	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans,
 		kernelNames: newInterner(), operators: newInterner(), threads: newInterner(), rank: router.NoID}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {

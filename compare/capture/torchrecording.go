@@ -57,7 +57,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 
 // keepCall keeps the calls that launch or wait, by name: most calls only ask.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
-	t.calls.count++
+	t.calls.APICalls++
 	kind := callKindOf(string(e.name))
 	if kind == otherCall || kind.launches() && e.correlation == noCorrelation {
 		return
@@ -99,7 +99,7 @@ func (t *torchReader) recording() (*Recording, error) {
 		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace",
 			Found: "JSON without a list traceEvents",
 			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts", Err: ErrNotExport}
-	case len(t.work.kernels) == 0:
+	case len(t.work.Kernels) == 0:
 		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA",
 			Err: ErrNoKernels}
 	case t.merged:
@@ -112,9 +112,8 @@ func (t *torchReader) recording() (*Recording, error) {
 	if p := t.calls.byID[0]; p != nil {
 		t.calls.byID = map[int64]*processLaunches{process: p}
 	}
-	t.work.names = t.kernelNames.valid()
-	for i, name := range t.work.names {
-		t.work.names[i] = demangled(name)
+	for _, name := range t.kernelNames.valid() {
+		t.work.KernelNames = append(t.work.KernelNames, demangled(name))
 	}
 	ids := NewIndex[int64]() // of threads, whose numbers stay
 	for i := range t.threads.names {

@@ -63,7 +63,7 @@ func (a *attribution) locate(patterns *Patterns) {
 	}
 	hooked := map[int32]bool{} // processes
 	for i := range lines {
-		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
+		hooked[rec.Threads[i]] = hooked[rec.Threads[i]] || lines[i].Hooked()
 	}
 	moment := func(query int32) int64 {
 		if node := int(query) - len(rec.Launches); node >= 0 {
@@ -76,7 +76,7 @@ func (a *attribution) locate(patterns *Patterns) {
 	for i := range lines {
 		line := &lines[i]
 		line.Sort()
-		line.Number(hooked[rec.Threads[i].Process])
+		line.Number(hooked[rec.Threads[i]])
 		line.Locate(moment, func(query int32, l location) { at[query] = a.around.Number(l) })
 		for _, m := range line.Ranges { // a step has the name of its first range
 			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.StepNames[m.Step] == "" {
