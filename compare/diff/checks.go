@@ -56,27 +56,28 @@ var (
 	outsidePhases = []trace.Phase{trace.PhaseAttention, trace.PhaseOther}
 )
 
+// share is the unit of quantities that differ by a share themselves.
+const share = "share"
+
 // refuse says why the sides are no two arms of one run.
 func (c *Comparison) refuse(why string, args ...any) {
 	c.Comparable = false
 	c.Refusals = append(c.Refusals, router.Warn("refused", "", append(args, "why", why)...))
 }
 
-// check notes a quantity, and refuses sides that differ in it.
+// check notes a quantity, and refuses sides that differ in it: by the ratio of its values, undefined where one is 0,
+// but for shares.
 func (c *Comparison) check(why string, w Work, args ...any) {
+	if w.Unit != share {
+		if w.Differs = router.Undefined(); min(w.Normal, w.Perfect) > 0 {
+			w.Differs = max(w.Normal, w.Perfect)/min(w.Normal, w.Perfect) - 1
+		}
+	}
 	w.Equal = w.Differs <= router.Number(w.Allowed)
 	if c.Work = append(c.Work, w); !w.Equal {
 		names := c.Builds.Names()
 		c.refuse(why, append(args, "arm", names[0], "other", names[1], "here", w.Normal, "there", w.Perfect)...)
 	}
-}
-
-// same checks a quantity by the ratio of its values, undefined where one is 0.
-func (c *Comparison) same(why string, w Work, args ...any) {
-	if w.Differs = router.Undefined(); min(w.Normal, w.Perfect) > 0 {
-		w.Differs = max(w.Normal, w.Perfect)/min(w.Normal, w.Perfect) - 1
-	}
-	c.check(why, w, args...)
 }
 
 // judge asks whether these are the two arms of one run, which did the same work. Of two builds nothing is
@@ -145,10 +146,10 @@ func (c *Comparison) judgeExtent(a arms) {
 // leave both arms with some.
 func (c *Comparison) judgeWork(a arms) {
 	if n, p := a[0].trace.GateExperts(), a[1].trace.GateExperts(); len(n) == 1 && len(p) == 1 {
-		c.same("gates", Work{Quantity: "experts of the gate", Normal: router.Number(n[0]), Perfect: router.Number(p[0])})
+		c.check("gates", Work{Quantity: "experts of the gate", Normal: router.Number(n[0]), Perfect: router.Number(p[0])})
 	}
 	if n, p := a[0].tokens, a[1].tokens; n > 0 && p > 0 {
-		c.same("tokens", Work{Quantity: "tokens per step", Normal: n, Perfect: p, Allowed: tokensMargin})
+		c.check("tokens", Work{Quantity: "tokens per step", Normal: n, Perfect: p, Allowed: tokensMargin})
 	}
 	if c.Builds.Named() {
 		return
@@ -178,7 +179,7 @@ func (c *Comparison) judgeKernels(why, what string, a arms, timesOf func(*trace.
 		}
 	}
 	if len(times[0])+len(times[1]) > 0 {
-		c.check(why, Work{Quantity: what + " in kernels of this side alone", Unit: "share", Normal: router.Number(alone[0]),
+		c.check(why, Work{Quantity: what + " in kernels of this side alone", Unit: share, Normal: router.Number(alone[0]),
 			Perfect: router.Number(alone[1]), Differs: router.Number(of(alone[0], alone[1])), Allowed: backendMargin},
 			"kernel", mostly[0], "others", mostly[1])
 	}
@@ -255,7 +256,7 @@ func (c *Comparison) judgeOutside(a arms) {
 		allowed += 2 * noise
 	}
 	unit := quantity.TimeUnit(max(ns[0], ns[1]))
-	c.same("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per,
+	c.check("outside", Work{Quantity: "compute outside MoE", Unit: unit.Name + "/" + per,
 		Normal: router.Number(ns[0] / unit.Per), Perfect: router.Number(ns[1] / unit.Per), Allowed: allowed},
 		"per", per, "normal_ns", ns[0], "perfect_ns", ns[1])
 }

@@ -128,26 +128,6 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	}
 }
 
-func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
-	long := func(side *trace.Trace, step router.OptInt, ns int64) {
-		for i := range side.Cells {
-			if c := &side.Cells[i]; c.Step == step && c.Phase == trace.PhaseCombine {
-				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
-			}
-		}
-	}
-	// Normal steps 35, 35. Perfect steps 25, 25, 25 with the first at 20 + 1000: it is
-	// warm-up in its arm, as the trace of that arm alone says.
-	normal, perfect := alternating()
-	long(perfect, 0, 1000)
-	c := Compare(normal, perfect)
-	if c.Normal.Steps != 2 || c.Perfect.Steps != 2 || warned(c, "start_up", "normal") ||
-		!warned(c, "start_up", "perfect") {
-		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
-	}
-	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-}
-
 // Without expert work on both sides balance is not judged.
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()

@@ -34,11 +34,8 @@ type Split struct {
 	PerfectNS router.Number `json:"perfect_step_ns"`
 	Parts     []Part        `json:"parts"`
 	Placement Placement     `json:"placement"`
-	// ProfilerOverhead is profiled/unprofiled step time − 1 of the perfect arm, a fraction; undefined
-	// without a campaign that has step times.
-	ProfilerOverhead router.Number `json:"profiler_overhead"`
-	Measured         *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
-	Verdict          gain.Verdict  `json:"campaign_verdict,omitempty"`
+	Measured  *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
+	Verdict   gain.Verdict  `json:"campaign_verdict,omitempty"`
 
 	saved, ranks stats.Interval // per step, with the experts of the perfect arm and with even ranks alone
 }
@@ -87,8 +84,7 @@ type Placement struct {
 // noSplit is the split of no gain.
 func noSplit() Split {
 	u := router.Undefined()
-	return Split{Gain: u, Low: u, High: u, PerfectNS: u, ProfilerOverhead: u, Parts: []Part{},
-		Placement: Placement{u, u, u}}
+	return Split{Gain: u, Low: u, High: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u}}
 }
 
 // Known is false where no gain is predicted.
@@ -205,8 +201,7 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	case why.Code != "":
 		c.Warnings = append(c.Warnings, why)
 	case s.Known():
-		s.ProfilerOverhead = c.Perfect.StepNS/step - 1
-		c.warn("profiler_overhead", "", "share", s.ProfilerOverhead)
+		c.warn("profiler_overhead", "", "share", c.Perfect.StepNS/step-1)
 		s.over(step, FromCampaign)
 	}
 }

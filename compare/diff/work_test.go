@@ -169,27 +169,6 @@ func TestOutsideMarginAndNoise(t *testing.T) {
 	}
 }
 
-// A rank that is slower than the others in what all run alike is named, and its experts' time is no proof
-// against balance.
-func TestSlowGPU(t *testing.T) {
-	normal, perfect := matched(t, "hf-qwen3-ep4/normal.*"), matched(t, "hf-qwen3-ep4/perfect.*")
-	slow := *perfect
-	slow.Speeds = []trace.Speed{{Rank: 0, OverMean: 0.9}, {Rank: 1, OverMean: 1.1}}
-	if c := Compare(normal, &slow); !warned(c, SlowGPU, "perfect") || !c.Comparable {
-		t.Errorf("a slow GPU: %v, %v", c.Warnings, reasons(c))
-	}
-}
-
-// The rank that is missing may be the busiest: rank 2 is, of the four.
-func TestFewRanks(t *testing.T) {
-	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
-	c := Compare(normal.WithCells(slices.DeleteFunc(slices.Clone(normal.Cells),
-		func(c trace.Cell) bool { return c.Rank == 2 })), perfect)
-	if !c.Comparable || !warned(c, FewRanks, "") || c.Split.Known() {
-		t.Errorf("three of four ranks: %v, %+v", reasons(c), c.Split)
-	}
-}
-
 // Two builds may compute otherwise, but not hold other tokens.
 func TestWorkOfBuilds(t *testing.T) {
 	names := gain.Builds{"a", "b"}

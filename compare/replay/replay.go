@@ -185,15 +185,15 @@ func (a *arrivals) add(rank int, at, late float64) {
 }
 
 // run replays the step and returns how long it takes, from when the last rank was free to
-// when the last one ends. Ranks go on, each as far as its next meeting, until all have ended
+// when the last one ends; NaN where ranks wait for each other in different orders. Ranks go on, each as far as its next meeting, until all have ended
 // or wait for one that never comes.
-func (s *replayed) run(c change) (float64, error) {
+func (s *replayed) run(c change) float64 {
 	return s.replay(c, func(int, *segment, float64) {}, func(*arrivals) {})
 }
 
 // replay also tells of each segment that a rank has come to the end of, with what it waited there
 // for launches, and of each meeting.
-func (s *replayed) replay(c change, done func(int, *segment, float64), met func(*arrivals)) (float64, error) {
+func (s *replayed) replay(c change, done func(int, *segment, float64), met func(*arrivals)) float64 {
 	now, at := slices.Clone(s.free), make([]int, len(s.ranks))
 	later := make([]float64, len(s.ranks)) // by rank: how much later its host is
 	var end arrivals
@@ -235,7 +235,7 @@ func (s *replayed) replay(c change, done func(int, *segment, float64), met func(
 		}
 	}
 	if len(end.ranks) < len(s.ranks) {
-		return math.NaN(), ErrOrder
+		return math.NaN()
 	}
-	return end.last - end.late - slices.Max(s.free), nil
+	return end.last - end.late - slices.Max(s.free)
 }

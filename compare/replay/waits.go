@@ -60,7 +60,7 @@ func (r *Run) Waits() (list []StepWaits) {
 	for _, s := range r.steps {
 		w := StepWaits{s.number, map[int]*Wait{}}
 		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
-		_, _ = s.replay(change{}, func(rank int, seg *segment, late float64) {
+		s.replay(change{}, func(rank int, seg *segment, late float64) {
 			since[rank].Experts += seg.all.of[Experts]
 			since[rank].Other += seg.all.of[Tokens] + seg.all.of[Fixed]
 			since[rank].Late += late

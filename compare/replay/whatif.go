@@ -57,7 +57,10 @@ func New(steps []Step) (*Run, error) {
 		run.steps = append(run.steps, p)
 	}
 	run.dropApart()
-	return run, run.decide()
+	if run.decide(); math.IsNaN(run.Law) && len(steps) > 0 {
+		return nil, ErrOrder
+	}
+	return run, nil
 }
 
 // Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.
@@ -69,7 +72,7 @@ func (r *Run) Only(wanted func(step int) bool) *Run {
 	case len(r.steps):
 		return r
 	}
-	_ = some.decide() // ran before
+	some.decide()
 	return some
 }
 
@@ -100,16 +103,13 @@ const (
 )
 
 // decide replays what was recorded, and decides when the hosts of what-ifs launch.
-func (r *Run) decide() error {
+func (r *Run) decide() {
 	var sum [3]float64
 	recorded := 0.0
 	for _, s := range r.steps {
 		recorded, r.unseen = recorded+s.recorded, r.unseen+s.unseen
 		for h := range r.times {
-			ns, err := s.run(change{hosts: hosts(h)})
-			if err != nil {
-				return err
-			}
+			ns := s.run(change{hosts: hosts(h)})
 			r.times[h], sum[h] = append(r.times[h], ns), sum[h]+ns
 		}
 	}
@@ -122,7 +122,6 @@ func (r *Run) decide() error {
 	default:
 		r.hosts = inTime
 	}
-	return nil
 }
 
 // Undecided reports that launches are late between ranks by more than chance, and do not make most
@@ -187,11 +186,7 @@ func (r *Run) changed(of func(*replayed) change) (changed [3][]float64) {
 		c := of(s)
 		for h := range changed {
 			c.hosts = hosts(h)
-			ns, err := s.run(c)
-			if err != nil { // decide has run the same
-				ns = math.NaN()
-			}
-			changed[h] = append(changed[h], ns)
+			changed[h] = append(changed[h], s.run(c))
 		}
 	}
 	return changed
