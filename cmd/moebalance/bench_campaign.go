@@ -21,7 +21,7 @@ import (
 // open creates the campaign of the flags, or opens the one to resume.
 func (o *benchOptions) open() (*bench.Campaign, error) {
 	if o.Resume != "" {
-		return o.reopen()
+		return bench.Resume(o.Resume)
 	}
 	if err := o.checkSpec(); err != nil {
 		return nil, err
@@ -34,15 +34,6 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	case errors.Is(err, bench.ErrTaken):
 		return nil, usage(fmt.Errorf("--campaign: %w", err))
 	case err != nil:
-		return nil, err
-	}
-	return campaign, nil
-}
-
-// reopen opens the campaign to resume.
-func (o *benchOptions) reopen() (*bench.Campaign, error) {
-	campaign, err := bench.Resume(o.Resume)
-	if err != nil {
 		return nil, err
 	}
 	return campaign, nil

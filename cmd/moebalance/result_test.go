@@ -88,7 +88,4 @@ func TestFormatByEnding(t *testing.T) {
 	if out, _, _ := invoke(t.Context(), "models", "--json"); !strings.HasPrefix(out, "{") {
 		t.Errorf("--json: %.40q", out)
 	}
-	if out, _, code := invoke(t.Context(), "version"); code != exitDone || !strings.Contains(out, version) {
-		t.Errorf("version: exit %d, %s", code, out)
-	}
 }

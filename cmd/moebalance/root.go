@@ -190,11 +190,11 @@ func noVerb(c *cobra.Command, args []string) error {
 			verbs = append(verbs, sub.Name())
 		}
 	}
-	what, near := "no verb", ""
-	if len(args) > 0 {
-		what, near = fmt.Sprintf("unknown verb %q", args[0]), router.Near(args[0], names)
+	wanted := "want " + strings.Join(verbs, ", ")
+	if len(args) == 0 {
+		return usagef("no verb: %s", wanted)
 	}
-	return usagef("%s: want %s%s", what, strings.Join(verbs, ", "), near)
+	return usagef("unknown verb %q: %s%s", args[0], wanted, router.Near(args[0], names))
 }
 
 // flagError says what is wrong with a flag, and what may have been meant.

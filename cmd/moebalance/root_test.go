@@ -13,8 +13,10 @@ import (
 )
 
 func TestVersionAndHelp(t *testing.T) {
-	if out, _, code := invoke(t.Context(), "--version"); code != exitDone || !strings.Contains(out, version) {
-		t.Errorf("--version: exit %d, %q", code, out)
+	for _, asked := range []string{"--version", "version"} {
+		if out, _, code := invoke(t.Context(), asked); code != exitDone || !strings.Contains(out, version) {
+			t.Errorf("%s: exit %d, %q", asked, code, out)
+		}
 	}
 	for _, c := range rootCmd().Commands() {
 		out, _, code := invoke(t.Context(), c.Name(), "--help")

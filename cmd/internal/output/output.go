@@ -73,15 +73,11 @@ type View struct {
 
 // Write renders d. An unknown table is an ErrNoTable that lists the known ones.
 func Write(w io.Writer, v View, d Document) error {
-	var alone table.Table
-	if v.Table != "" || v.Format == CSV {
-		var err error
-		if alone, err = d.table(v.Table); err != nil {
-			return err
-		}
-	}
 	text := &writer{View: v}
+	alone, err := d.table(v.Table)
 	switch {
+	case err != nil:
+		return err
 	case v.Format == JSON:
 		return writeJSON(w, d.value())
 	case v.Format == CSV:
@@ -93,7 +89,7 @@ func Write(w io.Writer, v View, d Document) error {
 	default:
 		text.document(d)
 	}
-	_, err := io.WriteString(w, text.String())
+	_, err = io.WriteString(w, text.String())
 	return err
 }
 
@@ -137,10 +133,9 @@ func (d Document) Named(name string) *table.Table {
 }
 
 // TableNames are the names of the tables, in their order.
-func (d Document) TableNames() []string {
-	names := make([]string, len(d.Tables))
-	for i, t := range d.Tables {
-		names[i] = t.Name
+func (d Document) TableNames() (names []string) {
+	for _, t := range d.Tables {
+		names = append(names, t.Name)
 	}
 	return names
 }
