@@ -186,13 +186,16 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 	if err != nil {
 		return err
 	}
-	out := crcWriter{w: to, at: int64(len(head))}
+	sum := crc32.NewIEEE()
+	out := io.MultiWriter(sum, io.NewOffsetWriter(to, int64(len(head))))
 	for ids := range slices.Chunk(w.ids, chunkBytes/4) {
 		w.buf = w.buf[:0]
 		for _, id := range ids {
 			w.buf = binary.LittleEndian.AppendUint32(w.buf, uint32(id))
 		}
-		out.write(w.buf)
+		if _, err := out.Write(w.buf); err != nil {
+			return err
+		}
 	}
 	high, low := w.spec.DType.encoded()
 	topK, none := w.spec.Gate.Shape.TopK, bytes.Repeat(low, w.spec.Gate.Shape.Experts) // a row without any
@@ -208,34 +211,15 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 				copy(w.buf[at+int(id)*len(high):], high)
 			}
 		}
-		out.write(w.buf)
+		if _, err := out.Write(w.buf); err != nil {
+			return err
+		}
 	}
-	if meta["checksum"] = checksum(out.crc); out.err != nil {
-		return out.err
-	}
+	meta["checksum"], e.Bytes = checksum(sum.Sum32()), int64(len(head))+w.spec.contentBytes(p.Extent.Rows)
 	if head, err = safetensors.Header(meta, tensors); err == nil {
 		_, err = to.WriteAt(head, 0)
 	}
-	e.Bytes = out.at
 	return err
-}
-
-// crcWriter writes at a moving offset and keeps the checksum and the first error.
-type crcWriter struct {
-	w   io.WriterAt
-	at  int64
-	crc uint32
-	err error
-}
-
-func (c *crcWriter) write(b []byte) {
-	if c.err != nil {
-		return
-	}
-	c.crc = crc32.Update(c.crc, crc32.IEEETable, b)
-	var n int
-	n, c.err = c.w.WriteAt(b, c.at)
-	c.at += int64(n)
 }
 
 // assign fills ids with the experts that an entry's rows get: the planned ones, as far as the

@@ -108,7 +108,7 @@ func (r *Router) rate(logits []float32) {
 	}
 }
 
-// softmax fills out with the softmax of as many logits, which it may stand in the place of.
+// softmax fills out with the softmax of as many logits; out may be the logits themselves.
 func (r *Router) softmax(out, logits []float32) {
 	most, sum := float64(slices.Max(logits)), 0.0
 	for i, x := range logits {

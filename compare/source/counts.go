@@ -77,9 +77,8 @@ func (s Statistics) load(threshold float64, ranks int) (r trace.Recorded, err er
 	if err != nil {
 		return r, err
 	}
-	if record.Experts == 0 {
-		return r, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
-			" without any", Try: "see 'moebalance counts' for its contents"}
+	if _, err := record.ExpertsOf(s.Shape); err != nil {
+		return r, err
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
 	if err != nil {

@@ -41,21 +41,19 @@ func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, 
 			captures = append(captures, in)
 			continue
 		case Campaigns:
-			var judged Campaign
-			judged, err = ReadCampaign(path)
-			item.Campaign = &judged
+			item.Campaign = &Campaign{}
+			*item.Campaign, err = ReadCampaign(path)
 		case Results:
 			item, err = ReadResult(path)
 		default: // a file without a mark is of counts if they can be read, else a report
-			item.Given = []string{path}
-			if item.Counts, err = o.counts(path); err == nil {
-				break
-			}
-			if _, no := readLaunches(path, nil); in.Kind == Reports && no == nil {
+			var record *counts.Record
+			if record, err = ReadCounts(path, nil); err == nil {
+				item.Given, item.Counts = []string{path}, counts.NewResult(o.Threshold)
+				err = item.Counts.Add(record, counts.Options{Threshold: o.Threshold})
+			} else if _, no := readLaunches(path, nil); in.Kind == Reports && no == nil {
 				reports = append(reports, path)
 				continue
-			}
-			if errors.Is(err, counts.ErrUnknown) {
+			} else if errors.Is(err, counts.ErrUnknown) {
 				_, err = ReadResult(path) // which says what it may be
 			}
 		}
@@ -65,11 +63,16 @@ func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, 
 		items = append(items, item)
 	}
 	if len(reports) > 0 {
-		item, err := gatherReports(reports)
+		arms, err := ReadArms(reports, nil)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, Item{Name: filepath.Base(reports[0]),
+			Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}})
 	}
 	if len(captures) > 0 {
 		traces, err := o.traces(ctx, captures)
@@ -79,26 +82,6 @@ func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, 
 		items = append(items, traces...)
 	}
 	return compared(items)
-}
-
-// counts are the judged expert statistics at a path.
-func (o GatherOptions) counts(path string) (*counts.Result, error) {
-	record, err := ReadCounts(path, nil)
-	if err != nil {
-		return nil, err
-	}
-	judged := counts.NewResult(o.Threshold)
-	return judged, judged.Add(record, counts.Options{Threshold: o.Threshold})
-}
-
-// gatherReports judges benchmark reports as compare does.
-func gatherReports(paths []string) (Item, error) {
-	arms, err := ReadArms(paths, nil)
-	if err != nil {
-		return Item{}, err
-	}
-	set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
-	return Item{Name: filepath.Base(paths[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}}, err
 }
 
 // traces reads captures: a side for each arm where names or records tell both, else one run, which may

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,9 +75,11 @@ func Expanded(args []string) (paths []string, err error) {
 			parts = []string{arg}
 		}
 		for _, part := range parts {
-			found, err := expand(part)
-			if err != nil {
-				return nil, err
+			found := []string{part}
+			if _, missing := os.Stat(part); missing != nil {
+				if found, err = matches(part, missing); err != nil {
+					return nil, err
+				}
 			}
 			paths = append(paths, found...)
 		}
@@ -86,31 +87,23 @@ func Expanded(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// expand is the path, or what a pattern matches.
-func expand(path string) ([]string, error) {
-	_, err := os.Stat(path)
+// matches are the files that a pattern names, of which none has the pattern as its name.
+func matches(pattern string, missing error) ([]string, error) {
 	switch {
-	case path == "":
+	case pattern == "":
 		return nil, usagef("want the name of a file, have none")
-	case strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://"):
-		return nil, usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", path)
-	case path == "-":
+	case strings.HasPrefix(pattern, "http://") || strings.HasPrefix(pattern, "https://"):
+		return nil, usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", pattern)
+	case pattern == "-":
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
-	case err == nil:
-		return []string{path}, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("want a file, a folder or a pattern: %w", err)
-	case !strings.ContainsAny(path, "*?["):
-		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file", Err: err}
+	case !strings.ContainsAny(pattern, "*?["):
+		return nil, &input.Error{File: pattern, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing)}
 	}
-	found, err := filepath.Glob(path)
-	if err != nil {
-		return nil, usagef("pattern %q: %w", path, err)
+	found, err := filepath.Glob(pattern)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no file matches %q", pattern)
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no file matches %q", path)
-	}
-	return found, nil
+	return found, err
 }
 
 // classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,

@@ -18,12 +18,10 @@ type Placing struct {
 	Axes         counts.Axes
 	From         string // a placement
 	Timing
-	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
-	// the other fields.
-	place.Options
+	place.Options // Ranks and Redundant are nil where they are recorded; the rest is found from the other fields
 }
 
-// Timing is what is known of the time of expert work, as flags give it.
+// Timing is the evidence of the time that expert work takes, as flags give it.
 type Timing struct {
 	Trace      []string `flag:"trace"`
 	Counts     string   `flag:"counts"`

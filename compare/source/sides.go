@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -49,9 +48,6 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 		return arms, nil
 	}
 	for _, in := range all {
-		if _, err := counts.Read(in.Paths[0]); in.Kind == Reports && len(all) == 1 && err == nil {
-			in.Kind = Counts
-		}
 		switch err := in.notCompared(); {
 		case err != nil:
 			return arms, err

@@ -31,9 +31,6 @@ func lacks(had, wanted []int32) (n int) {
 // of one node stay together.
 func Renamed(slots []int32, from router.Layout, s Size) []int32 {
 	ranks, nodes := from.Ranks(), s.hierarchy().Nodes
-	if len(slots)%ranks != 0 || ranks%nodes != 0 {
-		return slots
-	}
 	held, perNode := slices.Collect(slices.Chunk(slots, len(slots)/ranks)), ranks/nodes
 	inner, cost := make([][][]int, nodes), make([][]float64, nodes)
 	for node := range nodes { // that runs
