@@ -97,9 +97,8 @@ func open(folder string, lock *os.File) (*Campaign, error) {
 
 const lockName = "campaign.lock"
 
-// lockWait is how long a lock is waited for: a killed run's system call may hold it for
-// a moment. Tests change it.
-var lockWait = 2 * time.Second
+// lockWait is how long a lock is waited for: a killed run's system call may hold it for a moment.
+const lockWait = 2 * time.Second
 
 func takeLock(folder string) (*os.File, error) {
 	path := filepath.Join(folder, lockName)

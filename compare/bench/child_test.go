@@ -61,7 +61,7 @@ func playChild(mode string, args []string) int {
 	switch mode {
 	case "report":
 		report(os.Stdout, 1000, 1.1)
-	case "log": // appends its arguments to the file named first, waits or stalls where the test says so, reports
+	case "log": // appends its arguments to the file named first, stalls where the test says so, reports
 		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return 9
@@ -69,13 +69,10 @@ func playChild(mode string, args []string) int {
 		fmt.Fprintln(f, strings.Join(args[1:], " "), os.Getpid())
 		f.Close()
 		stallAt(args[0])
-		wait, _ := time.ParseDuration(os.Getenv("BENCH_TEST_WAIT"))
-		time.Sleep(wait)
 		report(os.Stdout, 1000, 1.1)
 	case "fail":
 		fmt.Fprintln(os.Stderr, "CUDA out of memory")
 		return 3
-	case "silent":
 	case "server":
 		return serve(args[0])
 	case "engine":
@@ -105,13 +102,6 @@ func playChild(mode string, args []string) int {
 		fmt.Fprintln(f, args[2], args[3])
 		f.Close()
 		stallAt(args[0])
-		arm := "normal"
-		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
-			arm = "perfect"
-		}
-		if os.Getenv("BENCH_TEST_FAIL") == args[2]+" "+arm {
-			return 3
-		}
 		return playChild("client", args[1:2])
 	case "bench": // a bench process of its own, to be killed
 		c, err := Resume(args[0])
@@ -154,8 +144,8 @@ func serve(addr string) int {
 
 // testHost runs children of the mode.
 func testHost(mode string) Host {
-	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" +
-		os.Getenv("BENCH_TEST_WAIT"), "BENCH_TEST_STALL=" + os.Getenv("BENCH_TEST_STALL"),
+	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1",
+		"BENCH_TEST_STALL=" + os.Getenv("BENCH_TEST_STALL"),
 		// else each child of a test binary with the race detector waits a second before it ends
 		"GORACE=atexit_sleep_ms=0"}
 	return Host{

@@ -38,10 +38,6 @@ func TestWordDifferences(t *testing.T) {
 			t.Errorf("%s: undeclared %q", name, spec.Undeclared())
 		}
 	}
-	spec := Spec{Command: Command{Normal: []string{"client"}, Server: []string{"serve", "--eplb={arm}"}}}
-	if got := spec.wordDifferences(gain.Perfect); len(got) != 1 || got[0].Name != "--eplb" || got[0].Declared {
-		t.Errorf("of a server: %+v", got)
-	}
 }
 
 // A build or a further arm is named for what --arm gives it.

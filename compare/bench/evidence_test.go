@@ -19,26 +19,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-func TestRecordEnvironment(t *testing.T) {
-	trtllm, _ := ParseTreatment("trtllm")
-	got := launch.RecordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b",
-		"VLLM_API_KEY=xyz",
-		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1",
-		"SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
-	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",
-		"TRTLLM_AUTH_TOKEN": "(redacted)", "VLLM_API_KEYS": "(redacted)", "VLLM_MAX_NUM_BATCHED_TOKENS": "8192",
-		"ENABLE_PERFECT_ROUTER": "1", "VLLM_EXTRA": `{"api_key": (redacted), "n": 1}`,
-		"VLLM_URL": "http://(redacted)@host/"}
-	if len(got) != len(want) {
-		t.Errorf("recorded %v, want %v", got, want)
-	}
-	for name, value := range want {
-		if got[name] != value {
-			t.Errorf("%s is recorded as %q, want %q", name, got[name], value)
-		}
-	}
-}
-
 func said(perfect bool, ranks int, loads ...float64) view {
 	p := metrics.Proof{Claimed: true, Perfect: perfect, Ranks: ranks}
 	for i := 0; i+1 < len(loads); i += 2 {
@@ -187,20 +167,6 @@ func TestProofOverLaunches(t *testing.T) {
 	}
 }
 
-// A launch that left processes behind at each of its attempts is one launch.
-func TestFirstAttempts(t *testing.T) {
-	left := func(state State) Attempt { return Attempt{State: state, Warnings: []string{leftBehind}} }
-	c := &Campaign{Launches: []Launch{
-		{Attempts: []Attempt{left(Failed), left(Finished)}},
-		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
-		{Attempts: []Attempt{{State: Finished}}},
-	}}
-	if got := c.checkRetries(); got.Status != gain.Warn ||
-		fmt.Sprint(got.Args) != "map[failed:1 interrupted:1 left:1 why:warn]" {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestProveByCounts(t *testing.T) {
 	nan := router.Undefined()
 	for name, c := range map[string]struct {
@@ -252,17 +218,20 @@ func TestCountsOfALaunch(t *testing.T) {
 	}
 }
 
-// Where more than a tenth of the launches count only because others failed, failures may choose the result.
+// Where more than a tenth of the launches count only because others failed, failures may choose the result. A launch
+// that left processes behind at each of its attempts is one launch.
 func TestFailuresThatSelect(t *testing.T) {
-	for failed, want := range map[int]string{1: "warn", 2: "selected"} {
+	left := Attempt{State: Finished, Warnings: []string{leftBehind}}
+	for failed, want := range map[int]string{1: "map[failed:1 interrupted:0 left:1 why:warn]",
+		2: "map[failed:2 launches:16 why:selected]"} {
 		c := &Campaign{Launches: make([]Launch, 16)}
 		for i := range c.Launches {
 			c.Launches[i] = Launch{Attempts: []Attempt{{State: Finished}}}
 			if i < failed {
-				c.Launches[i].Attempts = []Attempt{{State: Failed}, {State: Finished}}
+				c.Launches[i].Attempts = []Attempt{{State: Failed, Warnings: left.Warnings}, left}
 			}
 		}
-		if got := c.checkRetries(); got.Args["why"] != want {
+		if got := c.checkRetries(); got.Status != gain.Warn || fmt.Sprint(got.Args) != want {
 			t.Errorf("%d failed: %+v, want %s", failed, got, want)
 		}
 	}

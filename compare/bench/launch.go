@@ -40,7 +40,7 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 }
 
 // attempt starts the command once and sees it through. The attempt is on disk
-// as Running before the command starts, as Ran when it has ended well, and as
+// as Started before the command starts, as Ran when it has ended well, and as
 // Finished when all that it left is read: a kill between any two of these loses
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
@@ -49,7 +49,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() { // names that 'compare' knows
 		name = fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)
 	}
-	a := Attempt{Number: number, State: Running, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
+	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err

@@ -14,10 +14,10 @@ import (
 // State is how far an attempt at a launch has come.
 type State string
 
-// The states. An attempt is Running, perhaps Ran, and then one of the others for
+// The states. An attempt is Started, perhaps Ran, and then one of the others for
 // good.
 const (
-	Running     State = "running"
+	Started     State = "running"
 	Ran         State = "ran"         // ended with code 0; what it recorded is not read yet
 	Finished    State = "finished"    // ran, and everything was read
 	Failed      State = "failed"      // exit code, time limit or unreadable output

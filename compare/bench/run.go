@@ -131,7 +131,7 @@ func (r *runner) recover() error {
 		}
 		last := &l.Attempts[len(l.Attempts)-1]
 		switch last.State {
-		case Running:
+		case Started:
 			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last,
 				Text: "ending the processes of an interrupted run"})
 			ended := launch.End(r.marker(), last.Groups, r.host.Grace)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/moebalance/moebalance/compare/bench/launch"
 )
 
 // needsProc skips what can only be seen in /proc.
@@ -148,26 +146,4 @@ func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 		t.Fatalf("%v: the command was started again", err)
 	}
 	finishedOnce(t, c)
-}
-
-// Every process of a launch can be found again: by the campaign's mark, which
-// programs that rename themselves are asked to leave readable.
-func TestProcessesAreMarked(t *testing.T) {
-	spec := testSpec(t, 1)
-	spec.Command.Normal, spec.Custom = []string{"sh", "-c", "env; echo rate 1"}, []string{`rate::higher=rate (\d+)`}
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("none")); err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range c.Launches {
-		text, err := os.ReadFile(filepath.Join(c.Folder, l.Attempts[0].Folder, launch.Stdout))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{fmt.Sprintf("\nMOEBALANCE_LAUNCH=%s/%d\n", c.ID, l.Position), "\nSPT_NOENV=1\n"} {
-			if !strings.Contains("\n"+string(text), want) {
-				t.Errorf("launch %d has no %q in its environment:\n%s", l.Position, want, text)
-			}
-		}
-	}
 }

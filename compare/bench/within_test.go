@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
-	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -290,23 +289,6 @@ func TestWithinDose(t *testing.T) {
 		if a := d.Arms[i]; a.Arm != want.arm || a.MaxOverMean != want.load || !a.Measured ||
 			math.Abs(float64(a.Time)-want.time) > 0.005 || a.Fitted == (a.Arm == gain.Normal) {
 			t.Errorf("%+v, want %+v", a, want)
-		}
-	}
-}
-
-// With points every order is of one, so that counts are of that point's load alone.
-func TestWithinDoseOfEachPoint(t *testing.T) {
-	s := withinSpec(t, 1, "")
-	s.Points, s.Arms = &points.Points{Name: "c", Values: []string{"1", "8"}}, []ArmSpec{{Name: "more",
-		Env: map[string]string{routerVariable: "target:1.2"}}}
-	s.Command.Normal[1] += "&c={c}"
-	c := create(t, s)
-	if err := c.Run(t.Context(), withinHost()); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range gain.Judge(Recorded(c)).Points {
-		if p.Dose == nil || len(p.Dose.Line()) != 2 || !p.Dose.Line()[1].Measured {
-			t.Errorf("%+v", p)
 		}
 	}
 }

@@ -85,28 +85,6 @@ func TestInvalidCampaigns(t *testing.T) {
 	}
 }
 
-// What one pair lacks must not hide what the next one shows.
-func TestChecksGoOnAfterAnIncompletePair(t *testing.T) {
-	c := valid(paired(.19, .2, .21, .22, .18, .2))
-	c.Measurements[0].Status = "failed"
-	for i := range 2 {
-		c.Measurements[2+i].Work = map[string]float64{WorkRequests: float64(100 + 50*i)}
-	}
-	r := Judge(c)
-	if w := check(t, r, CheckWork); w.Status != Fail || !strings.Contains(finding(w), "pair 1") {
-		t.Errorf("unequal work after an incomplete pair: %+v", w)
-	}
-	for i := range c.Measurements { // now pair 5 has no known order, although one position is known
-		if c.Measurements[i].Unit == 5 && c.Measurements[i].Arm == Normal {
-			c.Measurements[i].Position = UnknownPosition
-		}
-	}
-	r = Judge(c)
-	if r.Pairs[5].Order != "" || r.Pairs[5].Status != PairComplete {
-		t.Errorf("pair of unknown order: %+v", r.Pairs[5])
-	}
-}
-
 // noGain wants nothing in a result that could be read as a gain.
 func noGain(t *testing.T, what string, r Result) {
 	t.Helper()

@@ -188,45 +188,6 @@ func (l liar) Answer(a Ack) error {
 	return l.Folder.Answer(a)
 }
 
-// An order that nobody renews ends: the engine is normal again by itself.
-func TestDeadDriverExpires(t *testing.T) {
-	e, d := newEngine(t, 2)
-	dead := errors.New("killed")
-	func() {
-		defer func() { recover() }()
-		e.before = func(e *engine, n int) error {
-			if n == 5 {
-				panic(dead) // nothing is written after this
-			}
-			return nil
-		}
-		d.Channel = deadAfter{d.Channel.(Folder), e}
-		_ = d.Drive(t.Context(), planOf(1))
-	}()
-	if e.router != "perfect" {
-		t.Fatalf("the driver died under %s, want perfect", e.router)
-	}
-	e.before, e.now = nil, e.now.Add(Term+time.Second)
-	e.run(Run{})
-	acks, _, err := Folder(e.follower.Side.(Folder)).Answers(0)
-	if e.router != "off" || err != nil || len(acks) != 2 || !acks[0].Expired || acks[0].Router != "off" {
-		t.Errorf("router %s, answers %+v, %v; want normal again and expired", e.router, acks, err)
-	}
-}
-
-// deadAfter is a folder that a dead driver cannot write to: the sixth run is its last.
-type deadAfter struct {
-	Folder
-	e *engine
-}
-
-func (f deadAfter) Write(o Order) error {
-	if len(f.e.runs) > 5 {
-		return errors.New("dead")
-	}
-	return f.Folder.Write(o)
-}
-
 // A router beside the learned and the balanced one is told from other texts.
 func TestIsRouter(t *testing.T) {
 	for text, want := range map[string]bool{"target:1.2": true, "recorded:/a/b.json": true, "perfect": false, "off": false,

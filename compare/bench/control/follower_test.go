@@ -18,11 +18,10 @@ type Side interface {
 // Follower is an engine's side of the protocol for ranks that live in one process, and so
 // change at the same step.
 type Follower struct {
-	Side    Side
-	Ranks   int
-	Own     string               // the router before any order, and after one that expired
-	Set     func(r string) error // changes the router; an error leaves it as it is
-	Changed func(sequence int)   // told before the router changes; nil tells nobody
+	Side  Side
+	Ranks int
+	Own   string               // the router before any order, and after one that expired
+	Set   func(r string) error // changes the router; an error leaves it as it is
 
 	order   Order
 	router  string
@@ -53,15 +52,7 @@ func (f *Follower) Poll(now time.Time, steps int64) error {
 	return nil
 }
 
-// Sequence is the number of the order in force, 0 before the first.
-func (f *Follower) Sequence() (number int, arm string, expired bool) {
-	return f.order.Sequence, f.order.Arm, f.expired
-}
-
 func (f *Follower) obey(o Order, router string, now time.Time, steps int64) error {
-	if f.Changed != nil {
-		f.Changed(f.order.Sequence)
-	}
 	a := Ack{Sequence: o.Sequence, Arm: o.Arm, Steps: steps, TimeNS: now.UnixNano(), Ranks: f.Ranks, Expired: f.expired}
 	if err := f.Set(router); err != nil {
 		a.Error = err.Error()

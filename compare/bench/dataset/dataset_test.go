@@ -24,23 +24,6 @@ func TestDatasetBytes(t *testing.T) {
 	}
 }
 
-func TestDatasetCheck(t *testing.T) {
-	good := Spec{Requests: 1, InputMean: 1, OutputMean: 1}
-	if err := good.Check(); err != nil {
-		t.Fatal(err)
-	}
-	for name, spoil := range map[string]func(*Spec){
-		"requests": func(d *Spec) { d.Requests = 0 }, "mean": func(d *Spec) { d.InputMean = 0.5 },
-		"nan": func(d *Spec) { d.OutputMean = math.NaN() }, "deviation": func(d *Spec) { d.OutputSD = -1 },
-	} {
-		d := good
-		spoil(&d)
-		if d.Check() == nil {
-			t.Errorf("%s: passed", name)
-		}
-	}
-}
-
 // 2000 lengths of mean 100 and deviation 20 by the bytes that trtllm-bench reads; prompts do not change with the
 // output lengths, and do with the seed.
 func TestDataset(t *testing.T) {

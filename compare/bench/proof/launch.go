@@ -93,9 +93,9 @@ func byReport(said metrics.Proof, wanted int) []rank {
 	switch {
 	case wanted == 0 && len(loads) == 0:
 		r.shows, word = unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
-	case said.Perfect && len(loads) > 0 && !loads.within(balancedWithin):
+	case said.Perfect && len(loads) > 0 && !loads.within(evenWithin):
 		r.shows, word = unproved, word+"contradicted by "+loads.String()
-	case !said.Perfect && loads.within(unbalancedBeyond):
+	case !said.Perfect && loads.within(unevenBeyond):
 		r.shows, word = balanced, word+"contradicted by "+loads.String()
 	default:
 		word += loads.String()
@@ -117,9 +117,9 @@ func (r Rules) byCounts(arm gain.Arm, l Launch) []rank {
 		loads = loads[1:] // the experts'
 	}
 	one := rank{measured: true, shows: unbalanced, evidence: "recorded expert counts: " + loads.String()}
-	even := loads.within(balancedWithin)
+	even := loads.within(evenWithin)
 	if r.Chance && arm == gain.Perfect && len(loads) > 0 {
-		even = loads[:1].within(balancedWithin)
+		even = loads[:1].within(evenWithin)
 	}
 	switch {
 	case len(loads) == 0:

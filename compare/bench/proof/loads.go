@@ -45,8 +45,8 @@ func reported(said metrics.Proof) LoadProof {
 // indivisible loads cost; a normal arm is proved unbalanced by one layer beyond what
 // rounding can explain.
 const (
-	balancedWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
-	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
+	evenWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
+	unevenBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
 )
 
 // load is max/mean of the worst layer, over ranks or over experts, and the least that whole slots allow.
