@@ -61,7 +61,7 @@ const asked = `
 2 bench --arm before --arm after --treatment vllm -- true {arm} :: without a treatment and without proof
 2 bench --arm balancer=greedy -- true :: is neither a router, VARIABLE=VALUE nor a flag
 2 bench --arm balancer=A=1 --arm balancer=A=2 -- true :: --arm balancer is given twice
-2 bench --table x -- true :: want one of comparisons, pairs, launches, blocks
+2 bench --table x -- true :: want one of comparisons, pairs, launches, dose
 2 bench --server x --ready localhost:1/health -- true :: want a full URL
 2 bench --client x :: --server
 2 bench --resume x --pairs 3 :: --pairs

@@ -37,21 +37,12 @@ type Answer struct {
 // and place.
 type Verdict string
 
-// The verdicts on traces and counts, on comparisons, and on caches.
+// The verdicts that lead on in tables and pages. The others are those of the catalog's lines.
 const (
 	Even         Verdict = "even"          // no layer is more uneven than the threshold and chance
 	Uneven       Verdict = "uneven"        // one is
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
-	SlowerGPU    Verdict = "slower GPU"    // one rank takes longer whatever it runs
 	NoAnswer     Verdict = "no answer"     // the data does not tell
-	// AttentionUneven is ranks with unequal tokens of their own, which cost more than uneven experts.
-	AttentionUneven Verdict = "attention uneven"
-	// LoadWithoutTime is uneven counts whose experts take even time.
-	LoadWithoutTime Verdict = "load without time"
-	NotComparable   Verdict = "not comparable"
-	NoVerdict       Verdict = "no verdict" // a prediction, or one launch
-	Complete        Verdict = "complete"
-	Failed          Verdict = "failed"
 )
 
 // Tone is how a verdict is colored: whether something is to be done.
@@ -66,10 +57,11 @@ const (
 
 // tones are by what a verdict means for the user: a placement that is worth a trial is good news.
 var tones = map[Verdict]Tone{
-	Even: Fine, Complete: Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine, Verdict(gain.Equal): Fine,
-	Verdict(place.NotNow): Fine, Verdict(place.Trial): Fine,
-	Uneven: Costs, LateLaunches: Costs, SlowerGPU: Costs, AttentionUneven: Costs, Failed: Costs, NotComparable: Costs,
-	Verdict(gain.Significant): Costs, Verdict(gain.Slower): Costs, Verdict(gain.Invalid): Costs,
+	Even: Fine, "complete": Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine,
+	Verdict(gain.Equal): Fine, Verdict(place.NotNow): Fine, Verdict(place.Trial): Fine,
+	Uneven: Costs, LateLaunches: Costs, "slower GPU": Costs, "attention uneven": Costs, "failed": Costs,
+	Verdict(gain.NotComparable): Costs, Verdict(gain.Significant): Costs, Verdict(gain.Slower): Costs,
+	Verdict(gain.Invalid): Costs,
 }
 
 // Tone is the color of a verdict.
@@ -109,11 +101,6 @@ type Number struct {
 	Low   router.Number `json:"low"`
 	High  router.Number `json:"high"`
 	Basis Basis         `json:"basis"`
-}
-
-// NumberOf is a number without an interval.
-func NumberOf(label string, v router.Number, u Unit, b Basis) Number {
-	return Number{label, v, u, router.Undefined(), router.Undefined(), b}
 }
 
 // String writes the number for people, with its interval: "gain 12.7 % (12.5 to 13.0 %)".

@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
 )
 
 // commands are the commands of an answer's next steps.
@@ -92,8 +93,8 @@ func TestTones(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for want, n := range map[string]Number{
 		"gain 12.7 % (12.5 to 13.0 %)": {"gain", 0.127, Fraction, 0.125, 0.13, Measured},
-		"wait 2.65 ms":                 NumberOf("wait", 2.65e6, NS, Measured),
-		"load 1.85":                    NumberOf("load", 1.847, MaxMean, Recorded),
+		"wait 2.65 ms":                 {"wait", 2.65e6, NS, router.Undefined(), router.Undefined(), Measured},
+		"load 1.85":                    {"load", 1.847, MaxMean, router.Undefined(), router.Undefined(), Recorded},
 	} {
 		if have := n.String(); have != want {
 			t.Errorf("have %q, want %q", have, want)
@@ -106,14 +107,14 @@ func TestAnswersOfCache(t *testing.T) {
 	balanced := logits.BatchBalance{Plan: "diagonal/2", AtFloor: true, Entries: 4}
 	drawn := logits.BatchBalance{Plan: "target-1.5/1", Drawn: true, Entries: 4}
 	v := logits.Verification{Entries: make([]logits.Entry, 8), Balance: []logits.BatchBalance{balanced, drawn}}
-	check(t, "both", OfCache(&v, "c"), Complete,
+	check(t, "both", OfCache(&v, "c"), "complete",
 		"8 files are exact; 1 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "",
 		"")
 	v.Balance[0].AtFloor = false
-	check(t, "above the floor", OfCache(&v, "c"), Complete,
+	check(t, "above the floor", OfCache(&v, "c"), "complete",
 		"0 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
 	v.Balance[0] = drawn
-	check(t, "drawn", OfCache(&v, "c"), Complete, "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "",
+	check(t, "drawn", OfCache(&v, "c"), "complete", "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "",
 		"")
 }
 

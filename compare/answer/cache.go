@@ -38,11 +38,11 @@ func OfCache(v *logits.Verification, dir string) Answer {
 
 // OfWritten answers what generate made sure of in a cache.
 func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
-	var fresh, replaced, moved int
+	var fresh, replaced int
 	var bytes int64
 	k := knowing([]Caveat{})
 	for _, o := range list {
-		bytes, moved = bytes+o.Bytes, moved+o.ProjectedRows
+		bytes += o.Bytes
 		switch {
 		case o.New:
 			fresh++
@@ -53,9 +53,6 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 		if o.TokensPerRank == logits.AnyTokens {
 			k.know("any", "any number of tokens")
 		}
-	}
-	if moved > 0 {
-		k.know("moved", moved)
 	}
 	if n := fresh + replaced; n > 0 {
 		k.know("made", n)

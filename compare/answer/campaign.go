@@ -37,7 +37,7 @@ func (k *known) gain(g gain.Gain, v Verdict, what string) {
 	switch undecided := v == Verdict(gain.Inconclusive); {
 	case undecided && g.Low > 0:
 		said = "said.undecided"
-	case (undecided || v == NoVerdict) && g.Low <= 0 && g.High >= 0:
+	case (undecided || v == Verdict(gain.NoVerdict)) && g.Low <= 0 && g.High >= 0:
 		said = "said.between"
 	case g.Low <= 0 && g.High >= 0:
 		said = "said.unshown"
@@ -69,9 +69,6 @@ func (k *known) gains(r gain.Result) {
 		if caution := k.say("caution." + check.Name); caution != "" { // the gain is not all balance's
 			k.know("caution", caution)
 		}
-	}
-	if r.Chance {
-		k.know("chance", gain.ChanceArm.Label())
 	}
 	if r.Verdict == gain.NotSignificant && r.Gain.High > 0 {
 		k.know("below", r.Threshold)
@@ -105,7 +102,7 @@ func (k *known) decided(r gain.Result, run gain.Run) string {
 	case r.Verdict == gain.NoVerdict:
 		return "bench.one_launch"
 	case r.Verdict == gain.Inconclusive:
-		return k.open(r, run)
+		return k.open(r)
 	case r.Verdict == gain.Equal:
 		return "bench.equal"
 	case r.Builds.Named():
@@ -120,17 +117,14 @@ func (k *known) decided(r gain.Result, run gain.Run) string {
 const manyUnits = 100
 
 // open picks the line of an interval that contains the threshold, and says what would decide.
-func (k *known) open(r gain.Result, run gain.Run) string {
+func (k *known) open(r gain.Result) string {
 	needed, far := r.PairsNeeded, r.Outliers()
 	if needed.Defined() {
 		k.know("needed", quantity.Count(int(needed), fmt.Sprint(k.values["unit"])))
 	}
 	k.know("more", "")
-	switch {
-	case needed < manyUnits && !warns(r, gain.CheckOutliers):
+	if needed < manyUnits && !warns(r, gain.CheckOutliers) {
 		k.know("more", needed)
-	case run.Server && r.Design != gain.WithinLaunch && !r.Builds.Named():
-		k.know("one_server", run.Again)
 	}
 	if far == 0 {
 		return "bench.open"
@@ -195,7 +189,7 @@ var hooked = regexp.MustCompile(`^(sglang|vllm|serving)`)
 // launcher begins a command that starts ranks itself.
 var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
-// failed picks the line of a campaign that checks refuse, and how balance is proved where that is missing.
+// failed says why checks refuse a campaign, and how balance is proved where that is missing.
 func (k *known) failed(r gain.Result, run gain.Run) string {
 	why := failures(r)
 	if len(why) == 0 {
@@ -206,19 +200,18 @@ func (k *known) failed(r gain.Result, run gain.Run) string {
 	failed := func(name string) bool {
 		return slices.ContainsFunc(r.Failed(), func(c gain.Check) bool { return c.Name == name })
 	}
-	switch treatment := run.Treatment; {
-	case treatment == "hook" || !failed(gain.CheckProof) || failed(gain.CheckWork) ||
-		strings.Contains(said, gain.BalancedToo): // which no better proof mends
+	if run.Treatment == "hook" || !failed(gain.CheckProof) || failed(gain.CheckWork) ||
+		strings.Contains(said, gain.BalancedToo) { // which no better proof mends
 		return "bench.refused"
-	case treatment != "" && treatment != "trtllm":
-		return "bench.unproved"
-	case treatment == "" && strings.Contains(said, "--trust-arms"): // else they were trusted, or say otherwise
+	}
+	if run.Treatment == "" && strings.Contains(said, "--trust-arms") { // else they were trusted, or say otherwise
 		k.know("trusted", run.Reports)
 	}
 	if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
 		k.know("benchmark", "")
 	}
-	return "bench.unproved_trt"
+	return map[bool]string{true: "bench.unproved_trt", false: "bench.unproved"}[run.Treatment == "" ||
+		run.Treatment == "trtllm"]
 }
 
 // warns reports whether a check of this name warns.
@@ -244,25 +237,17 @@ func named(point string, value float64) string {
 	return point + " " + quantity.Plain(value)
 }
 
-// checkCaveats are the checks that do not pass. The code of proof, whose name is what passes, says what is missing.
+// checkCaveats are the checks that do not pass.
 func checkCaveats(checks []gain.Check) []Caveat {
-	var out []router.Warning
+	var open []router.Warning
 	weights := map[string]caveat.Severity{}
 	for _, c := range checks {
-		s, open := map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
-			gain.Unknown: caveat.Unknown}[c.Status]
-		if open {
-			out, weights[c.Name] = append(out, c.Warning()), s
+		if s, weighs := map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
+			gain.Unknown: caveat.Unknown}[c.Status]; weighs {
+			open, weights[c.Name] = append(open, c.Warning()), s
 		}
 	}
-	list := caveats(out, weights)
-	for i, c := range list {
-		if c.Code == gain.CheckProof {
-			list[i].Code = map[caveat.Severity]string{caveat.Doubt: "balance_unproved", caveat.Warn: "balance_claimed",
-				caveat.Unknown: "balance_unknown"}[c.Severity]
-		}
-	}
-	return list
+	return caveats(open, weights)
 }
 
 // Worded is a result with the words of its checks.

@@ -103,7 +103,7 @@ func TestAnswersOfPairs(t *testing.T) {
 			"About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
 		"hopeless": {needs(2000), hook, "", "About 2000 pairs in all would decide.",
 			"moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
-		"server": {needs(2000), server, "", "", "moebalance bench --treatment hook --server s --ready u --client c"},
+		"server": {needs(2000), server, "", "", "moebalance bench --pairs 6 --treatment hook --server s --ready u --client c"},
 		"builds": {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "",
 			"--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
 		"builds of an engine with the hook": {with(open, func(r *gain.Result) {
@@ -129,7 +129,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		a := OfCampaign(k.result, k.run)
 		verdict := Verdict(k.result.Verdict)
 		if k.run.Left > 0 {
-			verdict = NoVerdict
+			verdict = Verdict(gain.NoVerdict)
 		}
 		check(t, name, a, verdict, k.line, k.reasons, k.next)
 	}

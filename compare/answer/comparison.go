@@ -57,7 +57,7 @@ func (k *known) refused(c *diff.Comparison) string {
 		k.know("swapped", launch.Quote([]string{sides[1], sides[0]}))
 		return "compare.swapped"
 	case len(c.Ranks) == 0:
-		if len(c.Normal.Exports) == 1 && len(c.Perfect.Exports) == 1 { // a pattern without quotes
+		if len(c.Normal.Exports)+len(c.Perfect.Exports) == 2 { // a pattern without quotes
 			k.know("one_arm", launch.Quote(sides))
 		}
 		return "compare.ranks"
@@ -125,9 +125,6 @@ func (k *known) predicted(c *diff.Comparison) string {
 		return "compare.few_ranks"
 	default:
 		k.know("doubt", "these traces allow no prediction of the gain")
-	}
-	if refused, ok := warned(c, diff.CampaignRefused); ok {
-		k.because("campaign", caveat.Text(refused))
 	}
 	if s.Known() {
 		k.parts(c)

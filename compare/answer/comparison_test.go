@@ -29,7 +29,7 @@ func TestOtherSides(t *testing.T) {
 		"moebalance compare b a": {Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
 			Refusals: refused("swapped")},
 	} {
-		check(t, want, OfComparison(&c), NotComparable, "Not comparable: ", "", want)
+		check(t, want, OfComparison(&c), Verdict(gain.NotComparable), "Not comparable: ", "", want)
 	}
 }
 
@@ -55,6 +55,6 @@ func TestPredictions(t *testing.T) {
 		"about 30.0 % faster, as even ranks save 633 µs and even expert sizes costs 333 µs per step.": split(0.633, -0.333),
 		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm":   alike,
 	} {
-		check(t, want, OfComparison(&c), NoVerdict, want, "", "moebalance bench -- YOUR_BENCHMARK")
+		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
 	}
 }

@@ -22,7 +22,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 		k.reported(c)
 		return k.tell("counts.reported|counts.one_rank|counts.none")
 	}
-	k.know("level", s.Level, "layers", s.Layers, "passes_left_out", leftOut(c.Warnings))
+	k.know("level", s.Level, "layers", s.Layers)
 	if len(c.Records) > 1 {
 		k.know("source", recordOf(s))
 	}
@@ -56,18 +56,6 @@ func recordOf(s counts.Summary) string {
 		return filepath.Base(s.Source)
 	}
 	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
-}
-
-// leftOut is the share of the passes that are not counted, where line 2 is to say so: 0 below a twentieth.
-func leftOut(warnings []router.Warning) any {
-	for _, w := range warnings {
-		excluded, _ := w.Args["excluded"].(float64)
-		passes, _ := w.Args["passes"].(float64)
-		if w.Code == counts.Incomplete && excluded > 0.05*passes {
-			return excluded / passes
-		}
-	}
-	return ""
 }
 
 // loads says how uneven the load of a record is, in the layer that it returns. A layer that is more uneven than

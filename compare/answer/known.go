@@ -33,7 +33,7 @@ func (k *known) know(args ...any) { maps.Copy(k.values, router.Warn("", "", args
 
 // number adds a number without an interval, unless it is undefined.
 func (k *known) number(name, label string, v router.Number, u Unit, b Basis) {
-	k.add(name, NumberOf(label, v, u, b))
+	k.add(name, Number{label, v, u, router.Undefined(), router.Undefined(), b})
 }
 
 func (k *known) add(name string, n Number) {

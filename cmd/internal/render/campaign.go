@@ -11,21 +11,17 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
 )
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"comparisons", "pairs", "launches", "blocks", "dose", "secondary", "proof", "checks"}
+var CampaignTables = []string{"comparisons", "pairs", "launches", "dose", "secondary", "proof", "checks"}
 
 // Campaign renders a judged campaign: the verdict first, then what it rests on.
 func Campaign(r source.Campaign) output.Document {
 	var notes []string
-	if r.Run.Folder != "" {
-		notes = append(notes, "campaign folder: "+r.Run.Folder)
-	}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
@@ -57,13 +53,6 @@ const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high
 
 // campaignTables are the tables of a result, named as in CampaignTables.
 func campaignTables(r gain.Result) []table.Table {
-	type block struct {
-		Launch int           `json:"launch"`
-		Point  router.Number `json:"point,omitempty"`
-		Arm    gain.Arm      `json:"arm,omitempty"`
-		Block  int           `json:"block"`
-		gain.Values
-	}
 	type dosed struct {
 		Point float64 `json:"point,omitempty"`
 		gain.DoseArm
@@ -83,12 +72,9 @@ func campaignTables(r gain.Result) []table.Table {
 	if r.More() {
 		perfect, last = "other arm", r.Called(gain.Perfect)
 	}
-	rows, blocks := r.Units(), []block{}
+	rows := r.Units()
 	for i, u := range rows {
 		rows[i].Arm = cmp.Or(u.Arm, last)
-		for _, b := range u.Blocks {
-			blocks = append(blocks, block{u.Pair, u.Point, rows[i].Arm, b.Block, b.Values})
-		}
 	}
 	unit := map[string]string{"launches": "launch", "pairs": "pair"}[units(r)]
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
@@ -101,7 +87,6 @@ func campaignTables(r gain.Result) []table.Table {
 			"share_high<share_of_ceiling.high:percent"),
 		table.Of(units(r), fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
 			"pair="+unit+sides),
-		table.Of("blocks", fmt.Sprintf("%s by block; A is %s", metric, r.Called(gain.Normal)), blocks, "launch, block"+sides),
 		table.Of("dose", "Time by load imbalance, over balanced routing's", doses, "point:real="+point+
 			", arm, rank_max_over_mean=rank load (max/mean), measured, time:ratio, low:ratio, high:ratio, fitted=on the line"),
 		table.Of("secondary", "Other metrics (positive gain: better; the intervals hold together)", r.Secondary,

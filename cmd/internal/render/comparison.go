@@ -40,7 +40,7 @@ func comparisonTables(r diff.Comparison) []table.Table {
 	}
 	phases := table.Of("phases", "Time per step by phase, mean over ranks",
 		append(slices.Clone(r.Phases), diff.PhaseChange{Phase: "step", Change: r.Step}), named("phase, collective"+change))
-	tables := []table.Table{
+	return []table.Table{
 		table.Of("kinds", "Kinds of steps, each compared with its like; the other tables are of the first", r.Kinds,
 			named("steps, normal_steps=steps {A}, perfect_steps=steps {B}, "+
 				"normal_experts_slowest_ns<experts_slowest.normal_ns=experts slowest {A}, "+
@@ -56,17 +56,16 @@ func comparisonTables(r diff.Comparison) []table.Table {
 		table.Of("work", "What balance cannot change", r.Work, named("quantity, unit, normal:real={A}, perfect:real={B}, "+
 			"differs:percent, allowed:percent")),
 	}
-	return slices.DeleteFunc(tables, func(t table.Table) bool { return t.Name == "kinds" && t.Len() == 0 })
 }
 
 // splitTable is the parts of the gain, which add up.
 func splitTable(s diff.Split) table.Table {
-	total := diff.Part{Name: "total", Gain: s.Gain, Low: s.Low, High: s.High}
-	for _, p := range s.Parts {
-		total.SavedNS += p.SavedNS
-	}
 	parts := slices.Clone(s.Parts)
 	if s.Known() {
+		total := diff.Part{Name: "total", Gain: s.Gain, Low: s.Low, High: s.High}
+		for _, p := range s.Parts {
+			total.SavedNS += p.SavedNS
+		}
 		parts = append(parts, total)
 	}
 	return table.Of("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+

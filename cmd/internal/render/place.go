@@ -1,13 +1,9 @@
 package render
 
 import (
-	"fmt"
-	"path/filepath"
-
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/place"
-	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
 )
 
@@ -23,12 +19,6 @@ func Place(result *place.Result, given string, files ...answer.Written) output.D
 			"ranks, window:path, max_over_mean, balancedness"),
 		table.Of("layers", "Per layer, mean over steps", result.Layers,
 			"ranks, redundant, layer, learned_max_over_mean, "+loads).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
-	if c := result.Cost; c != nil {
-		d.Notes = append(d.Notes, fmt.Sprintf("time is predicted by replaying %s with the loads of each judged window: "+
-			"%s of the experts' time follows the load there, within %s (95 %%); load explains %s of what ranks differ in; "+
-			"copies, dispatch and combine are taken to cost nothing more", filepath.Base(c.Source),
-			quantity.Percent(c.Follows), quantity.Percent(c.Error), quantity.Percent(c.Explained)))
-	}
 	if len(result.Placements) > 1 {
 		d.Lead = d.Named("placements").Without("null_p95", "verdict", "judged_worst_window")
 	}

@@ -79,8 +79,6 @@ func floorsText(s plan.Span) any {
 		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
-	case len(at) > 40:
-		return fmt.Sprintf("%d of %d", len(s.AtFloors), s.Counted)
 	}
 	return at
 }

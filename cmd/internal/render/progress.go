@@ -28,10 +28,9 @@ func NewProgress(stderr io.Writer, campaign *bench.Campaign) *Progress {
 
 // Event takes one event of the campaign.
 func (p *Progress) Event(e bench.Event) {
-	attempts := e.Launch.Attempts
-	switch n := len(attempts); {
-	case e.Stage == bench.Starting && n > 1:
-		last := attempts[n-2]
+	switch attempts := e.Launch.Attempts; {
+	case e.Stage == bench.Starting && len(attempts) > 1:
+		last := attempts[len(attempts)-2]
 		p.launch(e, fmt.Sprintf("attempt %d %s (%s); trying again", last.Number, last.State, last.Error))
 	case e.Stage == bench.Ended:
 		for _, warning := range e.Attempt.Warnings {
@@ -41,13 +40,13 @@ func (p *Progress) Event(e bench.Event) {
 			}
 		}
 		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
-			p.launch(e, p.measured(e.Attempt.Segments, e.Attempt.DurationNS))
+			p.launch(e, "done"+p.measured(e.Attempt.Segments)+" in "+
+				time.Duration(e.Attempt.DurationNS).Round(time.Millisecond).String())
 		}
 	case e.Stage == bench.Measured && e.Blocks > 0:
 		p.launch(e, fmt.Sprintf("block %d of %d", e.Block, e.Blocks))
 	case e.Stage == bench.Measured:
-		last := e.Attempt.Segments[len(e.Attempt.Segments)-1:]
-		p.launch(e, "point "+last[0].Point+": "+p.measured(last, last[0].DurationNS))
+		p.launch(e, "point "+e.Attempt.Segments[len(e.Attempt.Segments)-1].Point)
 	case e.Stage == bench.Cleaning:
 		p.Println(e.Text)
 	}
@@ -56,23 +55,19 @@ func (p *Progress) Event(e bench.Event) {
 
 // launch writes a line about the launch of an event.
 func (p *Progress) launch(e bench.Event, text string) {
-	words := []string{fmt.Sprintf("[%d of %d] launch %d", e.Done, e.Done+e.Left, e.Launch.Position)}
+	arm := ""
 	if e.Launch.Arm != "" {
-		words = append(words, fmt.Sprintf("pair %d", e.Launch.Pair), string(e.Launch.Arm))
+		arm = fmt.Sprintf(", pair %d, %s", e.Launch.Pair, e.Launch.Arm)
 	}
-	if e.Launch.Point != "" {
-		words = append(words, "point "+e.Launch.Point)
-	}
-	p.Println(strings.Join(words, ", ") + ": " + text)
+	p.Println(fmt.Sprintf("[%d of %d] launch %d%s: %s", e.Done, e.Done+e.Left, e.Launch.Position, arm, text))
 }
 
-// measured is the value that the only segment of a launch reported, and how long it took.
-func (p *Progress) measured(segments []bench.Segment, ns int64) string {
-	took := time.Duration(ns).Round(time.Millisecond).String()
+// measured is the value that the only segment of a launch reported: ": 1234 tok/s".
+func (p *Progress) measured(segments []bench.Segment) string {
 	if len(segments) == 1 {
 		if m, ok := segments[0].Result.Metric(cmp.Or(p.metric, segments[0].Result.Primary)); ok {
-			return strings.TrimSpace(quantity.Digits4(m.Value)+" "+m.Unit) + " in " + took
+			return strings.TrimRight(": "+quantity.Digits4(m.Value)+" "+m.Unit, " ")
 		}
 	}
-	return "done in " + took
+	return ""
 }

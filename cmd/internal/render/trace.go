@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -28,30 +29,15 @@ func Trace(t *trace.Trace, given string) output.Document {
 	return d
 }
 
-// unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
+// unevenLayers are the layers with the largest loss of time.
 func unevenLayers(t *trace.Trace) *table.Table {
-	type layer struct {
-		imbalance.Row
-		Load router.Number `json:"load,omitempty"`
-		Loss router.Number `json:"loss_ns"`
-	}
-	var layers []layer
-	load := map[router.OptInt]router.Number{}
-	for _, r := range t.Imbalance {
-		switch {
-		case r.Level != router.LevelRank:
-		case r.Quantity == imbalance.Load:
-			load[r.Layer] = r.MaxOverMean
-		case r.Layer.Defined():
-			layers = append(layers, layer{Row: r, Loss: r.Imbalance * r.MeanNS})
-		}
-	}
-	for i, l := range layers {
-		layers[i].Load = load[l.Layer]
-	}
-	out := table.Of("imbalance", "", layers,
-		"layer, worst_rank<worst=slowest rank, time<max_over_mean:ratio=time (max/mean), "+
-			"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
+	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
+		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Layer.Defined()
+	})
+	out := table.Of("imbalance", "", rows,
+		"layer, worst_rank<worst=slowest rank, time<max_over_mean:ratio=time (max/mean), loss_ns=loss per step",
+		table.Computed("loss_ns", func(r imbalance.Row) any { return r.Imbalance * r.MeanNS })).
+		LeadBy("loss_ns")
 	return &out
 }
 

@@ -20,7 +20,6 @@ var catalog = map[string]string{
 	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
 	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
 	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
-	"ignored":       "{ignored:n} of {kernels:kernel} are left out, as --phase ignored asks for",
 
 	// Ranks that do not fit together.
 	"ranks_differ": "ranks {rank} and {other} recorded different layers or steps: kernels " +
@@ -29,18 +28,16 @@ var catalog = map[string]string{
 	"rank_groups.unseen": "collectives wait {ratio:.1} times as long in some layers: a rank that was not given is late",
 
 	// Steps and layers.
-	"inferred":                    "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
-	"inferred_beside":             "ranges name the steps; layers are inferred: {steps} steps of {layers} layers",
-	"blocks":                      "layers and steps are unknown: expert blocks are numbered in order of launch",
-	"unclear_blocks":              "layers and steps are unknown: NVTX ranges would name them",
-	"unclear_blocks.microbatches": "layers and steps are unknown: two in a row carry the same load, as microbatches do",
-	"no_layers":                   "layers are unknown: all expert time of a step is judged together",
-	"no_steps":                    "no range names a step: the whole capture counts as one step",
-	"other_arms":                  "only the steps of the {arm} arm count; ranges name steps of {others} too",
-	"switched":                    "{steps:#step} excluded: first after a router switch",
-	"partial_steps":               "{steps:#step} excluded as incomplete: some rank lacks a part",
-	"other_kind":                  "{steps:#step} excluded: of {kinds} kinds the one with most expert time counts",
-	"start_up":                    "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
+	"inferred":        "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
+	"inferred_beside": "ranges name the steps; layers are inferred: {steps} steps of {layers} layers",
+	"blocks":          "layers and steps are unknown: expert blocks are numbered in order of launch",
+	"unclear_blocks":  "layers and steps are unknown: NVTX ranges would name them",
+	"no_steps":        "no range names a step: the whole capture counts as one step",
+	"other_arms":      "only the steps of the {arm} arm count; ranges name steps of {others} too",
+	"switched":        "{steps:#step} excluded: first after a router switch",
+	"partial_steps":   "{steps:#step} excluded as incomplete: some rank lacks a part",
+	"other_kind":      "{steps:#step} excluded: of {kinds} kinds the one with most expert time counts",
+	"start_up":        "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
 
 	// Expert time.
 	"fused_experts": "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): recorded counts " +
@@ -59,8 +56,6 @@ var catalog = map[string]string{
 	"counts_contradict": "[the counts contradict the expert time (in layer {layer}): of another arm or run]" +
 		"[the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part]",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
-	"counts_layers":        "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part",
-	"counts_order":         "the counts name layers {first} to {last}, the trace 0 to {most}: taken in this order",
 	"counts_assumed_ranks": "the counts do not name ranks; assumed: the {ranks} ranks of the trace, contiguous experts",
 	"one_rank":             "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
 	"no_ranks":             "the number of ranks is not recorded, so only expert load is reported",
@@ -90,23 +85,15 @@ var catalog = map[string]string{
 	"placement.time_open":  "the predicted time may rise as well as fall",
 	"placement.unlike":     "load explains {explained:0%} of what the ranks' expert times differ in",
 	"placement.flat":       "a placement gains nothing: expert time does not follow load; with another backend it may",
-	"placement.worse":      "worse in {windows:judged window}",
-	"placement.mixed":      "better in {better} of {windows:judged window}, worse in {worse}",
-	"no_time.no_evidence":  "no evidence of time: give --trace EXPORT of the same model",
-	"no_time.no_layer":     "the trace predicts no time: it shares no layer with expert time with its counts",
-	"no_time.no_replay":    "the trace predicts no time: its steps cannot be replayed",
-	"no_time.flat":         "the trace predicts no time: expert time does not follow load there",
-	"no_time.unlike":       "the trace predicts no time: load explains {explained:0%} of what expert times differ in",
-	"no_time.ranks":        "the trace predicts no time: it is of {ranks:rank}; give --ep {ranks}",
-	"no_time.trace":        "the trace predicts no time: {doubt:words}",
 
-	// Why a curve of time over imbalance predicts no gain.
-	"no_prediction":          "the campaign has no curve of time over load: measure one with bench --arm NAME=target:1.2",
-	"no_prediction.campaign": "the campaign is {verdict}",
-	"no_prediction.ranks":    "the campaign is of {ranks:rank}, the placement of {asked}",
-	"no_prediction.claimed":  "the imbalance of the campaign's arms is claimed: record expert counts (--counts)",
-	"no_prediction.outside":  "max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}",
-	"no_prediction.no_cost":  "no cost of imbalance is measured there ({low:+%} to {high:+%} of time for each 10 %)",
+	// Cases of one code share its sentence, each with the values that it has.
+	"placement": "worse in [{worse} of ]{windows:judged window}[, better in {better}]",
+	"no_time": "the trace predicts no time: its steps cannot be replayed, or expert time does not follow load there" +
+		"[; load explains {explained:0%} of it][; it is of {ranks:rank}, not of {asked}][; {doubt:words}]",
+	"no_prediction": "the campaign predicts no gain[: it is {verdict}][: it is of {ranks:rank}, not of {asked}]" +
+		"[: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}][: its cost of imbalance is not " +
+		"measured ({low:+%} to {high:+%})]; measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",
+	"no_time.no_evidence": "no evidence of time: give --trace EXPORT of the same model",
 
 	// Why two sides of a comparison are no arms of one run.
 	"refused.no_moe":         "the {arm} side has no MoE kernel, so no routing is compared",
@@ -156,11 +143,8 @@ var catalog = map[string]string{
 	"arms_look_alike":      overRanks + ": no imbalance to remove, or the sides are swapped",
 
 	// What checks of campaigns found. Most that pass say nothing beyond their status.
-	"treatment_proved.unproved": "balance is not proved: {missing:;}",
-	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
-	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
-	"treatment_proved.measured": "measured: routing was balanced in the perfect arm alone, on every rank",
-
+	"treatment_proved.unproved":     "balance is not proved: {missing:;}",
+	"treatment_proved.claimed":      "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"only_one_difference.other":     "the arms also differ in {differences:;}: make them equal",
 	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
 	"only_one_difference.same":      "the arms run the same command: nothing but their names tells them apart",
@@ -168,8 +152,7 @@ var catalog = map[string]string{
 	"equal_work.setup":              "the arms differ in {differences:;}",
 	"equal_work.unequal": "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere]",
-	"equal_work.none":  "no launch reported requests or tokens",
-	"equal_work.equal": "{names} within {tolerance:0%} in every pair",
+	"equal_work.none": "no launch reported requests or tokens",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
 		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
@@ -185,12 +168,6 @@ var catalog = map[string]string{
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with " +
 		"nvidia-smi --lock-gpu-clocks",
-	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start belong in one file",
-
-	// What results of older versions say.
-	"one_rank.experts":    "one rank: balance acts through the experts alone",
-	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balance activates more experts",
-	"drift.balanced":      "the values change by {change:+%} from first to last; a balanced order cancels it",
 }
 
 const (

@@ -14,21 +14,21 @@ const (
 	judgedTrace = "gain loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
 	evenNext    = "both|balanced|loads.hook|loads"
-	campaignWhy = "dose checks points share chance"
+	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
 	refused     = "{verdict}: {why}."
-	openNext    = "measure.hook|more|one_server|longer"
+	openNext    = "measure.hook|more|longer"
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
-	comparedWhy = "campaign kinds"
+	comparedWhy = "kinds"
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
 	placedWhy   = "written decision unpredicted"
 	placedNext  = "write|keep|gain_placed"
-	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
+	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	served      = "[; they serve {any}]."
 	inSteps     = "[ in {steps}]"
 	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
@@ -60,7 +60,7 @@ var Lines = map[string]Line{
 	// A comparison.
 	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
 	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
-	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm whole"},
+	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm|whole"},
 	"compare.unknown":   {"no answer", noAnswer, "", "", measureNext},
 	"compare.campaign":  {"no answer", noAnswer, compared, "kinds", measureNext},
 	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
@@ -70,9 +70,9 @@ var Lines = map[string]Line{
 		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 		compared, comparedWhy, measureNext},
 	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
-		"[ for {steps}]" + slowerToo, compared, "campaign kinds", measureNext},
+		"[ for {steps}]" + slowerToo, compared, "kinds", measureNext},
 	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
-		"the normal side's {here:.3}.", compared, "campaign kinds", measureNext},
+		"the normal side's {here:.3}.", compared, "kinds", measureNext},
 	"compare.measured":    {"", "{said}.", compared, comparedWhy, measureNext},
 	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
 
@@ -85,7 +85,7 @@ var Lines = map[string]Line{
 	"bench.copies":      {"", "no decision: each arm reports one value in all launches.", "gain", campaignWhy, "checks"},
 	"bench.few":         {"", "no decision: {complete} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
 	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", "gain", campaignWhy, "five"},
-	"bench.open":        {"", "{said}.", "gain", "dose needed checks share chance", openNext},
+	"bench.open":        {"", "{said}.", "gain", "dose needed checks share", openNext},
 	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", "gain", campaignWhy, openNext},
 	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
 	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
@@ -114,28 +114,27 @@ var Lines = map[string]Line{
 	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
 	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as " +
 		"balanced as can be][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
-	"cache.written": {"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "moved fault", "verify"},
-	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "moved", "verify"},
+	"cache.written": {"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "fault", "verify"},
+	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "", "verify"},
 	"plans":         {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
 }
 
 // sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
 var sentences = map[string]string{
-	"basis.trace":          "{evidence}" + ofTrace,
-	"basis.trace.late":     "waits measured, gain inferred" + ofTrace,
-	"basis.trace.hidden":   "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.one_rank": "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.doubt":    "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.compare":        "[{evidence} ]{of_steps} {launches} · {ranks:rank}",
-	"basis.bench":          "{interval}[ · balance {balance}]",
-	"interval":             "interval of {counted}[ {side} the {threshold:0%} threshold]",
-	"interval.refused":     "{complete}",
-	"interval.one_launch":  "one launch · launch sd of {sd:.1} points assumed",
-	"interval.none":        "no interval from {counted}",
-	"basis.place":          "[learned from {one} · ]{judged} · {ranks:rank} · baseline: {baseline}",
-	"judged":               "judged on {windows:other window}[, {alike} of them like a learned one]",
-	"basis.counts": "recorded load over {level}s · {layers:layer}[ of {source}]" +
-		"[ · {passes_left_out:%} of the passes left out]",
+	"basis.trace":           "{evidence}" + ofTrace,
+	"basis.trace.late":      "waits measured, gain inferred" + ofTrace,
+	"basis.trace.hidden":    "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.one_rank":  "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.doubt":     "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.compare":         "[{evidence} ]{of_steps} {launches} · {ranks:rank}",
+	"basis.bench":           "{interval}[ · balance {balance}]",
+	"interval":              "interval of {counted}[ {side} the {threshold:0%} threshold]",
+	"interval.refused":      "{complete}",
+	"interval.one_launch":   "one launch · launch sd of {sd:.1} points assumed",
+	"interval.none":         "no interval from {counted}",
+	"basis.place":           "[learned from {one} · ]{judged} · {ranks:rank} · baseline: {baseline}",
+	"judged":                "judged on {windows:other window}[, {alike} of them like a learned one]",
+	"basis.counts":          "recorded load over {level}s · {layers:layer}[ of {source}]",
 	"basis.counts.reported": "claimed by the engine over {passes:pass}",
 	"basis.cache":           "{exact} of {files:file} exact",
 	"basis.cache.written":   written,
@@ -181,7 +180,6 @@ var sentences = map[string]string{
 	"caution.explained_gain": ", more than the rank load explains",
 	"caution.fixed_rate":     ", at a request rate that fixes throughput",
 
-	"why.chance":    "{chance} is even only on average, so this is not the gain of balance",
 	"why.needed":    "about {needed} in all would decide",
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
 	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%}",
@@ -190,7 +188,6 @@ var sentences = map[string]string{
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
-	"why.moved":   "{moved:token} cannot get the planned experts, which are in too many groups; the router's are written",
 }
 
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
@@ -227,7 +224,6 @@ var steps = map[string][2]string{
 	"resume":       {"Run the rest.", "bench --resume {folder}"},
 	"more":         {"Run more {units}.", "bench {flag} {more:.0}" + asBefore},
 	"longer":       {"Repeat it with longer runs, which vary less.", "bench {flag} {n}" + asBefore},
-	"one_server":   {"Hold both arms in each launch, which may differ then.", "bench --treatment hook {one_server}"},
 	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
 	"prove.hook": {"Let the hook balance: its counts prove it.",
 		"bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
