@@ -102,16 +102,6 @@ func TestPhaseTimes(t *testing.T) {
 	}
 }
 
-// A rank that one arm lacks is unknown there.
-func TestMissingRank(t *testing.T) {
-	lacking := small()
-	lacking.Ranks, lacking.RankSteps = lacking.Ranks[:1], lacking.RankSteps[:1]
-	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
-	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
-	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)
-	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{20000, nan})
-}
-
 func checkValues(t *testing.T, name string, got, want []float64) {
 	t.Helper()
 	same := func(a, b float64) bool {

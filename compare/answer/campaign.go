@@ -47,7 +47,11 @@ func (k *known) gain(g gain.Gain, v Verdict, what string) {
 
 // gains are the gain of a campaign, how its units agree, and what imbalance costs.
 func (k *known) gains(r gain.Result) {
-	k.know("place", atPoint(r))
+	for _, p := range r.Points {
+		if p.Leads {
+			k.know("place", " at "+named(p.Name, p.Value))
+		}
+	}
 	k.gain(r.Gain, k.verdict, r.Called(gain.Perfect).Label())
 	for _, c := range r.Leading() {
 		if s := c.Share; s != nil && s.High > 0 && k.values["share"] == nil { // of an arm more uneven than normal: nothing
@@ -86,51 +90,36 @@ func (k *known) dose(d *gain.Dose) {
 	}
 }
 
-// decided picks the line of a campaign that no check refuses.
+// manyUnits is the practical limit of pairs and launches.
+const manyUnits = 100
+
+// decided picks the lines of a campaign that no check refuses: by how far it is, and by its verdict.
 func (k *known) decided(r gain.Result, run gain.Run) string {
-	switch g := r.Gain; {
+	switch {
 	case run.Left > 0:
 		k.know("left", run.Left, "all", run.Left+run.Launches)
-		if !g.Low.Defined() {
+		if !r.Gain.Low.Defined() {
 			k.know("place", "")
 		}
 		return "bench.unfinished"
 	case warns(r, gain.CheckCopies):
 		return "bench.copies"
-	case !g.Low.Defined() || !g.Estimate.Defined():
+	case !r.Gain.Low.Defined() || !r.Gain.Estimate.Defined():
 		return "bench.few"
-	case r.Verdict == gain.NoVerdict:
-		return "bench.one_launch"
-	case r.Verdict == gain.Inconclusive:
-		return k.open(r)
-	case r.Verdict == gain.Equal:
-		return "bench.equal"
-	case r.Builds.Named():
-		return "bench.builds"
-	case r.Verdict == gain.Significant:
-		return "bench.significant"
+	case r.Verdict != gain.Inconclusive:
+		return map[gain.Verdict]string{gain.Significant: "bench.significant", gain.NoVerdict: "bench.one_launch",
+			gain.Faster: "bench.builds", gain.Slower: "bench.builds", gain.Equal: "bench.equal"}[r.Verdict] + "|bench.below"
 	}
-	return "bench.below"
-}
-
-// manyUnits is the practical limit of pairs and launches.
-const manyUnits = 100
-
-// open picks the line of an interval that contains the threshold, and says what would decide.
-func (k *known) open(r gain.Result) string {
-	needed, far := r.PairsNeeded, r.Outliers()
-	if needed.Defined() {
-		k.know("needed", quantity.Count(int(needed), fmt.Sprint(k.values["unit"])))
+	if k.know("more", ""); r.PairsNeeded.Defined() {
+		k.know("needed", quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"])))
 	}
-	k.know("more", "")
-	if needed < manyUnits && !warns(r, gain.CheckOutliers) {
-		k.know("more", needed)
+	if r.PairsNeeded < manyUnits && !warns(r, gain.CheckOutliers) {
+		k.know("more", r.PairsNeeded)
 	}
-	if far == 0 {
-		return "bench.open"
+	if far := r.Outliers(); far > 0 {
+		k.know("far", far, "said", k.say("said.between"))
 	}
-	k.know("far", far, "said", k.say("said.between"))
-	return "bench.outliers"
+	return "bench.outliers|bench.open"
 }
 
 // repeats is how a campaign of its kind is run anew, as far as it knows its command, and what its verdict rests on.
@@ -217,16 +206,6 @@ func (k *known) failed(r gain.Result, run gain.Run) string {
 // warns reports whether a check of this name warns.
 func warns(r gain.Result, name string) bool {
 	return slices.ContainsFunc(r.Checks, func(c gain.Check) bool { return c.Name == name && c.Status == gain.Warn })
-}
-
-// atPoint is the point whose gain the campaign's is: " at 32 tokens"; empty where there is one load.
-func atPoint(r gain.Result) string {
-	for _, p := range r.Points {
-		if p.Leads {
-			return " at " + named(p.Name, p.Value)
-		}
-	}
-	return ""
 }
 
 // named is a point: 32 tokens, concurrency 8.

@@ -101,29 +101,19 @@ func TestAnswersOfPairs(t *testing.T) {
 			"", ""},
 		"pairs": {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %",
 			"About 20 pairs in all would decide", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
-		"hopeless": {needs(2000), hook, "", "About 2000 pairs in all would decide.",
-			"moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
 		"server": {needs(2000), server, "", "", "moebalance bench --pairs 6 --treatment hook --server s --ready u --client c"},
 		"builds": {with(needs(20), func(r *gain.Result) { r.Builds = gain.Builds{"a", "b"} }), gain.Run{}, "", "",
 			"--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
-		"builds of an engine with the hook": {with(open, func(r *gain.Result) {
-			r.Builds, r.Gain.Low, r.Gain.N = gain.Builds{"a", "b"}, router.Undefined(), 1
-		}), gain.Run{Format: "sglang-serving/json"}, "", "", "--pairs 6 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
 		"refused builds": {with(judged(gain.NotComparable, 0, 0), func(r *gain.Result) {
 			r.Builds = gain.Builds{"a", "b"}
 		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b --points "},
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
-		// no hook: it does not serve TensorRT-LLM
-		"known trt": {with(invalid, func(r *gain.Result) { r.Command = "trtllm-bench x" }),
-			gain.Run{Folder: "c", Treatment: "trtllm", Ranks: 4}, "", "", "mpirun -n 4 trtllm-llmapi-launch trtllm-bench x"},
 		"both balanced": {with(invalid, func(r *gain.Result) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing",
 				[]string{"normal arm: ran balanced, too: report: perfect router"})}
 		}), gain.Run{Treatment: "trtllm"}, "normal arm: ran balanced, too", "", "moebalance bench -- YOUR_BENCHMARK"},
-		"trusted": {invalid, gain.Run{}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun"},
-		// and trust is no step
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)

@@ -23,8 +23,10 @@ func OfCounts(c *counts.Result, given string) Answer {
 		return k.tell("counts.reported|counts.one_rank|counts.none")
 	}
 	k.know("level", s.Level, "layers", s.Layers)
-	if len(c.Records) > 1 {
-		k.know("source", recordOf(s))
+	if source := filepath.Base(s.Source); len(c.Records) > 1 && s.Phase != "" {
+		k.know("source", fmt.Sprintf("%s (%s)", source, s.Phase))
+	} else if len(c.Records) > 1 {
+		k.know("source", source)
 	}
 	worst := k.loads(c, s)
 	k.number("mean", "mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
@@ -48,14 +50,6 @@ func dividing(c *counts.Result, s counts.Summary, ranks int) string {
 		}
 	}
 	return ""
-}
-
-// recordOf names the record of a summary: its file, and its phase.
-func recordOf(s counts.Summary) string {
-	if s.Phase == "" {
-		return filepath.Base(s.Source)
-	}
-	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
 }
 
 // loads says how uneven the load of a record is, in the layer that it returns. A layer that is more uneven than

@@ -73,12 +73,7 @@ func each(groups string, take func(name string) bool) {
 }
 
 // word is a name as a shell takes it; empty where there is none.
-func word(name string) string {
-	if name == "" {
-		return ""
-	}
-	return launch.Quote([]string{name})
-}
+func word(name string) string { return strings.TrimPrefix(launch.Quote([]string{name}), "''") }
 
 // tell is the answer by the first of some lines of the catalog whose values are all known: at most five numbers,
 // three reasons and two steps, for no more are read.
@@ -86,7 +81,11 @@ func (k *known) tell(lines string) Answer {
 	var row caveat.Line
 	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: k.caveats}
 	each(lines, func(key string) (whole bool) {
-		row = caveat.Lines[key]
+		line, there := caveat.Lines[key]
+		if !there {
+			return false
+		}
+		row = line
 		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
 		k.know("verdict", string(a.Verdict))
 		kind, _, _ := strings.Cut(key, ".")

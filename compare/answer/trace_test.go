@@ -45,13 +45,11 @@ func TestWaitingReasons(t *testing.T) {
 			"200 µs per step, 150 µs of it for expert time."},
 		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 1.1e5, "")}), LateLaunches,
 			"The launch queue ran dry: check the ranks' CPUs "},
-		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 3e5, trace.Launches)}), LateLaunches,
-			"Launch calls take too long: use CUDA graphs, "},
 		{waiting(trace.Waiting{WaitNS: 5e3}), Even, ""},
 		{waiting(trace.Waiting{WaitNS: 4e5, Cause: cause(trace.ExpertTime, 3e5, "")}, step), Even,
 			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
-		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, trace.CollectsGarbage)}, step), LateLaunches,
-			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, trace.CollectsGarbage)}), LateLaunches,
+			"Keep Python from collecting garbage there: gc.freeze()"},
 	} {
 		of := traced(1.03, 1.01, false)
 		c.change(of)

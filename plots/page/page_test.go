@@ -315,14 +315,11 @@ func gathered(t *testing.T, paths ...string) []source.Item {
 // the answer, or the line of a fold.
 func TestContentsAndNextStep(t *testing.T) {
 	for name, items := range map[string][]source.Item{
-		"no gain":          {{Name: "c", Campaign: campaign(0)}},
 		"campaign, traces": gathered(t, "campaign-deepseek-ep4.json", "deepseek-ep4-ranks"),
 		"inconclusive":     gathered(t, "field/results/vllm-qwen3-campaign.json"),
-		"kinds":            {{Name: "k", Trace: captures(t, "vllm/qwen3-normal.*")}},
 		"no answer":        {{Name: "g", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}},
 		"comparison":       gathered(t, "gptoss-ep4-loop"),
 		"counts":           gathered(t, "deepseek-ep4-ranks/counts-normal"),
-		"even counts":      gathered(t, "deepseek-ep4-ranks/counts-perfect"),
 		"placement":        gathered(t, "field/results/vllm-qwen3-place.json"),
 		"cache":            {{Name: "cache", Cache: cache()}},
 	} {
@@ -347,32 +344,9 @@ func TestContentsAndNextStep(t *testing.T) {
 	}
 }
 
-// Of many records of expert counts, the one with the most uneven load leads, is named, and is drawn.
-func TestManyRecordsOfCounts(t *testing.T) {
-	even, uneven := gathered(t, "deepseek-ep4-ranks/counts-perfect"), gathered(t, "deepseek-ep4-ranks/counts-normal")
-	p, doc := page(t, slices.Concat(even, even, even, uneven)...)
-	if want := "Rank 2 gets 1.85 × the mean load"; !strings.HasPrefix(p.Answer.Line, want) ||
-		p.Of != uneven[0].Name || !strings.Contains(doc, " · "+uneven[0].Name+"</p>") {
-		t.Errorf("the page says %q of %q, want %q", p.Answer.Line, p.Of, want)
-	}
-	alone, _ := page(t, uneven...)
-	if drawingOf(t, p) != drawingOf(t, alone) {
-		t.Error("the first figure is not of the record that leads")
-	}
-}
-
-func drawingOf(t *testing.T, p Page) string {
-	t.Helper()
-	address, err := inline(*p.Lead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(address)
-}
-
 // What an unfinished campaign says so far is no verdict, wherever the page tells it.
 func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
-	for _, verdict := range []gain.Verdict{gain.Significant, gain.NotSignificant, gain.Inconclusive} {
+	for _, verdict := range []gain.Verdict{gain.Significant, gain.Inconclusive} {
 		c := campaign(0.2)
 		c.Verdict = verdict
 		c.Run = gain.Run{Folder: "a/campaign", Pairs: 8, Left: 4}

@@ -40,12 +40,8 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		}
 		return text.String()
 	}
-	text := show(output.View{Format: output.Text})
-	for _, want := range []string{"Undecided: balanced routing is 7.1 % to 15.5 % faster.", "launch",
-		"0    1000     1073   7.3 %  normal failed", "Next: moebalance bench --launches "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("lacks %q:\n%s", want, text)
-		}
+	if text := show(output.View{Format: output.Text}); !strings.Contains(text, "\n     0    1000     1073   7.3 %  normal failed") {
+		t.Errorf("no table of launches:\n%s", text)
 	}
 	var result struct {
 		Design   string
@@ -74,8 +70,5 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		if c.Text == "" && c.Status != string(gain.Pass) {
 			t.Errorf("check %s (%s) without words", c.Name, c.Status)
 		}
-	}
-	if t.Failed() {
-		t.Log(text)
 	}
 }

@@ -61,10 +61,7 @@ func (p Plans) Document() output.Document {
 		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
 		"valid<certificate.valid, optimal<certificate.optimal, "+
 		"refused")
-	ranks := 1
-	if len(p.Spans) > 0 {
-		ranks = p.Spans[0].Ranks
-	}
+	ranks := append(p.Spans, plan.Span{Ranks: 1})[0].Ranks
 	d := document(answer.OfPlans(even, at, p.Model, ranks, p.Mode, fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
 		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))), nil, p, cases, spans)
 	d.Lead = &spans

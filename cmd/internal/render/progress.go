@@ -64,10 +64,9 @@ func (p *Progress) launch(e bench.Event, text string) {
 
 // measured is the value that the only segment of a launch reported: ": 1234 tok/s".
 func (p *Progress) measured(segments []bench.Segment) string {
-	if len(segments) == 1 {
-		if m, ok := segments[0].Result.Metric(cmp.Or(p.metric, segments[0].Result.Primary)); ok {
-			return strings.TrimRight(": "+quantity.Digits4(m.Value)+" "+m.Unit, " ")
-		}
+	if len(segments) != 1 {
+		return ""
 	}
-	return ""
+	m, _ := segments[0].Result.Metric(cmp.Or(p.metric, segments[0].Result.Primary))
+	return strings.TrimRight(": "+quantity.Digits4(m.Value)+" "+m.Unit, " ")
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -15,11 +14,7 @@ import (
 // Trace lays a trace out for people; JSON carries it as it is. given are its captures as
 // arguments of a command.
 func Trace(t *trace.Trace, given string) output.Document {
-	var notes []string
-	if t.Arm != "" {
-		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
-	}
-	d := document(answer.OfTrace(t, given), notes, t, traceTables(t)...)
+	d := document(answer.OfTrace(t, given), nil, t, traceTables(t)...)
 	switch d.Answer.Verdict {
 	case answer.Uneven:
 		d.Lead = unevenLayers(t)

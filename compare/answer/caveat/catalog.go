@@ -32,7 +32,6 @@ var catalog = map[string]string{
 	"inferred_beside": "ranges name the steps; layers are inferred: {steps} steps of {layers} layers",
 	"blocks":          "layers and steps are unknown: expert blocks are numbered in order of launch",
 	"unclear_blocks":  "layers and steps are unknown: NVTX ranges would name them",
-	"no_steps":        "no range names a step: the whole capture counts as one step",
 	"other_arms":      "only the steps of the {arm} arm count; ranges name steps of {others} too",
 	"switched":        "{steps:#step} excluded: first after a router switch",
 	"partial_steps":   "{steps:#step} excluded as incomplete: some rank lacks a part",
@@ -67,8 +66,6 @@ var catalog = map[string]string{
 	"empty_steps":          "{empty:n} of {steps:step} excluded: no slot in them",
 	"vllm_axis":            "before pull request 51813 vLLM computed this balancedness over layers: check the version",
 	"same_sources":         "all {ranks} ranks recorded the same counts: with tep, the load is {ranks} times too large",
-	"padded_tokens":        "{choices:choice} of padding excluded: they name no expert",
-	"no_placement":         "the recorded placement is not used: {error}",
 	"incomplete_passes":    "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
 
 	// Placements.
