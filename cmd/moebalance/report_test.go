@@ -69,7 +69,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 
 // One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
 // text, Markdown and --brief say the same line and the same first numbers. Those that CSV tables hold are there
-// to the last digit.
+// to the last digit. A layer, step, rank or count that there is none of is null, never a number that stands for none.
 func TestOneResultHasOneNumber(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
@@ -103,6 +103,15 @@ func TestOneResultHasOneNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		page, errs, code := invoke(t.Context(), "report", file)
+		var all any
+		if err := json.Unmarshal([]byte(out["json"]), &all); err != nil {
+			t.Fatal(err)
+		}
+		walk(all, func(key string, value any) { // what there is none of is null
+			if n, ok := value.(float64); ok && n < 0 && slices.Contains(countingKeys, key) {
+				t.Errorf("%v: %q is %v", args, key, n)
+			}
+		})
 		var result struct{ Answer answer.Answer }
 		if err := json.Unmarshal([]byte(out["json"]), &result); err != nil || code != exitDone {
 			t.Fatalf("%v: %v, exit %d, %s", args, err, code, errs)

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -25,50 +22,6 @@ func walk(value any, see func(key string, value any)) {
 		for key, e := range v {
 			see(key, e)
 			walk(e, see)
-		}
-	}
-}
-
-// A layer, step, rank or count that there is none of is null, never a number that
-// stands for none.
-func TestNoneIsNull(t *testing.T) {
-	t.Chdir("../..")
-	const ranks = "testdata/deepseek-ep4-ranks/"
-	log, other := "testdata/outputs/print-iter-log-1.txt", filepath.Join(t.TempDir(), "log.txt")
-	text, err := os.ReadFile(log)
-	if err = errors.Join(err, os.WriteFile(other, text, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		nulls string // keys with a null somewhere
-		args  []string
-	}{
-		{"layer step", []string{"trace", ranks + "normal.rank0.sqlite", ranks + "normal.rank1.sqlite"}},
-		{"layer step", []string{"trace", "testdata/torch/rank0.pt.trace.json",
-			"testdata/torch/rank1.pt.trace.json.gz"}},
-		{"layer", []string{"compare", ranks + "normal.rank?.sqlite", ranks + "perfect.rank?.sqlite"}},
-		{"rank", []string{"compare", "--trust-arms", log, other}},
-		{"step", []string{"counts", "testdata/counts/engine.log"}},
-	} {
-		stdout, stderr, code := invoke(t.Context(), append(c.args, "--format", "json")...)
-		var result any
-		if err := json.Unmarshal([]byte(stdout), &result); err != nil {
-			t.Fatalf("%v: exit %d, %v, %s", c.args, code, err, stderr)
-		}
-		var nulls []string
-		walk(result, func(key string, value any) {
-			if !slices.Contains(countingKeys, key) {
-				return
-			}
-			if n, ok := value.(float64); ok && n < 0 {
-				t.Errorf("%v: %q is %v", c.args, key, n)
-			}
-			if value == nil && !slices.Contains(nulls, key) {
-				nulls = append(nulls, key)
-			}
-		})
-		if slices.Sort(nulls); strings.Join(nulls, " ") != c.nulls {
-			t.Errorf("%v: null are %v, want %s", c.args, nulls, c.nulls)
 		}
 	}
 }
