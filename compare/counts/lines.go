@@ -26,6 +26,9 @@ type Reported struct {
 	Passes       int           `json:"passes"`          // forward passes that it is the mean of
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
+
+	labels [3]string // what may tell it from others: the model, prefill or decode, and whether experts had moved
+	slots  int64     // of a pass on all GPUs, 0 where the line does not say
 }
 
 // lines say how even the load was, or count it. Groups are the step, the model, the passes that a line
@@ -85,22 +88,14 @@ func (c *collector) readLines(d *document) error {
 
 // engineLog is what the lines of a log said of balance.
 type engineLog struct {
-	told []told
+	told []Reported
 	idle int
 	last map[string]int64 // step of vLLM's models, the largest number once experts moved
 }
 
-// told is a line, and what may tell it from others: the model, prefill or decode, and whether experts had moved; and
-// the slots of a pass on all GPUs, 0 where the line does not say.
-type told struct {
-	Reported
-	labels [3]string
-	slots  int64
-}
-
 // add adds one line.
 func (l *engineLog) add(m map[string]string) error {
-	line := told{Reported: Reported{Step: router.NoID, Passes: 1}, labels: [3]string{m["model"]}}
+	line := Reported{Step: router.NoID, Passes: 1, labels: [3]string{m["model"]}}
 	step, err := strconv.ParseInt(m["step"], 10, 64)
 	if err == nil {
 		line.Step = router.OptInt(step)
@@ -133,7 +128,7 @@ func (l *engineLog) add(m map[string]string) error {
 
 // reported are the lines of a file. What tells lines of unlike passes apart names them where not all share it: for want
 // of a phase, the size of the pass.
-func (l *engineLog) reported(source string) (list []Reported) {
+func (l *engineLog) reported(source string) []Reported {
 	distinct := [3]map[string]bool{{"": true}, {"": true}, {"": true}}
 	for _, t := range l.told {
 		for i, label := range t.labels {
@@ -141,7 +136,8 @@ func (l *engineLog) reported(source string) (list []Reported) {
 		}
 	}
 	sizes := sizes(l.told)
-	for _, t := range l.told {
+	for i := range l.told {
+		t := &l.told[i]
 		for at, label := range t.labels {
 			if len(distinct[at]) < 3 {
 				label = map[bool]string{true: sizes[t.slots]}[at == 1]
@@ -149,14 +145,13 @@ func (l *engineLog) reported(source string) (list []Reported) {
 			t.Phase = Phase(strings.Trim(string(t.Phase)+", "+label, ", "))
 		}
 		t.Source = source
-		list = append(list, t.Reported)
 	}
-	return list
+	return l.told
 }
 
 // sizes names passes by their slots, where some have more than twice as many as others: prefill beside
 // decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
-func sizes(list []told) map[int64]string {
+func sizes(list []Reported) map[int64]string {
 	var slots []int64
 	for _, t := range list {
 		if t.slots > 0 {

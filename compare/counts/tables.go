@@ -29,27 +29,26 @@ type table struct {
 }
 
 // openTable opens a text as a table, whose header is the first line that does not begin with #; nil for a text that is
-// no table of counts.
+// no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
 func openTable(d *document) (*table, error) {
 	text := bytes.TrimPrefix(d.text, []byte("\ufeff")) // which spreadsheets write
-	header := text
-	for bytes.HasPrefix(header, []byte("#")) {
-		_, header, _ = bytes.Cut(header, []byte("\n"))
-	}
-	header, rest, _ := bytes.Cut(header, []byte("\n"))
-	if len(header) > 1<<16 {
+	if bytes.IndexByte(text[:min(len(text), 1<<16)], '\n') < 0 {
 		return nil, nil
 	}
-	t := &table{Reader: csv.NewReader(bytes.NewReader(text)), counts: "expertcounts"}
-	t.ReuseRecord, t.Comment = true, '#'
-	for _, other := range ";\t" { // as spreadsheets write where the comma is a decimal point
-		if bytes.ContainsRune(header, other) && !bytes.ContainsRune(header, ',') {
-			t.Comma = other
+	for _, comma := range ",;\t" {
+		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), counts: "expertcounts"}
+		t.ReuseRecord, t.Comment, t.Comma = true, '#', comma
+		head, _ := t.Read() // none where that is no CSV
+		if ok, err := t.columns(head, bytes.Contains(text, []byte(`"[`))); ok {
+			return t, err
 		}
 	}
-	var err error
+	return nil, nil
+}
+
+// columns finds what the columns of a header say; not ok for no table of counts. Lists in cells are in quotes.
+func (t *table) columns(head []string, lists bool) (ok bool, err error) {
 	at, spelled, list := map[int]string{}, false, []int(nil)
-	head, _ := t.Read() // none where that is no CSV
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, isNumber := names[name]
@@ -61,7 +60,7 @@ func openTable(d *document) (*table, error) {
 		} else if !slices.Contains(labels, name) {
 			if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(t.parts)) {
 				t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
-			} else if listColumn.MatchString(name) && bytes.Contains(rest, []byte(`"[`)) {
+			} else if lists && listColumn.MatchString(name) {
 				list = []int{i}
 			}
 			name = ""
@@ -71,13 +70,13 @@ func openTable(d *document) (*table, error) {
 	layered := at[isLayer] != ""
 	if at[isCount] != "" && (at[isExpert] != "" || at[isRank] != "" && layered) {
 		t.parts = nil
-		return t, err
+		return true, err
 	}
 	if len(t.parts) < 2 || !layered && !spelled {
 		t.parts = list
 	}
 	if t.parts == nil {
-		return nil, nil
+		return false, nil
 	}
 	if first := plain(head[t.parts[0]]); strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank") {
 		t.counts = "rankcounts"
@@ -87,7 +86,7 @@ func openTable(d *document) (*table, error) {
 			t.fields[i] = ""
 		}
 	}
-	return t, err
+	return true, err
 }
 
 // readTable reads one count per layer and expert, or a row of them. Without steps, the counts are sums over the

@@ -12,7 +12,6 @@ import (
 // Dose is a campaign that measured time over load imbalance, from which the gain of a placement is
 // predicted without a cost of expert work.
 type Dose struct {
-	Source string
 	Tokens float64 // in a step of all ranks; 0 where not known
 	Result gain.Result
 }

@@ -137,7 +137,7 @@ func (p *Placing) curve(record *counts.Record) error {
 	if tokens == 0 && !record.Window && topK > 0 {
 		tokens = place.SlotsPerStep(record) / float64(topK)
 	}
-	p.NoTime, p.Dose = router.Warning{}, &place.Dose{Source: p.Campaign, Tokens: tokens, Result: read.Result}
+	p.NoTime, p.Dose = router.Warning{}, &place.Dose{Tokens: tokens, Result: read.Result}
 	return nil
 }
 
