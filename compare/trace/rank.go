@@ -117,21 +117,25 @@ func (r *reduction) oneRun() error {
 			Found: "one of the normal and one of the perfect arm",
 			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
 	}
+	refuse := func(o, p *rankEvents, found string, err error) error {
+		return &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path, Expected: "exports of one run, one per rank",
+			Found: found, Err: err,
+			Try: "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
+	}
 	sameTime := func(a, b event) bool { return a.Start == b.Start && a.NS == b.NS }
+	seen := map[[2]int64]*rankEvents{} // by the first kernel's start and the number of kernels
 	for i, p := range r.ranks {
-		for _, o := range r.ranks[:i] {
-			a, b := o.Rank, p.Rank
-			e := &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path,
-				Expected: "exports of one run, one per rank",
-				Try:      "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
-			switch {
-			case p.of != o.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime):
-				e.Found, e.Err = "one capture twice: all kernels of both run at the same times", ErrNotOneRun
-				return e
-			case a.Rank == b.Rank:
-				e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), ErrRank
-				return e
+		if n := len(p.events); n > 0 {
+			key := [2]int64{p.events[0].Start, int64(n)}
+			if o := seen[key]; o != nil && o.of != p.of && slices.EqualFunc(p.events, o.events, sameTime) {
+				return refuse(o, p, "one capture twice: all kernels of both run at the same times", ErrNotOneRun)
 			}
+			seen[key] = p
+		}
+		if i > 0 && r.ranks[i-1].Rank.Rank == p.Rank.Rank {
+			o := r.ranks[i-1]
+			return refuse(o, p, fmt.Sprintf("two that claim rank %d (by %s and by %s)", p.Rank.Rank, o.Rank.Evidence,
+				p.Rank.Evidence), ErrRank)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@
 //	event                                  exportsummary.go: with its location; a summary file holds it
 //	row                                    table.go: added up by location and name
 //	Cell                                   compare/imbalance: added up by rank, step, layer and phase
-//	imbalance.Layer                        compare/imbalance: expert time by step that counts and rank
+//	imbalance.Times                        compare/imbalance: expert time by layer, step and rank
 //	imbalance.Row                          compare/imbalance: max/mean over ranks, which tables and answers print
 //
 // A gain goes another way from the event on: replay.Kernel, the segments of a replay, WhatIf.
