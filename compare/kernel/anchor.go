@@ -45,17 +45,17 @@ var marks = []struct {
 	}},
 }
 
-// Launch is what a kernel of the name is to steps.Find, but for its number and time.
-func (c Class) Launch(name string) steps.Launch {
+// asLaunch adds what a kernel of the name is to steps.Find.
+func (c Class) asLaunch(name string) Class {
 	lower := strings.ToLower(name)
-	l := steps.Launch{Anchor: c.anchor(name, lower)}
-	switch c.Phase {
+	c.Launch.Anchor = c.anchor(name, lower)
+	switch anchor := c.Launch.Anchor; c.Phase {
 	case PhaseUnknown, PhaseOther, PhaseCommunication: // the others are of layers
-		if l.Anchor != steps.Attention && l.Anchor != steps.Router && l.Anchor != steps.Backward {
-			l.Mark = markOf(lower, l.Anchor == steps.Collective)
+		if anchor != steps.Attention && anchor != steps.Router && anchor != steps.Backward {
+			c.Launch.Mark = markOf(lower, anchor == steps.Collective)
 		}
 	}
-	return l
+	return c
 }
 
 func (c Class) anchor(name, lower string) steps.Anchor {

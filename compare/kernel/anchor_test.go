@@ -39,7 +39,7 @@ func TestLaunch(t *testing.T) {
 		{Anchor: steps.Backward}: {"void flash_bwd_kernel<64>(int)"},
 	} {
 		for _, name := range names {
-			if have := Classify(name).Launch(name); have != want {
+			if have := Classify(name).Launch; have != want {
 				t.Errorf("%s: have %+v, want %+v", name, have, want)
 			}
 		}

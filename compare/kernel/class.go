@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -16,11 +17,12 @@ import (
 type Class struct {
 	Phase      Phase
 	Library    string
-	Collective bool    // its time is mostly waiting for other ranks, or cannot be told from waiting
-	GEMM       bool    // a GEMM of routed experts
-	Given      bool    // by the user's rule, which is the strongest evidence
-	TopK       bool    // a choice of the largest, of experts or of anything else
-	Fused      []Phase // what the kernel does in one, where that is more than its phase
+	Collective bool         // its time is mostly waiting for other ranks, or cannot be told from waiting
+	GEMM       bool         // a GEMM of routed experts
+	Given      bool         // by the user's rule, which is the strongest evidence
+	TopK       bool         // a choice of the largest, of experts or of anything else
+	Fused      []Phase      // what the kernel does in one, where that is more than its phase
+	Launch     steps.Launch // what it is to steps.Find, but for its number and time
 }
 
 // FusedExperts reports a kernel that runs experts and more in one, so that how long a rank's
@@ -75,7 +77,7 @@ func Classes(names []string, rules []Rule) []Class {
 		}
 		phase := rules[at].Phase
 		list[i] = Class{Phase: phase, Library: "--phase", Collective: phase == PhaseCommunication,
-			GEMM: phase == PhaseExperts, Given: true}
+			GEMM: phase == PhaseExperts, Given: true}.asLaunch(name)
 	}
 	return list
 }
@@ -96,9 +98,9 @@ var classes = remembered(func(name string) Class {
 	if i := ruleOf(name); i >= 0 {
 		c := kernelRules[i].class
 		c.Library = kernelRules[i].library
-		return c
+		return c.asLaunch(name)
 	}
-	return Class{Phase: PhaseUnknown}
+	return Class{Phase: PhaseUnknown}.asLaunch(name)
 })
 
 // remembered reads each name once, for the ranks of a run have the same kernels; very long

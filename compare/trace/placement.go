@@ -99,7 +99,7 @@ func (p *rankEvents) placement() *placement {
 	}
 	byName := make([]steps.Launch, len(d.Classes))
 	for i, c := range d.Classes {
-		byName[i] = c.Launch(d.Names[i])
+		byName[i] = c.Launch
 		byName[i].Name = d.common[i]
 	}
 	n.launches = make([]steps.Launch, len(n.order))

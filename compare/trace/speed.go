@@ -29,7 +29,7 @@ func (r *reduction) speeds() {
 	gemms, compute := map[place]times{}, int64(0)
 	dense := make([]bool, len(r.classes)) // by name
 	for i, c := range r.classes {
-		dense[i] = c.Phase == kernel.PhaseOther && c.Launch(r.names.Values[i]).Anchor == steps.Dense
+		dense[i] = c.Phase == kernel.PhaseOther && c.Launch.Anchor == steps.Dense
 	}
 	for g := range r.groups() {
 		if !r.counts(g.at.Step) || g.class.Collective {
