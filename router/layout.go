@@ -120,11 +120,7 @@ func (l Layout) Places(e int) []int { return l.places[e] }
 
 // Replicated reports whether any expert has more than one copy.
 func (l Layout) Replicated() bool {
-	copies := 0
-	for _, local := range l.held {
-		copies += len(local)
-	}
-	return copies > len(l.places)
+	return slices.ContainsFunc(l.places, func(places []int) bool { return len(places) > 1 })
 }
 
 // PerRank is L = E/R and true where rank r owns the experts [r·L, (r+1)·L) alone: owner(e) = e/L.

@@ -33,7 +33,7 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 // Records reads the records that arguments name, each once.
 func Records(args []string, axes counts.Axes) (records []*counts.Record, err error) {
 	paths, err := Expanded(args)
-	if err = cmp.Or(err, once(paths)); err != nil {
+	if err = cmp.Or(err, noneTwice(paths)); err != nil {
 		return nil, err
 	}
 	for _, path := range paths {

@@ -55,7 +55,7 @@ func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
 		}
 		inputs = append(inputs, found...)
 	}
-	return inputs, once(pathsOf(inputs))
+	return inputs, noneTwice(pathsOf(inputs))
 }
 
 // pathsOf are the files of all inputs.
@@ -209,8 +209,8 @@ func armOf(path string) gain.Arm {
 	return ""
 }
 
-// once refuses a file that is named twice, by whatever names.
-func once(paths []string) error {
+// noneTwice refuses a file that is named twice, by whatever names.
+func noneTwice(paths []string) error {
 	var seen []os.FileInfo
 	for _, path := range paths {
 		info, err := os.Stat(path)

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,26 +65,20 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 	return place.Judge(learned, judged, p.Options)
 }
 
-// read reads the statistics.
+// read reads the statistics, each file once.
 func (p *Placing) read() (learn, judge []*counts.Record, err error) {
-	learned, err := Expanded(p.Learn)
-	judged, judgedErr := Expanded(p.Judge)
-	if err := cmp.Or(err, judgedErr); err != nil {
-		return nil, nil, err
+	learn, err = Records(p.Learn, p.Axes)
+	if err == nil {
+		judge, err = Records(p.Judge, p.Axes)
 	}
-	paths := slices.Concat(learned, judged)
-	if err := once(paths); err != nil {
-		return nil, nil, fmt.Errorf("%w: a plan is not tested by the counts it was learned from", err)
+	var paths []string
+	for _, r := range slices.Concat(learn, judge) {
+		paths = append(paths, r.Source)
 	}
-	var records []*counts.Record
-	for _, path := range paths {
-		r, err := ReadCounts(path, p.Axes)
-		if err != nil {
-			return nil, nil, err
-		}
-		records = append(records, r)
+	if twice := noneTwice(paths); err == nil && twice != nil {
+		err = fmt.Errorf("%w: a plan is not tested by the counts it was learned from", twice)
 	}
-	return records[:len(learned)], records[len(learned):], nil
+	return learn, judge, err
 }
 
 // size finds how many ranks and redundant experts there are.

@@ -21,6 +21,9 @@ func TestPlacingRefuses(t *testing.T) {
 	if _, err := p.Judged(context.Background()); err == nil || !strings.Contains(err.Error(), "is a placement") {
 		t.Error(err)
 	}
+	if err := os.WriteFile(running, []byte(`{"logical_count": [[5, 3, 1, 1]]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p.Judge = p.Learn
 	if _, err := p.Judged(context.Background()); !errors.Is(err, ErrUsage) {
 		t.Error(err)

@@ -56,7 +56,7 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 				all[0].Paths[0], in.Paths[0])
 		}
 	}
-	twice := once(pathsOf(all))
+	twice := noneTwice(pathsOf(all))
 	switch {
 	case len(args) != 2 && twice != nil:
 		return arms, twice

@@ -60,3 +60,14 @@ func TestResultOfBenchIsNoSide(t *testing.T) {
 		}
 	}
 }
+
+// A folder whose name holds a bracket is listed, not taken for a pattern.
+func TestFolderOfOddName(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "run[1]")
+	if err := os.MkdirAll(filepath.Join(folder, "rank0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Classify([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "has only folders: give") {
+		t.Error(err)
+	}
+}

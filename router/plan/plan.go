@@ -115,24 +115,17 @@ func names(list []planner) (names []string) {
 	return names
 }
 
-// find is the planner of that name.
-func find(name string) (planner, bool) {
+// find is the planner of that name; one that makes nothing for an unknown name.
+func find(name string) planner {
 	if Drawn(name) {
-		return planner{name: name, seeded: true, make: newDrawn}, true
+		return planner{name: name, seeded: true, make: newDrawn}
 	}
-	known := slices.Concat(planners, peers)
-	i := slices.IndexFunc(known, func(k planner) bool { return k.name == name })
-	if i < 0 {
-		return planner{}, false
-	}
-	return known[i], true
+	known := append(slices.Concat(planners, peers), planner{name: name})
+	return known[slices.IndexFunc(known, func(k planner) bool { return k.name == name })]
 }
 
 // Seeded reports whether a plan draws random numbers.
-func Seeded(name string) bool {
-	k, _ := find(name)
-	return k.seeded
-}
+func Seeded(name string) bool { return find(name).seeded }
 
 // AnyTokens reports whether a plan does not depend on the numbers of tokens: made for
 // none it may fill any number of them on any rank.
@@ -140,10 +133,10 @@ func AnyTokens(name string) bool { return name == planners[0].name || Drawn(name
 
 // New makes the named plan for a problem: one of Names and Peers, or a drawn one.
 func New(name string, p Problem, o Options) (plan Plan, err error) {
-	k, ok := find(name)
+	k := find(name)
 	_, inBlocks := p.Layout.PerRank()
 	switch {
-	case !ok:
+	case k.make == nil:
 		return plan, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
 	case k.blocks && !inBlocks:
 		err = fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference "+
