@@ -125,6 +125,9 @@ func TestThreeArms(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := gains(t, c)
+	if r.Curved() { // no launch holds all arms
+		t.Errorf("a line of time over load: %+v", r.Comparisons[0].Dose)
+	}
 	if r.Verdict != gain.Significant || !(r.Comparisons[1].Share.Estimate > 0.1 && r.Comparisons[1].Share.Estimate < 0.9) {
 		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Comparisons[1], because(r))
 	}

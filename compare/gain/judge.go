@@ -46,7 +46,7 @@ func Judge(c Recorded) Result {
 	}
 	lead := leading(heads)
 	for _, one := range all {
-		if one.Leads = one.point == lead.point; !one.further && one.Verdict != NotComparable {
+		if one.Leads = one.point == lead.point; c.within() && !one.further && one.Verdict != NotComparable {
 			one.Dose = c.dose(one.point, r.Launches)
 		}
 		r.Comparisons = append(r.Comparisons, one.Comparison)
