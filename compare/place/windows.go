@@ -55,17 +55,12 @@ const maxParts = 4
 // judge on where there is one iteration, or where there are several records: Judge leaves
 // records out in turn.
 func Halves(records []*counts.Record) (learn, judge []Window) {
-	if len(records) > 1 {
-		return Whole(records), nil
-	}
-	iterations := records[0].Iterations()
-	half := (len(iterations) + 1) / 2
-	if half == len(iterations) {
+	if len(records) > 1 || len(records[0].Iterations()) < 2 {
 		return Whole(records), nil
 	}
 	for _, kind := range records[0].Phases() { // each has its own iterations
-		iterations = kind.Iterations()
-		half = (len(iterations) + 1) / 2
+		iterations := kind.Iterations()
+		half := (len(iterations) + 1) / 2
 		learn = append(learn, parts(kind, iterations[:half])...)
 		judge = append(judge, parts(kind, iterations[half:])...)
 	}
