@@ -106,28 +106,6 @@ func warned(c Comparison, code, subject string) bool {
 	return false
 }
 
-func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
-	normal, perfect := alternating()
-	normal.Cells = append(normal.Cells,
-		cell(2, 0, 3, trace.PhaseExperts, 1000, 0),          // a rank of its own
-		cell(0, 0, 4, trace.PhaseExperts, 1000, 0),          // a layer of its own
-		cell(0, 9, 3, trace.PhaseExperts, 1000, 0),          // a step that rank 1 lacks
-		cell(0, trace.NoID, 3, trace.PhaseExperts, 1000, 0)) // outside every step
-	c := Compare(normal, perfect)
-	for _, code := range []string{"partial_steps", "outside_steps"} {
-		if !warned(c, code, "normal") {
-			t.Errorf("no warning %s of the normal arm in %+v", code, c.Warnings)
-		}
-		if warned(c, code, "perfect") {
-			t.Errorf("warning %s of the perfect arm, which lacks nothing", code)
-		}
-	}
-	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
-	if len(c.Ranks) != 2 || len(c.Layers) != 1 || c.Normal.Steps != 2 {
-		t.Errorf("compared ranks %v, layers %v, steps %d", c.Ranks, c.Layers, c.Normal.Steps)
-	}
-}
-
 // Without expert work on both sides balance is not judged.
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // plan is a kernel of a made run: what it is and how long it takes; a collective's duration is
@@ -207,36 +205,6 @@ func TestGroupsOfVaryingLoads(t *testing.T) {
 		step := simulate(made(ns, 0), group, 10)
 		if split := replayOf(t, step, step).Split(); split != (name == "two") {
 			t.Errorf("%s: split %v", name, split)
-		}
-	}
-}
-
-// Launches of one rank that are late cost what they last, and even ranks do not gain it. What
-// every rank is late costs as much, and is told apart.
-func TestLateLaunches(t *testing.T) {
-	ns := [][4]int64{{100e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}}
-	late := func(hold int64, by ...int) *Run {
-		ranks := made(ns, 0)
-		for _, r := range by {
-			for i := 0; i < len(ranks[r]); i += 4 {
-				ranks[r][i].hold = hold
-			}
-		}
-		step := simulate(ranks, oneGroup, 10)
-		return replayOf(t, step, step)
-	}
-	punctual := late(0).StepNS
-	for _, hold := range []int64{300e3, 1000e3} { // of steps that take 0.6 ms in time
-		one, all := late(hold, 2), late(hold, 0, 1, 2, 3)
-		late := func(r *Run) float64 { return stat.Mean(r.times[together], nil) - stat.Mean(r.times[inTime], nil) }
-		common := func(r *Run) float64 { return stat.Mean(r.times[asRecorded], nil) - stat.Mean(r.times[together], nil) }
-		near(t, "late", late(one), one.StepNS-punctual, 20e3)
-		near(t, "late together", common(one), 0, 20e3)
-		near(t, "all late", late(all), 0, 20e3)
-		near(t, "all late together", common(all), all.StepNS-punctual, 20e3)
-		for _, run := range []*Run{one, all} {
-			near(t, "gain of even ranks", run.EvenRanks().Estimate, 0, 1e-9)
-			near(t, "gain of even tokens", run.EvenTokens().Estimate, 0, 1e-9)
 		}
 	}
 }

@@ -92,21 +92,8 @@ func (r *recording) cut() (first, last bool) {
 		}
 		return n
 	}
-	return other(0, 1) || count(0, Attention) == 0, other(n-1, n-2) || count(n, Collective) == 0 && r.combined(n-2)
-}
-
-// combined reports whether a collective stands behind a layer, before anything that only
-// another layer has.
-func (r *recording) combined(layer int) bool {
-	for _, l := range r.segment(layer + 1) {
-		switch l.Anchor {
-		case Collective:
-			return true
-		case Attention, Router, Dense:
-			return false
-		}
-	}
-	return false
+	bare := count(n, Collective) == 0 && count(n-1, Collective) > 0
+	return other(0, 1) || count(0, Attention) == 0, other(n-1, n-2) || bare
 }
 
 // lost reports whether expert GEMMs are not there: more attention and routers precede the
