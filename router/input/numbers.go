@@ -20,15 +20,12 @@ var span = regexp.MustCompile(`^(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?$`)
 // which is every eighth from 1. In a list, all of them may stand.
 func Numbers(text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
-		found := span.FindStringSubmatch(strings.TrimSpace(part))
-		if found == nil {
-			found = make([]string, 4)
-		}
-		low, lowErr := strconv.Atoi(found[1])
-		high, highErr := strconv.Atoi(cmp.Or(found[2], found[1]))
-		every, everyErr := strconv.Atoi(cmp.Or(found[3], "1"))
+		found := append(span.FindStringSubmatch(strings.TrimSpace(part)), "", "", "", "")
+		low, err := strconv.Atoi(found[1]) // the expression takes no number that is too large
+		high, _ := strconv.Atoi(cmp.Or(found[2], found[1]))
+		every, _ := strconv.Atoi(cmp.Or(found[3], "1"))
 		switch {
-		case cmp.Or(lowErr, highErr, everyErr) != nil || high < low || every < 1:
+		case err != nil || high < low || every < 1:
 			return nil, fmt.Errorf("want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have %q", text)
 		case len(list)+(high-low)/every >= mostNumbers:
 			return nil, fmt.Errorf("want at most %d numbers, have %q", mostNumbers, text)

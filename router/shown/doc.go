@@ -5,6 +5,7 @@ package shown
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,14 +26,10 @@ func Visible(text string) string {
 		switch _, size := utf8.DecodeRuneInString(text[i:]); {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case !steers(r):
-			b.WriteRune(r)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r <= 0xffff:
-			fmt.Fprintf(&b, `\u%04x`, r)
+		case steers(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			b.WriteRune(r)
 		}
 	}
 	return b.String()

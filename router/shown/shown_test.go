@@ -73,7 +73,7 @@ func TestOrdinaryWordsStay(t *testing.T) {
 // No character steers a terminal, hides or turns a line around.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\u202eb": `a\u202eb`, "\x1b[31m": `\x1b[31m`, "a\tb\rc\nd": "a\\x09b\\x0dc\nd",
+		"a\u202eb": `a\u202eb`, "\x1b[31m": `\x1b[31m`, "a\tb\rc\nd": "a\\tb\\rc\nd",
 		"\u2066\u200b\ufeff\u200f\u061c": `\u2066\u200b\ufeff\u200f\u061c`,
 		"a\u2028b":                       `a\u2028b`, "\u0085": `\u0085`, "\xff\xc3": `\xff\xc3`,
 		"\U000e0041": `\U000e0041`,

@@ -8,6 +8,7 @@ package target
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -66,8 +67,11 @@ func (f *File) Write(render func(io.Writer) error) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	through, err := os.OpenFile(f.Path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is an error
-	if err != nil {
+	through, err := os.OpenFile(f.Path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, syscall.ENXIO):
+		return fmt.Errorf("%s: want a pipe that a program reads, have none that does", f.Path)
+	case err != nil:
 		return err
 	}
 	return errors.Join(render(through), through.Close())
