@@ -9,10 +9,10 @@ import (
 
 // newParts are readers that fill one recording at the same time, each its own fields.
 func newParts() (*work, *calls, *spans) {
-	rec := &Recording{Operators: []string{""}}
-	return &work{Recording: rec, processes: NewIndex[int64](), devices: NewIndex[Device](), nodeThreads: NewIndex[int64]()},
-		&calls{Recording: rec, threads: NewIndex[int64](), byID: map[int64]*processLaunches{}},
-		&spans{Recording: rec, names: newInterner(), threads: NewIndex[int64]()}
+	rec, ids := &Recording{Operators: []string{""}}, NewIndex[int64]
+	return &work{Recording: rec, processes: ids(), devices: NewIndex[Device](), nodeThreads: ids()},
+		&calls{Recording: rec, threads: ids(), byID: map[int64]*processLaunches{}},
+		&spans{Recording: rec, names: newInterner(), threads: ids()}
 }
 
 // work fills in what ran on the GPU, as a source lists it: without launches yet.
@@ -171,7 +171,8 @@ func (c *calls) capturing(thread int32, at int64) bool {
 func (c *calls) sort() {
 	slices.SortFunc(c.captures, graphCapture.compare)
 	byID := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
+		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]),
+			cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
 	}
 	for _, p := range c.byID {
 		slices.SortFunc(p.order, byID)
