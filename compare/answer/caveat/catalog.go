@@ -85,8 +85,9 @@ var catalog = map[string]string{
 
 	// Cases of one code share its sentence, each with the values that it has.
 	"placement": "worse in [{worse} of ]{windows:judged window}[, better in {better}]",
-	"no_time": "the trace predicts no time: its steps cannot be replayed, or expert time does not follow load there" +
-		"[; load explains {explained:0%} of it][; it is of {ranks:rank}, not of {asked}][; {doubt:words}]",
+	"no_time": "the trace predicts no time[: load explains {explained:0%} of what expert times differ in]" +
+		"[: it is of {ranks:rank}; give --ep {ranks}][: {doubt:words}]",
+	"no_time.flat": "the trace predicts no time: expert time does not follow load there",
 	"no_prediction": "the campaign predicts no gain[: it is {verdict}][: it is of {ranks:rank}, not of {asked}]" +
 		"[: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}][: its cost of imbalance is not " +
 		"measured ({low:+%} to {high:+%})]; measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",

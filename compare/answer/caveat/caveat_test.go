@@ -86,7 +86,7 @@ func TestText(t *testing.T) {
 			0.1),
 		"each step is a sum over": router.Warn("counts_window", ""), // beside a trace
 		"as it was":               {Code: "no_steps", Text: "as it was"},
-		"there; 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
+		"no time: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
 		"no experts: time (share 0.5)": router.Warn("no_experts", "", "why", "time",
 			"expert_ns", router.Undefined(), "share", 0.5),

@@ -96,8 +96,8 @@ var Lines = map[string]Line{
 	// A placement.
 	"place.unknown": {"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
 	"place.flat":    {"", "{flat}.", placed, placedWhy, "backend"},
-	"place.falls": {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].", placed,
-		placedWhy, placedNext},
+	"place.falls": {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].",
+		placed, placedWhy, placedNext},
 	"place": {"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext},
 
 	// Expert counts.
