@@ -71,11 +71,11 @@ func TestPlacePredictsTime(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for want, asked := range map[string][]string{
-		"no evidence of time: give --trace EXPORT": {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
-		"it is of 4 ranks; give --ep 4":            {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
-		"the trace predicts no time: the counts contradict": {"place", "--trace", args[6], "--counts",
+		"give --trace EXPORT": {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
+		"it is of 4 ranks":    {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
+		"the counts contradict": {"place", "--trace", args[6], "--counts",
 			gptossPerfect, "--judge", gptossNormal, gptossPerfect}, // of the other arm
-		"load explains 0 % of what expert times differ in": {"place", "--trace", fixtures +
+		"load explains 0 %": {"place", "--trace", fixtures +
 			"gptoss-ep4-ranks/perfect.rank?.sqlite", "--judge", gptossNormal, gptossPerfect},
 	} {
 		if stdout := captured(t, append(asked, "--table", "notes")); !strings.Contains(stdout, want) {
