@@ -185,8 +185,8 @@ func (a *arrivals) add(rank int, at, late float64) {
 }
 
 // run replays the step and returns how long it takes, from when the last rank was free to
-// when the last one ends; NaN where ranks wait for each other in different orders. Ranks go on, each as far as its next meeting, until all have ended
-// or wait for one that never comes.
+// when the last one ends; NaN where ranks wait for each other in different orders. Ranks go on,
+// each as far as its next meeting, until all have ended or wait for one that never comes.
 func (s *replayed) run(c change) float64 {
 	return s.replay(c, func(int, *segment, float64) {}, func(*arrivals) {})
 }
