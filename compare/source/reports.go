@@ -153,8 +153,9 @@ func (set *ReportSet) add(o *ReportOptions, l reported, arm gain.Arm, pair int) 
 	if len(c.Measurements) == 0 {
 		o.Metric, c.Metric, set.Run.Format = m.Name, m.Metric, l.Format
 	}
-	if err := (metrics.Metric{Metric: c.Metric}).Comparable(m); err != nil {
-		return marked{err, ErrNotComparable}
+	if c.Metric != m.Metric {
+		return marked{fmt.Errorf("metric %q is defined as %q in %q on one side and %q in %q on the other: compare outputs "+
+			"of the same tool", m.Name, c.Metric.Definition, c.Metric.Unit, m.Definition, m.Unit), ErrNotComparable}
 	}
 	if arm == gain.Normal {
 		c.Ranks = max(c.Ranks, l.Proof.Ranks)

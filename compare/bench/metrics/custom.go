@@ -96,11 +96,10 @@ var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
 // match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a
 // prefix of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
 func (r *rule) match(text, found, rest string, line int) {
-	number := found
+	x, err := strconv.ParseFloat(found, 64)
 	if grouped.MatchString(found) {
-		number = strings.ReplaceAll(found, ",", "")
+		x, err = strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	}
-	x, err := strconv.ParseFloat(number, 64)
 	unit := strings.TrimLeft(rest, " x")
 	prefixed := r.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
 		strings.HasPrefix(unit[1:], r.Unit)

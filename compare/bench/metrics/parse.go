@@ -220,25 +220,20 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 	} else if !differ {
 		runs = runs[:1]
 	}
+	if p.cut != nil {
+		beside.warn("not used: " + p.cut.Fault())
+	}
 	for i := range runs {
 		out := &runs[i]
 		out.Metrics = append(slices.Clone(beside.Metrics), out.Metrics...)
-		out.Warnings = slices.Concat(beside.Warnings, out.Warnings, p.cutOff(out.Metrics))
+		out.Warnings = slices.Concat(beside.Warnings, out.Warnings)
+		last := slices.ContainsFunc(out.Metrics, func(m Metric) bool { return m.line == p.line })
+		if last && strings.TrimRight(p.text, "}]") == p.text {
+			out.warn(fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.line))
+		}
 		out.Primary = cmp.Or(beside.Primary, out.preferred())
 	}
 	return runs, nil
-}
-
-// cutOff says what of an output is cut: an object, or the line of a number.
-func (p *parser) cutOff(metrics []Metric) (warnings []string) {
-	open := strings.TrimRight(p.text, "}]") == p.text
-	if open && slices.ContainsFunc(metrics, func(m Metric) bool { return m.line == p.line }) {
-		warnings = append(warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.line))
-	}
-	if p.cut != nil {
-		warnings = append(warnings, "not used: "+p.cut.Fault())
-	}
-	return warnings
 }
 
 // nothing says why no result was found, and what makes an engine's log say how long steps take.
@@ -249,13 +244,10 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	for _, engine := range [][2]string{
-		{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "},
-		{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "},
-	} {
-		if strings.Contains(p.text, engine[0]) {
-			e.Try += engine[1]
-		}
+	if strings.Contains(p.text, "[TRT-LLM]") {
+		e.Try = "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "
+	} else if strings.Contains(p.text, "server_args=ServerArgs(") {
+		e.Try = "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "
 	}
 	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
 		"reads expert counts"

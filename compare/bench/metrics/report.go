@@ -20,9 +20,6 @@ type report struct {
 	failed *input.Error // the first fault
 }
 
-// maxRanks bounds the ranks that a report may claim.
-const maxRanks = router.MaxExperts
-
 // read takes what the paths mean, and then what only this format has.
 func (r *report) read(d *document) {
 	for _, path := range d.paths {
@@ -147,7 +144,7 @@ func (r *report) end() (Result, *input.Error) {
 		switch name := m.Name; {
 		case m.Unit != "":
 			r.out.Metrics = append(r.out.Metrics, m)
-		case !(m.Value >= 0 && m.Value <= 1<<53) || name == ranks && m.Value > maxRanks:
+		case !(m.Value >= 0 && m.Value <= 1<<53) || name == ranks && m.Value > router.MaxExperts:
 			r.fail(m.line, input.Error{Expected: "a possible number of " + name, Found: kind(float64(m.Value))})
 		case name == ranks:
 			r.out.Proof.Ranks = int(m.Value)

@@ -41,16 +41,6 @@ type Metric struct {
 
 func (r *Result) warn(text string) { r.Warnings = append(r.Warnings, text) }
 
-// Comparable returns nil when the two numbers measure the same thing, and
-// otherwise an error that says what differs. Values are not looked at.
-func (m Metric) Comparable(other Metric) error {
-	if m.Metric != other.Metric {
-		return fmt.Errorf("metric %q is defined as %q in %q on one side and %q in %q on the other: compare outputs of the "+
-			"same tool", m.Name, m.Definition, m.Unit, other.Definition, other.Unit)
-	}
-	return nil
-}
-
 // Metric returns the metric of that name.
 func (r Result) Metric(name string) (Metric, bool) {
 	if i := slices.IndexFunc(r.Metrics, func(m Metric) bool { return m.Name == name }); i >= 0 {

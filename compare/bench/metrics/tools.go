@@ -91,7 +91,7 @@ func readWorkload(r *report, d *document) {
 	proof := &r.out.Proof
 	proof.Perfect, proof.Claimed = d.of("perfect_router").(bool)
 	experts, ranks := r.list(d, "expert_max_over_mean"), r.list(d, "rank_max_over_mean")
-	for i := range min(len(experts), len(ranks), maxRanks) {
+	for i := range min(len(experts), len(ranks), router.MaxExperts) {
 		proof.Layers = append(proof.Layers, LayerBalance{i, router.Number(experts[i]), router.Number(ranks[i])})
 	}
 	expertFloor, _ := d.of("expert_floor").(float64)
