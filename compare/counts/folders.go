@@ -75,8 +75,8 @@ func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*docu
 		}
 		paths[n] = path
 	}
-	c.Ranks, c.sources = len(paths), len(paths)
-	if err := bounded(0, c.Ranks); err != nil {
+	c.sources = len(paths)
+	if err := c.onRanks(int64(len(paths))); err != nil {
 		return err
 	}
 	for c.source = range c.sources {

@@ -134,17 +134,13 @@ func (c *collector) objects(d *document) error {
 // walk reads what stands in an object or a list; around is what is known outside, and learns what an object without
 // counts says.
 func (c *collector) walk(v any, around *context) error {
-	parts, ok := v.(*tensor.Parts)
-	if !ok {
-		return nil
-	}
-	of := *around
+	of, parts := *around, items(v)
 	if of.depth++; of.depth > maxDepth {
 		return fmt.Errorf("want at most %d lists and objects within one another", maxDepth)
 	}
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
-	for _, part := range *parts {
+	for _, part := range parts {
 		if err := of.describe(c.plain(part.Name), part.Value); err != nil {
 			return named(part.Name, err)
 		}
@@ -154,7 +150,7 @@ func (c *collector) walk(v any, around *context) error {
 		return c.cell(of)
 	}
 	for _, read := range []func(*context, string, any) error{c.hold, c.part} {
-		for _, part := range *parts {
+		for _, part := range parts {
 			if err := read(&of, part.Name, part.Value); err != nil {
 				return named(part.Name, err)
 			}
@@ -275,15 +271,12 @@ func (c *collector) cell(of context) error {
 	c.preset(layerFormat)
 	c.atLeast, c.stepped = true, c.stepped || of.has(isStep)
 	key, err := of.key()
-	level, at, most := router.LevelExpert, of.numbers[isExpert], int64(maxExperts)
-	if !of.has(isExpert) {
-		level, at, most = router.LevelRank, of.numbers[isRank], maxRanks
-	}
-	if err == nil && (at < 0 || at >= most) {
-		err = fmt.Errorf("want a number of the %s from 0 to %d, have %d", level, most-1, at)
-	}
 	if err != nil {
 		return err
+	}
+	level, at := router.LevelExpert, of.numbers[isExpert]
+	if !of.has(isExpert) {
+		level, at = router.LevelRank, of.numbers[isRank]
 	}
 	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true)
 }
@@ -330,11 +323,11 @@ func (c *collector) payload(p payload, v any, of context) error {
 
 // onRanks takes the ranks that an object names as the ranks of the record.
 func (c *collector) onRanks(ranks int64) error {
-	if c.Ranks == 0 {
-		c.Ranks = int(max(0, min(ranks, maxRanks+1)))
+	if c.Ranks == 0 && ranks > 0 && ranks <= maxRanks {
+		c.Ranks = int(ranks)
 	}
-	if ranks > 0 && ranks != int64(c.Ranks) && c.Ranks <= maxRanks {
-		return fmt.Errorf("want steps on one number of ranks, have %d and %d", c.Ranks, ranks)
+	if ranks > 0 && ranks != int64(c.Ranks) {
+		return fmt.Errorf("want at most %d ranks, the same in all steps, have %d and %d", maxRanks, c.Ranks, ranks)
 	}
-	return bounded(0, c.Ranks)
+	return nil
 }

@@ -21,14 +21,6 @@ const (
 	maxCount   = 1 << 46 // keeps every sum of counts below 2⁶³
 )
 
-// bounded refuses sizes that no model has, before anything of that size is allocated.
-func bounded(experts, ranks int) error {
-	if experts < 0 || experts > maxExperts || ranks < 0 || ranks > maxRanks {
-		return fmt.Errorf("want at most %d experts and %d ranks, have %d and %d", maxExperts, maxRanks, experts, ranks)
-	}
-	return nil
-}
-
 // Record is what one file or folder says about expert load.
 type Record struct {
 	Source  string // the path it was read from
