@@ -28,8 +28,8 @@ type StepKind struct {
 // InGraph is behind the name of a kernel that a CUDA graph replayed.
 const InGraph = " (CUDA graph)"
 
-// batch is what the ranges of all ranks say of a step: prefill where any rank has a
-// prompt, the tokens of the rank with most, and the arm that all of them name.
+// batch is what the ranges of all ranks say of a step: prefill where any rank has a prompt, the tokens of all
+// ranks, and the arm that all of them name.
 func (r *reduction) batch(step int32) (all ranges.Batch) {
 	all.Dummy = true
 	for i, p := range r.ranks {
@@ -37,10 +37,29 @@ func (r *reduction) batch(step int32) (all ranges.Batch) {
 		if i > 0 && b.Arm != all.Arm {
 			b.Arm = ""
 		}
+		tokens := max(all.Tokens, b.Tokens) // the same tokens on all ranks
+		if r.ownTokens {
+			tokens = all.Tokens + b.Tokens
+		}
 		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
-			Tokens: max(all.Tokens, b.Tokens), Dummy: all.Dummy && b.Dummy, Arm: b.Arm}
+			Tokens: tokens, Dummy: all.Dummy && b.Dummy, Arm: b.Arm}
 	}
 	return all
+}
+
+// haveOwnTokens reports whether each rank attends to tokens of its own, as ranges show it: some step is a dummy, or
+// holds 6144 tokens on one rank and 2048 on another.
+func (r *reduction) haveOwnTokens() bool {
+	first := r.ranks[0].of.StepNames
+	for _, p := range r.ranks {
+		for step, name := range p.of.StepNames {
+			b, other := ranges.BatchOf(name), ranges.BatchOf(first[step])
+			if b.Dummy || b.Tokens > 0 && other.Tokens > 0 && b.Prefill == other.Prefill && b.Tokens != other.Tokens {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // kinds gives the whole steps their kinds, in cells and StepKinds, and each kind a name: what ranges say, else what its

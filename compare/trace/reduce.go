@@ -24,6 +24,8 @@ type reduction struct {
 	partial bool           // only some steps are left of what was recorded
 	layered bool           // some time is in a layer: what is in none is then not judged
 	fused   bool           // kernels exchange tokens and run experts in one, see FusedExperts
+	// ownTokens is set where each rank attends to tokens of its own.
+	ownTokens bool
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -34,6 +36,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.infer()
+	r.ownTokens = r.haveOwnTokens()
 	r.arm()
 	r.structure()
 	if err := cmp.Or(r.selectArm(), r.recorded()); err != nil {
