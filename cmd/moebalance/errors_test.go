@@ -203,7 +203,7 @@ const asked = `
 1 compare nowhere.sqlite PERFECT :: nowhere.sqlite: want a file, a folder or a pattern, have no such file
 1 compare NORMAL D/empty :: contains no file: want
 1 counts D/folders :: has only folders: give D/folders/in
-1 counts D/nan.json :: nan.json: line 2: NaN is no JSON number
+1 counts D/nan.json :: nan.json: line 2 is no JSON: it goes wrong at "NaN
 1 counts D/comma.json :: comma.json: line 1 is no JSON: it goes wrong at "2]]"
 1 counts D/nothing.json :: the file is empty: write it again
 2 compare NORMAL,NORMAL PERFECT :: named twice

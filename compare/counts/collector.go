@@ -21,8 +21,6 @@ type collector struct {
 	most    int               // that there may be
 	stepped bool              // it is known what was one step
 	moeOnly bool              // layers of a placement are numbered without dense ones
-	lined   bool              // a table or lines, whose format has its own name
-	keys    map[string]string // of objects, as plain has them
 	chosen  bool              // choices were read
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
@@ -37,7 +35,7 @@ func newCollector(d *document) *collector {
 		most = min(most, 1<<22+64*len(d.text))
 	}
 	return &collector{Record: &Record{Source: d.path, placed: Slots{}}, cells: map[stepKey]*Step{},
-		keys: map[string]string{}, most: most}
+		most: most}
 }
 
 // key is the step that a context names.

@@ -89,11 +89,6 @@ func newDocument(path string, text []byte) (d *document, err error) {
 	return d, err
 }
 
-// has reports a document that begins with an object of all these keys.
-func (d *document) has(keys ...string) bool {
-	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(keysOf(d.root), key) })
-}
-
 // values are the records of the document: its tree, or the values of JSON, of a list of objects its items, as the
 // lines of JSONL are: [{…}, {…}] → two values.
 func (d *document) values() iter.Seq2[any, error] {
@@ -124,7 +119,7 @@ func (d *document) values() iter.Seq2[any, error] {
 	}
 }
 
-// notJSON says where the text is no JSON, and by what: `[[NaN,1]]` → line 1: NaN is no JSON number.
+// notJSON says where the text is no JSON, and by what: `[[NaN,1]]` → line 1 is no JSON: it goes wrong at "NaN,1]]".
 func (d *document) notJSON(err error) error {
 	bad := (*jsontext.SyntacticError)(nil)
 	switch {
@@ -134,15 +129,8 @@ func (d *document) notJSON(err error) error {
 		return err
 	}
 	at := min(int(bad.ByteOffset), len(d.text))
-	line, found := 1+bytes.Count(d.text[:at], []byte("\n")), notNumber.Find(d.text[at:])
-	if len(found) > 0 {
-		return fmt.Errorf("line %d: %s is no JSON number", line, found)
-	}
-	return fmt.Errorf("line %d is no JSON: it goes wrong at %.20q", line, d.text[at:])
+	return fmt.Errorf("line %d is no JSON: it goes wrong at %.20q", 1+bytes.Count(d.text[:at], []byte("\n")), d.text[at:])
 }
-
-// notNumber is what programs write for a number that JSON does not have.
-var notNumber = regexp.MustCompile(`(?i)^[-+]?(?:nan|inf(?:inity)?)\b`)
 
 // isText reports a text that is no JSON; a text has no byte of zero.
 func (d *document) isText() bool {

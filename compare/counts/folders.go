@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -43,11 +42,11 @@ func (c *collector) readFolder(d *document) error {
 		return c.readTensorRT(d)
 	case len(torch) > 0:
 		c.Format = passFormat
-		if stat, err := openDocument(torch[0]); err == nil && len(torch) == 1 && stat.has("logical_count") {
+		if stat, err := openDocument(torch[0]); err == nil && len(torch) == 1 && part(stat.root, "logical_count") != nil {
 			return c.objects(stat)
 		}
 		return c.ofRanks(torch, torchRank, func(dump *document) error {
-			if !dump.has("records") {
+			if part(dump.root, "records") == nil {
 				return errors.New("want a list of records: this is no dump of passes")
 			}
 			return c.objects(dump)
@@ -155,11 +154,7 @@ var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
 
 // readSteps reads the tensors of one rank, each of which see gets.
 func (c *collector) readSteps(file *document, see func(name string, slots []int64)) error {
-	tensors, _ := file.root.(*tensor.Parts)
-	if tensors == nil || file.binary != safetensorsFile {
-		return errors.New("want a safetensors file")
-	}
-	for _, t := range *tensors {
+	for _, t := range items(file.root) {
 		m, of := stepLayer.FindStringSubmatch(t.Name), nothing()
 		if m == nil {
 			return fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)

@@ -42,10 +42,10 @@ func (d *document) record(axes Axes) (*Record, error) {
 		err = errors.New("--axes names the dimensions of an array, but this file says what its numbers are: leave it out")
 	case d.binary == safetensorsFile:
 		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
-	case d.has("records"):
+	case part(d.root, "records") != nil:
 		err = errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
 			"holds all of them")
-	case d.has("schema_version", "kind"):
+	case part(d.root, "schema_version") != nil && part(d.root, "kind") != nil:
 		err = errors.New("this is a result of moebalance, not counts: 'moebalance report' reads it")
 	case d.text == nil:
 		err = c.readFolder(d)

@@ -23,7 +23,6 @@ type Options struct {
 	Shape     *router.Shape
 	MoELayers []int   // of the model, for a placement that numbers them alone; nil where it is not named
 	Threshold float64 // of router.Flagged, as a fraction
-	Seed      uint64
 }
 
 // ErrOptions is wrapped by the errors about options that contradict the record.
@@ -123,22 +122,16 @@ func (o Options) elsewhere() bool { return o.Ranks > 0 || o.Placement != nil }
 
 // judge knows where the experts are and what random routing gives.
 type judge struct {
-	shape    router.Shape // with at least the experts that are recorded
-	place    *Placement   // on one rank where ranks are not known; nil where experts are not
-	seed     uint64
-	known    map[nullKey]chance.Null
+	shape    router.Shape             // with at least the experts that are recorded
+	place    *Placement               // on one rank where ranks are not known; nil where experts are not
+	known    map[[2]int64]chance.Null // by layer, or allLayers where they share a layout, and tokens
 	warnings []router.Warning
-}
-
-type nullKey struct {
-	layer  int // allLayers where they share a layout
-	tokens int64
 }
 
 // judge finds where the experts are asked or else recorded to be.
 func (r *Record) judge(o Options) (*judge, error) {
 	shape, err := r.shape(o.Shape)
-	j := &judge{shape: shape, seed: o.Seed, known: map[nullKey]chance.Null{}}
+	j := &judge{shape: shape, known: map[[2]int64]chance.Null{}}
 	warn := func(is bool, code string, args ...any) {
 		if is && len(r.steps) > 0 {
 			j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
@@ -183,13 +176,13 @@ func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err erro
 	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
 		tokens = (tokens + 1<<(shift-1)) >> shift << shift
 	}
-	key := nullKey{s.Layer, tokens}
+	key := [2]int64{int64(s.Layer), tokens}
 	if _, uniform := j.place.uniform(); uniform {
-		key.layer = allLayers
+		key[0] = allLayers
 	}
 	null, known := j.known[key]
 	if !known {
-		null, err = chance.NullOf(j.shape, layout, tokens, j.seed)
+		null, err = chance.NullOf(j.shape, layout, tokens, 0)
 		j.known[key] = null
 	}
 	return null, err

@@ -50,7 +50,7 @@ var lines = []*regexp.Regexp{
 // counts, and lines that print counts, whose groups are the fields of an object. Idle steps, which vLLM reports as
 // balancedness 0, are left out and counted.
 func (c *collector) readLines(d *document) error {
-	log, n := engineLog{last: map[string]int64{}}, 0
+	log, n, found := engineLog{last: map[string]int64{}}, 0, false
 	for line := range bytes.Lines(d.text) {
 		n++
 		for _, pattern := range lines {
@@ -58,7 +58,7 @@ func (c *collector) readLines(d *document) error {
 			if m == nil {
 				continue
 			}
-			c.lined, c.Format = true, "engine log lines"
+			found = true
 			groups, object, of := map[string]string{}, &tensor.Parts{}, nothing()
 			for i, name := range pattern.SubexpNames() {
 				if groups[name] = string(m[i]); groups[name] != "" && name != "" {
@@ -76,6 +76,9 @@ func (c *collector) readLines(d *document) error {
 			}
 			break
 		}
+	}
+	if found {
+		c.Format = "engine log lines"
 	}
 	if c.Reported = log.reported(d.path); log.idle > 0 {
 		c.warn("idle_steps", "steps", log.idle)

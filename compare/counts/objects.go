@@ -141,7 +141,7 @@ func (c *collector) walk(v any, around *context) error {
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
 	for _, part := range parts {
-		if err := of.describe(c.plain(part.Name), part.Value); err != nil {
+		if err := of.describe(plain(part.Name), part.Value); err != nil {
 			return named(part.Name, err)
 		}
 		about = about && !isDeep(part.Value)
@@ -188,7 +188,7 @@ var (
 // part reads one part of an object or a list.
 func (c *collector) part(around *context, key string, v any) error {
 	of := *around
-	p, isPayload := payloads[c.plain(key)]
+	p, isPayload := payloads[plain(key)]
 	_, isArray := v.(tensor.Stored)
 	counts := isPayload && p.format == layerFormat
 	if isPayload && (isArray || !counts) {
@@ -255,20 +255,9 @@ func (of *context) number(at int, v any) error {
 	return nil
 }
 
-// plain is plain of a key, which recurs.
-func (c *collector) plain(key string) string {
-	name, ok := c.keys[key]
-	if !ok {
-		if name = plain(key); len(c.keys) < maxParts {
-			c.keys[key] = name
-		}
-	}
-	return name
-}
-
 // cell adds the slots of one expert or rank.
 func (c *collector) cell(of context) error {
-	c.preset(layerFormat)
+	c.Format = layerFormat
 	c.atLeast, c.stepped = true, c.stepped || of.has(isStep)
 	key, err := of.key()
 	if err != nil {
@@ -281,16 +270,9 @@ func (c *collector) cell(of context) error {
 	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true)
 }
 
-// preset is the format, where the document has none of its own.
-func (c *collector) preset(format string) {
-	if !c.lined {
-		c.Format = format
-	}
-}
-
 // payload adds what stands under the key of a payload.
 func (c *collector) payload(p payload, v any, of context) error {
-	c.preset(p.format)
+	c.Format = p.format
 	switch {
 	case v == nil:
 		return nil

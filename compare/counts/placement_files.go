@@ -50,7 +50,7 @@ func configuration(text []byte) (any, error) {
 
 // hold takes the slots that one field of an object names.
 func (c *collector) hold(of *context, key string, v any) error {
-	switch c.plain(key) {
+	switch plain(key) {
 	case "recordtype":
 		c.moeOnly = c.moeOnly || word(v) == vllmMapping
 	case "modelmaps": // of a fork of vLLM

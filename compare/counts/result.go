@@ -63,41 +63,34 @@ func NewResult(threshold float64) *Result {
 
 // Add judges a record, each of its phases on its own.
 func (res *Result) Add(r *Record, o Options) error {
-	for _, phase := range r.Phases() {
-		if err := res.addPhase(phase, o); err != nil {
+	for _, r := range r.Phases() {
+		layers, warnings, err := r.Imbalance(o)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (res *Result) addPhase(r *Record, o Options) error {
-	layers, warnings, err := r.Imbalance(o)
-	if err != nil {
-		return err
-	}
-	if r.oneRank() {
-		layers = nil // which would say how many ranks there are
-	}
-	res.Records = append(res.Records, ResultRecord{
-		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: router.Known(r.Experts), TopK: router.Known(r.TopK),
-		Ranks:      router.Known(r.Ranks),
-		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
-	})
-	for _, l := range layers {
-		l.Source, l.Phase = r.Source, string(r.Phase)
-		res.Imbalance = append(res.Imbalance, l)
-	}
-	for _, level := range []string{router.LevelRank, router.LevelExpert} {
-		if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
-			res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Summary: s})
+		if r.oneRank() {
+			layers = nil // which would say how many ranks there are
 		}
+		res.Records = append(res.Records, ResultRecord{
+			Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: router.Known(r.Experts), TopK: router.Known(r.TopK),
+			Ranks:      router.Known(r.Ranks),
+			Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
+		})
+		for _, l := range layers {
+			l.Source, l.Phase = r.Source, string(r.Phase)
+			res.Imbalance = append(res.Imbalance, l)
+		}
+		for _, level := range []string{router.LevelRank, router.LevelExpert} {
+			if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
+				res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Summary: s})
+			}
+		}
+		loads := r.ByLayer()
+		for _, layer := range slices.Sorted(maps.Keys(loads)) {
+			res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
+		}
+		res.Reported = append(res.Reported, r.Reported...)
+		res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	}
-	loads := r.ByLayer()
-	for _, layer := range slices.Sorted(maps.Keys(loads)) {
-		res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
-	}
-	res.Reported = append(res.Reported, r.Reported...)
-	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil
 }

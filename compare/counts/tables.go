@@ -92,10 +92,10 @@ func (t *table) columns(head []string, lists bool) (ok bool, err error) {
 // readTable reads one count per layer and expert, or a row of them. Without steps, the counts are sums over the
 // recording, without a layer they are of one.
 func (c *collector) readTable(t *table) error {
-	c.lined, c.Format = true, "expert counts CSV"
 	for {
 		cells, err := t.Read()
 		if err == io.EOF {
+			c.Format = "expert counts CSV"
 			return nil
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
