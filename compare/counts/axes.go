@@ -47,6 +47,9 @@ func ParseAxes(text string) (Axes, error) {
 
 // plain is a name without case, spaces, hyphens and underscores: "Top-K" → "topk".
 func plain(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '-' || r == '_' {
 			return -1

@@ -63,7 +63,7 @@ func (d *document) record(axes Axes) (*Record, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(c.placed) > 0 && c.Format == "", d.isText() && assignments.Match(d.text):
+	case c.Format == "" && (len(c.placed) > 0 || d.isText() && assignments.Match(d.text)):
 		return nil, errPlacement
 	case c.Format == "":
 		return nil, d.unknown()

@@ -116,14 +116,14 @@ func (c *collector) readTable(t *table) error {
 
 // object is a row.
 func (t *table) object(cells []string) (*tensor.Parts, error) {
-	row := &tensor.Parts{}
+	row := make(tensor.Parts, 0, len(t.fields)+1)
 	for i, name := range t.fields {
 		if name != "" {
-			*row = append(*row, tensor.Part{Name: name, Value: cell(cells[i])})
+			row = append(row, tensor.Part{Name: name, Value: cell(cells[i])})
 		}
 	}
 	if t.parts == nil {
-		return row, nil
+		return &row, nil
 	}
 	var list []string
 	for _, i := range t.parts {
@@ -137,6 +137,6 @@ func (t *table) object(cells []string) (*tensor.Parts, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: want whole numbers, have %.60q", t.counts, text)
 	}
-	*row = append(*row, tensor.Part{Name: t.counts, Value: counts})
-	return row, nil
+	row = append(row, tensor.Part{Name: t.counts, Value: counts})
+	return &row, nil
 }
