@@ -7,7 +7,7 @@
 // stays unknown; what cannot be read is refused by name.
 //
 // Whatever the file, a number goes one way. A document is its container: JSON, numpy.save, torch.save, safetensors, a
-// text, or a folder of them. JSON and binary files are trees; a row of a table, a line of a log and a sample of metrics
+// text, or a folder of them. JSON and binary files are trees; a row of a table and a line of a log
 // are objects like theirs. What their fields are called says what they are: numbers (step, layer, expert, …), or
 // payloads, under which arrays with named axes (Axes) stand. One walk and one collector make the steps of a
 // Record of them, with one set of checks.
