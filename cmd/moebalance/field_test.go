@@ -311,3 +311,36 @@ func TestFieldCompare(t *testing.T) {
 		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
 	}
 }
+
+// Of quantized models, the prediction from captures holds the gain of steps of 8,192 tokens that their
+// launch had without a profiler, and trace names what was done to rank 1.
+func TestFieldQuantized(t *testing.T) {
+	for _, model := range []string{"mxfp4-marlin", "fp8-triton", "fp8-deepgemm"} {
+		seconds := map[string]float64{}
+		for _, run := range fieldLines[struct {
+			Case, Arm string
+			Seconds   map[string][]float64 `json:"seconds_per_step"`
+		}](t, "vllm-two-h200-quantized/"+model+"/segments.jsonl") {
+			if run.Case == "healthy" {
+				seconds[run.Arm] = stat.Mean(run.Seconds["8192"], nil)
+			}
+		}
+		folder := fieldResults + "vllm-two-h200-quantized/" + model + "/"
+		gain, p := seconds["normal"]/seconds["perfect"]-1, fieldComparison(t, folder+"normal", folder+"perfect").Split
+		if p.Low == nil || gain < *p.Low || gain > *p.High || *p.High-*p.Low > 0.07 {
+			t.Errorf("%s: predicted %+v, measured %.3f", model, p, gain)
+		}
+	}
+	for capture, verdict := range map[string]string{
+		"slow-gpu-normal": "slower GPU", "slow-gpu-perfect": "slower GPU",
+		"late-host-normal": "late launches", "late-host-perfect": "late launches",
+	} {
+		var trace struct {
+			Answer struct{ Verdict, Line string }
+		}
+		fieldJSON(t, &trace, "trace", fieldResults+"vllm-two-h200-quantized/mxfp4-marlin/"+capture)
+		if a := trace.Answer; a.Verdict != verdict || !strings.Contains(a.Line, "ank 1 ") {
+			t.Errorf("%s: %+v, want %s on rank 1", capture, a, verdict)
+		}
+	}
+}
