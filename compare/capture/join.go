@@ -40,12 +40,12 @@ func (b *badTimes) believable(start, end int64) bool {
 }
 
 // add takes a kernel with the correlation id of its launch and the graph node that it replays, 0 for
-// none. One with which the times of all add up to more than 64 bits is not believable either.
-func (w *work) add(k Kernel, correlation uint32, node int64) {
+// none, and reports whether it did: one with which the times of all add up to more than 64 bits is not believable.
+func (w *work) add(k Kernel, correlation uint32, node int64) bool {
 	if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
 		w.total = math.MaxInt64
 		w.badTimes++
-		return
+		return false
 	}
 	if node != 0 {
 		w.GraphNodeIDs = append(w.GraphNodeIDs, node)
@@ -54,6 +54,7 @@ func (w *work) add(k Kernel, correlation uint32, node int64) {
 	w.end = max(w.end, k.End)
 	w.Kernels = append(w.Kernels, k)
 	w.correlations = append(w.correlations, correlation)
+	return true
 }
 
 // device numbers a device of a process, which has a number. A device beyond 32 bits is none that exists.

@@ -116,6 +116,13 @@ func unfinished(path string, head []byte, size int64) error {
 				Try:   "close the program that writes it, or " + exportAgain, Err: ErrDamaged}
 		}
 	}
+	// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
+	if _, err := os.Stat(path + "-wal"); err != nil && (head[18] == 2 || head[19] == 2) {
+		return &input.Error{File: path, Expected: "a database without a write-ahead log",
+			Found: fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
+			Try:   "copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or " + exportAgain,
+			Err:   ErrDamaged}
+	}
 	return nil
 }
 

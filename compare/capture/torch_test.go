@@ -106,6 +106,41 @@ func TestTorchTimes(t *testing.T) {
 	same(t, "left out", rec.BadTimes, 5)
 }
 
+// Digits of the epoch are all read: a float64 would move them by up to 256 ns.
+func TestTorchTimesOfTheEpoch(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1732741256123456.789": 1732741256123456789, "1732741256123456.7899": 1732741256123456789,
+		"9223372036854775.8080": noTime, "00000000000000000001.5": 1500, "1.2500000000000000000000": 1250,
+		"99999999999999999999.5": noTime, "18446744073709551617": noTime,
+	} {
+		same(t, text, nanoseconds([]byte(text)), want)
+	}
+}
+
+// Kernels whose durations do not fit a sum are left out, and with them their operators: 1025 of 2^53 ns do not.
+func TestTorchKernelsThatDoNotFit(t *testing.T) {
+	text := "[" + strings.Repeat(`{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":9007199254740,"args":{"external id":1}},`, 1100)
+	rec, err := readTorch(context.Background(), strings.NewReader(strings.TrimSuffix(text, ",")+"]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "kernels", len(rec.Kernels), 1024)
+	same(t, "left out", rec.BadTimes, 76)
+}
+
+// A kernel that names no device ran on the one that its process stands for.
+func TestTorchDevices(t *testing.T) {
+	for event, want := range map[string]int32{`"pid":3`: 3, `"pid":3,"args":{"device":1}`: 1,
+		`"pid":3,"args":{"device":0}`: 0, `"pid":"GPU"`: 0} {
+		text := `[{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":1,` + event + `}]`
+		rec, err := readTorch(context.Background(), strings.NewReader(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, event, rec.Devices[rec.Kernels[0].Device].Ordinal, want)
+	}
+}
+
 // An error of the reader stays the error.
 func TestTorchTraceThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the disk went away")

@@ -27,7 +27,7 @@ type torchEvent struct {
 func (t *torchReader) readEvent() {
 	e := &t.event
 	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], start: noTime, duration: noTime,
-		correlation: noCorrelation, external: noExternal}
+		correlation: noCorrelation, device: -1, external: noExternal}
 	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "ph":
@@ -80,13 +80,13 @@ func (t *torchReader) readArguments(e *torchEvent) {
 // nanoseconds reads microseconds: "1500.2509" → 1500250. Digits beyond a nanosecond are cut. Decimals, as Kineto
 // writes them, are read exactly: a float64 would lose nanoseconds of the epoch.
 func nanoseconds(text []byte) (ns int64) {
-	decimals, decimal := 0, len(text) > 0 && len(text) < 19
+	decimals, decimal := 0, len(text) > 0
 	point := false
 	for _, c := range text {
 		switch {
 		case c == '.' && !point:
 			point = true
-		case c-'0' > 9:
+		case c-'0' > 9, ns >= 1<<62/10 && decimals < 3:
 			decimal = false
 		case !point:
 			ns = 10*ns + int64(c-'0')

@@ -50,9 +50,13 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.external == int64(e.correlation) {
 		e.external = noExternal // before PyTorch 2.1 the correlation id stands in place of an operator's
 	}
-	t.externals = append(t.externals, e.external)
-	t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)},
-		e.correlation, e.node)
+	if e.device < 0 {
+		e.device = whole(string(e.pid)) // which is the device in a trace whose kernels name none
+	}
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)}
+	if t.work.add(k, e.correlation, e.node) {
+		t.externals = append(t.externals, e.external)
+	}
 }
 
 // keepCall keeps the calls that launch or wait, by name: most calls only ask.

@@ -53,6 +53,8 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
 		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
 		{"a write-ahead log beside it", wal, capture.ErrDamaged, "wal.sqlite-wal"},
+		{"copied without its write-ahead log", file("nolog.sqlite", whole[:18]+"\x02\x02"+whole[20:]), capture.ErrDamaged,
+			`"nolog.sqlite-wal" is not here`},
 		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
 		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels,
 			"driver version 11.4 is not supported"},
