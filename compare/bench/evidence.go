@@ -35,7 +35,8 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 func (s Spec) loadOf(a Attempt, of Segment) gain.Load {
 	for _, o := range a.Orders {
 		named, _ := a.placement(s.Folder) // where counts do not know of it, they do not know the load of ranks
-		if o.Sequence == of.Sequence && o.Counted != nil && o.Counted.RankMean.Defined() && (named == "" || o.Counted.Placed) {
+		n := o.Counted
+		if o.Sequence == of.Sequence && n != nil && n.RankMean.Defined() && (named == "" || n.Placed) {
 			return gain.Load{MaxOverMean: o.Counted.RankMean, Measured: true}
 		}
 	}

@@ -169,7 +169,7 @@ func (c *Recorded) checkDifferences() Check {
 		return NewCheck(CheckDifference, Pass, "within")
 	case !c.Compared:
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
-	case len(declared) > 0:
+	case !slices.ContainsFunc(append([]Arm{""}, c.More...), c.untreated):
 		return NewCheck(CheckDifference, Pass, "declared", "differences", declared)
 	case c.Builds.Named():
 		return NewCheck(CheckDifference, Warn, "same")
@@ -177,13 +177,18 @@ func (c *Recorded) checkDifferences() Check {
 	return NewCheck(CheckDifference, Fail, "untreated")
 }
 
+// untreated reports whether an arm differs in nothing that is declared; the perfect arm is "" here, as in Difference.
+func (c *Recorded) untreated(arm Arm) bool {
+	return !slices.ContainsFunc(c.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
+}
+
 // tolerance is the relative difference in work below which two launches still did the same: a request more or
 // less in a hundred.
 const tolerance = 0.01
 
 // work is in what the measurements of a comparison differ that stand for each other in a block: in their setup, in
-// their work, and the kinds of work that both of some tell.
-type work struct{ setups, unequal, told []string }
+// their work, the kinds of work that both of some tell, and those that one alone tells.
+type work struct{ setups, unequal, told, lacking []string }
 
 func (w work) differs() bool { return len(w.setups)+len(w.unequal) > 0 }
 
@@ -192,9 +197,10 @@ func (c *Recorded) checkWork(all []*comparison) Check {
 	var w work
 	for _, one := range all {
 		w = work{append(w.setups, one.work.setups...), append(w.unequal, one.work.unequal...),
-			append(w.told, one.work.told...)}
+			append(w.told, one.work.told...), append(w.lacking, one.work.lacking...)}
 	}
 	slices.Sort(w.told)
+	slices.Sort(w.lacking)
 	slices.Sort(w.setups)
 	args := []any{"differences", slices.Compact(w.unequal), "tolerance", tolerance}
 	switch {
@@ -204,6 +210,8 @@ func (c *Recorded) checkWork(all []*comparison) Check {
 		return NewCheck(CheckWork, Fail, "unequal", append(args, "fix", "lengths")...)
 	case len(w.unequal) > 0:
 		return NewCheck(CheckWork, Fail, "unequal", args...)
+	case len(w.lacking) > 0:
+		return NewCheck(CheckWork, Warn, "half", "names", slices.Compact(w.lacking))
 	case len(w.told) == 0:
 		return NewCheck(CheckWork, Unknown, "none")
 	}
@@ -243,16 +251,24 @@ func (c *comparison) compareSetup(normal, other *Measurement) {
 // are a share of the requests: without their number any is too many.
 func (c *comparison) compareCounts(where string, normal, other *Measurement) {
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
-	for _, name := range slices.Sorted(maps.Keys(normal.Work)) {
-		a, b := normal.Work[name], other.Work[name]
-		if _, told := other.Work[name]; !told {
-			continue
-		}
-		c.work.told = append(c.work.told, name)
-		if name == WorkErrors && (tooMany(normal) || tooMany(other)) ||
-			name != WorkErrors && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b)) {
+	all := maps.Clone(normal.Work)
+	if all == nil {
+		all = map[string]float64{}
+	}
+	maps.Copy(all, other.Work)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		a, inNormal := normal.Work[name]
+		b, inOther := other.Work[name]
+		failed := name == WorkErrors && (tooMany(normal) || tooMany(other))
+		switch {
+		case failed, inNormal && inOther && name != WorkErrors && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b)):
 			c.work.unequal = append(c.work.unequal, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a,
 				c.called(1), b))
+			fallthrough
+		case inNormal && inOther:
+			c.work.told = append(c.work.told, name)
+		default:
+			c.work.lacking = append(c.work.lacking, name)
 		}
 	}
 }

@@ -40,7 +40,17 @@ func TestInvalidCampaigns(t *testing.T) {
 			"unrecorded"},
 		{"less work", func(c *Recorded) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
-		{"work of one launch", func(c *Recorded) { work(*c, 0, WorkRequests, 10) }, CheckWork, Unknown, "none"},
+		{"work of one launch", func(c *Recorded) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "half"},
+		{"errors of an arm that alone counts them", func(c *Recorded) {
+			work(*c, 1, WorkRequests, 100)
+			work(*c, 1, WorkErrors, 50)
+		}, CheckWork, Fail, "errors: normal 0, perfect 50"},
+		{"a further arm that alone is treated", func(c *Recorded) {
+			c.More = []Arm{"x"}
+			for i := range c.Differences {
+				c.Differences[i].Arm = "x"
+			}
+		}, CheckDifference, Fail, "untreated"},
 		{"errors", func(c *Recorded) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)

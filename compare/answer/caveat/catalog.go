@@ -150,6 +150,7 @@ var catalog = map[string]string{
 	"equal_work.setup":              "the arms differ in {differences:;}",
 	"equal_work.unequal": "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere]",
+	"equal_work.half": "one arm alone reported {names}, so equal work is not shown",
 	"equal_work.none": "no launch reported requests or tokens",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
 		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
