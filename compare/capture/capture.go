@@ -26,6 +26,10 @@ func Read(ctx context.Context, path string, progress func(bytes int64)) (*Record
 		return nil, err
 	}
 	defer db.close()
+	if db.has(kernelTable) && !db.has(stringTable, "id", "value") { // which hold the kernels' names
+		return nil, &input.Error{File: path, Expected: "a table " + stringTable + " with the columns id and value",
+			Found: "none", Try: exportAgain, Err: ErrDamaged}
+	}
 	p := &Metadata{}
 	if err := p.read(ctx, db); err != nil {
 		return nil, db.failed(ctx, "reading its metadata", err)
@@ -68,6 +72,8 @@ func (db *database) noKernels(p *Metadata, badTimes int64) error {
 	case db.has(callTable):
 		why, try = "API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the "+
 			"capture stopped before any ran", ""
+	case len(db.tables) > 0 && !db.has(stringTable):
+		why, try = "none of the tables of an nsys export", "'nsys export --type sqlite REPORT.nsys-rep' writes one"
 	}
 	return &input.Error{File: db.path, Expected: "GPU kernels", Found: why, Try: try, Err: ErrNoKernels}
 }

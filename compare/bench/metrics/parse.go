@@ -14,10 +14,11 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxPrefix how far into a line its
-// text may begin, and maxLine how far its labels are read.
+// maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxAgain what of a broken object
+// is read again; maxPrefix how far into a line its text may begin, and maxLine how far its labels are read.
 const (
 	maxOutput, maxReports = 256 << 20, 10_000
+	maxAgain              = 1 << 20
 	maxPrefix, maxLine    = 512, 1 << 12
 )
 
@@ -101,7 +102,7 @@ var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, 
 
 // next takes an object or a line. A carriage return ends a line as a newline does, which takes progress bars apart
 // from the results they overwrite. An object that does not parse is a line: one that is cut at the end of its
-// line does not swallow the lines after it.
+// line does not swallow the lines after it, unless it is so long that reading it again would take too long.
 func (p *parser) next() *document {
 	end := strings.IndexAny(p.left, "\r\n")
 	if end < 0 {
@@ -132,6 +133,9 @@ func (p *parser) next() *document {
 		if p.cut == nil {
 			p.cut = &input.Error{Position: "line " + strconv.Itoa(p.line), Expected: "a whole JSON object",
 				Found: "one that " + s.err.Error()}
+		}
+		if s.at > maxAgain {
+			end = max(end, s.at)
 		}
 	}
 	d := &document{line: p.line, rank: rank, text: p.left[:end], printed: p.left[at:end]}

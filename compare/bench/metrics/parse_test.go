@@ -27,6 +27,8 @@ func TestParseRefuses(t *testing.T) {
 			"was_cancelled": true}`, "complete run"},
 		"errors without a number": {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2},
 			"error_summary": [{"error_details": {"code": 499}}]}`, "error_summary/0/count"},
+		"a list that is none": {strings.Replace(workloadLine, "}", `, "iteration_ms": 3}`, 1),
+			`want a list of numbers in "iteration_ms", have 3`},
 		"utf-16": {"\xff\xfeh\x00", "UTF-16"},
 		"several workloads": {`{"benchmark": "bench_moe", "results": [{"latency_ms": {"score": 1}}, {}]}`,
 			"--metric"},
@@ -48,6 +50,7 @@ func TestLargeOutputs(t *testing.T) {
 	report := `"completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`
 	many := strings.Repeat("7, ", 2*maxValues)
 	for name, text := range map[string]string{
+		"many numbers":         `{"input_lens": [` + many + `7], ` + report,
 		"many values":          `{"generated_texts": [` + many + `""], ` + report,
 		"values at a long key": `{"` + strings.Repeat("k", 1<<20) + `": [` + many + `""], ` + report,
 		"a long line":          "x. y: 1" + strings.Repeat(", 2 z", 1<<20) + "\n{" + report,
@@ -58,6 +61,21 @@ func TestLargeOutputs(t *testing.T) {
 		if m, ok := r.Metric("output_throughput"); (err != nil) != (name == "one more") || ok != (err == nil) ||
 			ok && (m.Value != 70 || r.Work[requests] != 3) {
 			t.Errorf("%s: %v, %v, error %v", name, r.Metrics, r.Work, err)
+		}
+		if warned := strings.Contains(strings.Join(r.Warnings, ""), "is not used"); warned != (name == "many numbers") {
+			t.Errorf("%s: warnings %q", name, r.Warnings)
+		}
+	}
+}
+
+// What was read of a broken object is read again as lines, but not where it is long.
+func TestLongBrokenObjects(t *testing.T) {
+	for _, n := range []int{maxAgain/3 - 8, maxAgain / 3} {
+		line := `{"a":` + strings.Repeat(" ", n-len(`{"a":`+"\n")) + "\n"
+		p := parser{left: strings.Repeat(line, 3) + "  "}
+		p.next()
+		if again := p.left != ""; again != (3*n+2 <= maxAgain) {
+			t.Errorf("lines of %d bytes: read again %v", n, again)
 		}
 	}
 }

@@ -121,10 +121,14 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 
 // list is a list of numbers that may be absent. It is not used where it is longer than what is kept of an object.
 func (r *report) list(d *document, path string) (numbers []float64) {
-	n, _ := d.of(path).(list)
+	n, ok := d.of(path).(list)
+	if !ok && d.of(path) != nil {
+		r.fail(d.line, input.Error{Expected: "a list of numbers in " + strconv.Quote(path), Found: kind(d.of(path))})
+	}
 	for i := range int(n) {
 		at := path + "/" + strconv.Itoa(i)
 		if !d.has(at) {
+			r.out.warn(fmt.Sprintf("%q is not used: it has %d values, beyond what is kept of an object", path, n))
 			return nil
 		}
 		v, _ := r.number(d, at, true)
