@@ -21,7 +21,7 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if err == nil {
 		return record, nil
 	}
-	switch inputs, unread := classify(path, nil, false); {
+	switch inputs, unread := classify(path, nil, 0); {
 	case unread != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, unread
 	case unread == nil && inputs[0].Kind == Captures:

@@ -49,7 +49,7 @@ func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
 		return nil, err
 	}
 	for _, path := range paths {
-		found, err := classify(path, skipped, true)
+		found, err := classify(path, skipped, deepest)
 		if err != nil {
 			return nil, err
 		}
@@ -106,10 +106,12 @@ func matches(pattern string, missing error) ([]string, error) {
 	return found, err
 }
 
+// deepest is how deep folders of arms may be nested: links may lead in circles.
+const deepest = 3
+
 // classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
-// folders named after the arms, or else its files. Folders in such folders are not searched: links may lead in
-// circles.
-func classify(path string, skipped Skipped, deep bool) (inputs []Input, err error) {
+// folders named after the arms, such as normal/normal-node0, or else its files.
+func classify(path string, skipped Skipped, depth int) (inputs []Input, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -133,10 +135,10 @@ func classify(path string, skipped Skipped, deep bool) (inputs []Input, err erro
 	}
 	for _, arm := range gain.Arms {
 		for _, folder := range folders {
-			if !deep || armOf(filepath.Base(folder)) != arm {
+			if depth == 0 || depth < deepest && len(files) > 0 || armOf(filepath.Base(folder)) != arm {
 				continue
 			}
-			held, err := classify(folder, skipped, false)
+			held, err := classify(folder, skipped, depth-1)
 			if err != nil {
 				return nil, err
 			}
@@ -249,5 +251,5 @@ func (in Input) notCompared() error {
 	if what == "" {
 		return nil
 	}
-	return usagef("%s "+what, in.Paths[0])
+	return usagef("%s "+what, launch.Quote(in.Paths[:1]))
 }

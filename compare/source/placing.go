@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -65,13 +66,26 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 	return place.Judge(learned, judged, p.Options)
 }
 
-// read reads the statistics, each file once.
+// read reads the statistics, each file once. A pattern may match the placement of --from, too.
 func (p *Placing) read() (learn, judge []*counts.Record, err error) {
-	learn, err = Records(p.Learn, p.Axes)
+	paths, err := Expanded(p.Learn)
+	others := slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		if p.From == "" || filepath.Clean(path) != filepath.Clean(p.From) {
+			return false
+		}
+		_, err := ReadCounts(path, p.Axes)
+		return err != nil
+	})
+	if len(others) > 0 {
+		paths = others
+	}
+	if err == nil {
+		learn, err = Records(paths, p.Axes)
+	}
 	if err == nil {
 		judge, err = Records(p.Judge, p.Axes)
 	}
-	var paths []string
+	paths = nil
 	for _, r := range slices.Concat(learn, judge) {
 		paths = append(paths, r.Source)
 	}

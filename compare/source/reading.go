@@ -53,6 +53,9 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 		case file != "" && !slices.ContainsFunc(paths, known):
 			return nil, usagef("--rank: no export %q among those given", file)
 		}
+		if _, twice := ranks[file]; twice {
+			return nil, usagef("--rank: %q follows another rank of the same exports", text)
+		}
 		ranks[file] = rank
 	}
 	return ranks, nil

@@ -71,3 +71,19 @@ func TestFolderOfOddName(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run may have a folder for each node in the folder of an arm; links in circles end.
+func TestFoldersOfNodes(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"normal/normal-node0", "perfect/perfect-node0"} {
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.Symlink(folder, filepath.Join(path, "normal-again")),
+			os.WriteFile(filepath.Join(path, "r.json"), []byte("{}"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arms, err := ReadArms([]string{folder}, nil)
+	if err != nil || len(arms.Sides[0].Paths) == 0 || len(arms.Sides[1].Paths) == 0 {
+		t.Errorf("%+v, %v", arms, err)
+	}
+}
