@@ -113,6 +113,9 @@ func noManifest(dir string) error {
 		return fmt.Errorf("folder %q has entries of an earlier version, or of another program, and no %s: generate the "+
 			"cache anew in another folder", dir, ManifestName)
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%q is a file: want the folder of a cache, with %s", dir, ManifestName)
+	}
 	return fmt.Errorf("no cache at %q: want a folder with %s; make one with 'moebalance logits generate --cache %s'", dir,
 		ManifestName, dir)
 }

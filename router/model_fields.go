@@ -70,7 +70,13 @@ const mostNested = 4
 // readFields reads a config.json; the fields of the language model stand in for those around it.
 func readFields(text []byte) (c modelConfig, err error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(notFinite.ReplaceAll(text, []byte(`$1"$2"`)), &fields); err != nil {
+	finite := notFinite.ReplaceAllFunc(text, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
+		}
+		return []byte(`"` + string(found) + `"`)
+	})
+	if err := json.Unmarshal(finite, &fields); err != nil {
 		return c, fieldError("the file", text, err)
 	}
 	for range mostNested {
@@ -95,8 +101,8 @@ func readFields(text []byte) (c modelConfig, err error) {
 	return c, c.fill(fields)
 }
 
-// notFinite matches the numbers that Python writes and JSON has not; as texts they are no numbers.
-var notFinite = regexp.MustCompile(`([:\[,]\s*)(-?Infinity|NaN)\b`)
+// notFinite matches texts, and the numbers that Python writes and JSON has not; as texts these are no numbers.
+var notFinite = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b`)
 
 var meanings = sync.OnceValue(func() (patterns []*regexp.Regexp) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[modelConfig]()) {

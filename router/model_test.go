@@ -186,7 +186,7 @@ func TestConfigMethodGiven(t *testing.T) {
 
 // Python writes numbers that JSON has not. They are read over, and no text is touched.
 func TestConfigInfinity(t *testing.T) {
-	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a \" Infinity NaN"],
+	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a \" Infinity: NaN"],
 		"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), "")
 	if err != nil || m.Name != "qwen3_moe" || m.Layers != 2 {
 		t.Errorf("%+v, %v", m, err)

@@ -131,6 +131,9 @@ func take(list []int32, values []float32) {
 				best = j
 			}
 		}
+		for values[best] == none && slices.Contains(list[:i], int32(best)) { // the others are −∞, too
+			best++
+		}
 		list[i], values[best] = int32(best), none
 	}
 }

@@ -94,3 +94,12 @@ func TestParseMethod(t *testing.T) {
 		t.Errorf("a number is no method, and the error lists the names; got %v", err)
 	}
 }
+
+// Logits of −∞ are chosen last, each once.
+func TestTakeInfinite(t *testing.T) {
+	list := make([]int32, 4)
+	take(list, []float32{none, 1, none, none})
+	if !slices.Equal(list, []int32{1, 0, 2, 3}) {
+		t.Error(list)
+	}
+}

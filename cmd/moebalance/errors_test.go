@@ -95,7 +95,7 @@ const asked = `
 1 logits verify D :: no manifest.json
 2 logits verfy :: did you mean "verify"
 2 logits verify :: one cache folder
-1 logits verify PLACED :: want a folder with manifest.json
+1 logits verify PLACED :: is a file: want the folder
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
 2 GENERATE --model deepseek-v3 --ep 8 --plan trtllm-gen2 :: want a number of tokens

@@ -27,7 +27,7 @@ const (
 // header must account for every byte exactly once.
 //
 // The decoder refuses names that come twice, text that is not UTF-8 and nesting deeper than 10,000. Metadata and keys
-// that the format does not define are passed over, as the reference reader does.
+// that the format does not define are passed over.
 func Parse(name string, file []byte) (tensors []Tensor, err error) {
 	size := uint64(len(file))
 	if size < lengthBytes {
