@@ -16,8 +16,8 @@ import (
 )
 
 // Write makes a file whole or not at all: fill writes a draft beside the target, which then takes
-// its place and permissions; a link to a file is followed. The draft's name is the prefix and 16 random digits. Write does not
-// wait for the disk, which takes longer than all the rest: a fill that has to, syncs.
+// its place and permissions; a link to a file is followed. The draft's name is the prefix and 16 random digits. Write
+// does not wait for the disk, which takes longer than all the rest: a fill that has to, syncs.
 func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) error {
 	there, err := os.Stat(target)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
