@@ -90,6 +90,11 @@ func byNames(all []Input) (sides [2]Side, err error) {
 				arm = gain.Arm(recorded)
 			}
 			i := slices.Index(gain.Arms[:], arm)
+			if i < 0 && in.Kind == Reports {
+				if _, err := ReadCounts(path, nil); err == nil {
+					return sides, Input{Counts, "", []string{path}}.notCompared()
+				}
+			}
 			if i < 0 {
 				return sides, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two "+
 					"sides, with patterns in quotes or commas between files", path)
