@@ -45,8 +45,12 @@ var marks = []struct {
 	}},
 }
 
+// longest is how many bytes of a name are searched for words; real names have ten thousand at most.
+const longest = 1 << 16
+
 // asLaunch adds what a kernel of the name is to steps.Find.
 func (c Class) asLaunch(name string) Class {
+	name = name[:min(len(name), longest)]
 	lower := strings.ToLower(name)
 	c.Launch.Anchor = c.anchor(name, lower)
 	switch anchor := c.Launch.Anchor; c.Phase {
