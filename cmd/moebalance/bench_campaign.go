@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -21,7 +22,7 @@ import (
 // open creates the campaign of the flags, or opens the one to resume.
 func (o *benchOptions) open() (*bench.Campaign, error) {
 	if o.Resume != "" {
-		return bench.Resume(o.Resume)
+		return o.reopen()
 	}
 	if err := o.checkSpec(); err != nil {
 		return nil, err
@@ -35,6 +36,19 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		return nil, usage(fmt.Errorf("--campaign: %w", err))
 	case err != nil:
 		return nil, err
+	}
+	return campaign, nil
+}
+
+// reopen opens the campaign to resume, whose command no output may replace.
+func (o *benchOptions) reopen() (*bench.Campaign, error) {
+	campaign, err := bench.Resume(o.Resume)
+	if err != nil {
+		return nil, err
+	}
+	s := campaign.Spec
+	if err := o.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
+		return nil, errors.Join(err, campaign.Close())
 	}
 	return campaign, nil
 }

@@ -25,7 +25,7 @@ import (
 // of outputFolder that are inputs then.
 var outputs = []struct{ flag, words, inputs string }{
 	{"--output", "trace --counts counts runs -o OUT", "runs/*.sqlite counts/*"},
-	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/*"},
+	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/* my.sh"},
 	{"--output", "compare runs/a.sqlite old.sqlite -o OUT", "runs/*.sqlite"},
 	{"--output", "report campaign normal.json -o OUT", "campaign/campaign.sqlite normal.json"},
 	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite"},

@@ -54,7 +54,7 @@ func Guard(c *cobra.Command, ours func(path string) bool) {
 
 // before checks the outputs against all other words of the command line.
 func (g *guard) before(c *cobra.Command, args []string) (err error) {
-	g.addWords(args...)
+	g.addWords("", args...)
 	var outputs []*File
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		list, _ := f.Value.(pflag.SliceValue)
@@ -63,9 +63,9 @@ func (g *guard) before(c *cobra.Command, args []string) (err error) {
 			o.guard, o.flag = g, "--"+f.Name
 			outputs = append(outputs, o)
 		case list != nil:
-			g.addWords(list.GetSlice()...)
+			g.addWords("", list.GetSlice()...)
 		case f.Changed:
-			g.addWords(f.Value.String())
+			g.addWords("", f.Value.String())
 		}
 	})
 	for _, o := range outputs {
@@ -80,15 +80,18 @@ func (g *guard) before(c *cobra.Command, args []string) (err error) {
 // /host:/container, @PATH, and whole command lines in quotes.
 const separators = "=,:@;<>'\"` \t\n"
 
-// addWords adds the paths that words may mean, and the files that match them:
+// addWords adds the paths that words may mean, relative ones from a folder, and the files that match them:
 // "--log=*.txt" → "--log=*.txt", "--log", "*.txt", "a.txt", "b.txt".
-func (g *guard) addWords(words ...string) {
+func (g *guard) addWords(dir string, words ...string) {
 	for _, word := range words {
 		parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
 		_, value, _ := strings.Cut(word, "=")
 		for _, part := range append(parts, word, value) { // a path may have separators in it
-			if part == "" {
+			switch {
+			case part == "":
 				continue
+			case !filepath.IsAbs(part):
+				part = filepath.Join(dir, part)
 			}
 			matches, _ := filepath.Glob(part)
 			for _, path := range append(matches, part) {
@@ -96,6 +99,15 @@ func (g *guard) addWords(words ...string) {
 			}
 		}
 	}
+}
+
+// Inputs refuses the file if words of a command that ran in a folder mean it.
+func (f *File) Inputs(dir string, words ...string) error {
+	if f.Path == "" {
+		return nil
+	}
+	f.guard.addWords(dir, words...)
+	return f.check()
 }
 
 // kinds are the words for what is, and is not, a folder.
