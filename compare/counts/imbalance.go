@@ -164,12 +164,12 @@ func (r *Record) judge(o Options) (*judge, error) {
 	return j, err
 }
 
-// chance is the null of a step, undefined where the shape is not known. Token
+// chance is the null of a step, undefined where the shape, or who owns the experts, is not known. Token
 // counts above 128 are rounded to 7 significant bits, so that a long record does
 // not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
 // imbalance that chance gives, a seventh of what 200 draws leave uncertain.
 func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err error) {
-	if j.shape.TopK == 0 || j.shape.Experts == 0 {
+	if j.shape.TopK == 0 || j.shape.Experts == 0 || layout.Experts() == 0 {
 		return chance.Null{}, nil
 	}
 	tokens := s.total() / int64(j.shape.TopK)

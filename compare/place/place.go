@@ -69,6 +69,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	kinds := clusters(learn)
 	res := o.result(experts, learn)
 	res.split(learn, judge, kinds)
+	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
+		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
+	}
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
@@ -153,6 +156,12 @@ func (res *Result) split(learn, judge []Window, kinds [][]Window) {
 
 // warnOf says of which windows no number can be trusted to hold.
 func (res *Result) warnOf() {
+	for _, w := range res.Learned[1:] {
+		if first := res.Learned[0]; w.record.Phase != first.record.Phase {
+			res.Warnings = append(res.Warnings, router.Warn("two_phases", first.Name))
+			break
+		}
+	}
 	var alike []Window
 	for _, f := range res.folds {
 		for _, w := range f.held {
@@ -292,22 +301,31 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 // commonLayers refuses counts of different sources that have load in different layers, which are of different models: a
 // layer with load in one must be recorded in each, where it may have no load.
 func commonLayers(windows []Window) error {
-	first, layers := windows[0], windows[0].record.LayerSlots()
-	for _, w := range windows[1:] {
-		own := w.record.LayerSlots()
-		lacks := func(some, others map[int]int64) (missing []int) {
-			for layer, slots := range some {
-				if _, recorded := others[layer]; slots > 0 && !recorded {
-					missing = append(missing, layer)
+	var sources []string
+	slots := map[string]map[int]int64{} // of a source, by recorded layer
+	for _, w := range windows {
+		source := w.record.Source
+		if slots[source] == nil {
+			sources, slots[source] = append(sources, source), map[int]int64{}
+		}
+		for layer, n := range w.record.LayerSlots() {
+			slots[source][layer] += n
+		}
+	}
+	first := sources[0]
+	for _, source := range sources[1:] {
+		var lacking []int
+		for _, pair := range [][2]string{{first, source}, {source, first}} {
+			for layer, n := range slots[pair[0]] {
+				if _, recorded := slots[pair[1]][layer]; n > 0 && !recorded {
+					lacking = append(lacking, layer)
 				}
 			}
-			return missing
 		}
-		missing, more := lacks(layers, own), lacks(own, layers)
-		if w.record.Source != first.record.Source && len(missing)+len(more) > 0 {
-			return &input.Error{File: w.record.Source, Expected: "load in the layers of " + first.record.Source,
-				Found: fmt.Sprintf("layers %s of one of them alone", quantity.Ranges(slices.Sorted(slices.Values(
-					append(missing, more...))))), Try: "give counts of one model", Err: counts.ErrOptions}
+		if slices.Sort(lacking); len(lacking) > 0 {
+			return &input.Error{File: source, Expected: "load in the layers of " + first, Found: fmt.Sprintf(
+				"layers %s of one of them alone", quantity.Ranges(lacking)), Try: "give counts of one model",
+				Err: counts.ErrOptions}
 		}
 	}
 	return nil

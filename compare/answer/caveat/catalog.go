@@ -36,6 +36,8 @@ var catalog = map[string]string{
 	"switched":        "{steps:#step} excluded: first after a router switch",
 	"partial_steps":   "{steps:#step} excluded as incomplete: some rank lacks a part",
 	"other_kind":      "{steps:#step} excluded: of {kinds} kinds the one with most expert time counts",
+	"no_steps":        "no range names a step: the whole capture counts as one step",
+	"no_layers":       "layers are unknown: all expert time of a step is judged together",
 	"start_up":        "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
 
 	// Expert time.
@@ -54,6 +56,9 @@ var catalog = map[string]string{
 	// Counts, and counts beside a trace.
 	"counts_contradict": "[the counts contradict the expert time (in layer {layer}): of another arm or run]" +
 		"[the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part]",
+	"counts_layers":        "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part",
+	"counts_order":         "the counts name layers {first} to {last}: inferred layers 0 to {most} are these, in order",
+	"padded_tokens":        "{choices:choice} of padding excluded: they name no expert",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
 	"counts_assumed_ranks": "the counts do not name ranks; assumed: the {ranks} ranks of the trace, contiguous experts",
 	"one_rank":             "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
@@ -69,6 +74,9 @@ var catalog = map[string]string{
 	"incomplete_passes":    "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
 
 	// Placements.
+	"two_phases":           "phases are learned together; a placement for one is learned from its counts",
+	"global":               "experts have no groups for {nodes:node}, so EPLB balances over all ranks at once",
+	"no_placement":         "the recorded placement is not used: {error}",
 	"one_window":           "it is learned from one window: more windows make a placement that lasts",
 	"judged_learned":       "{alike:n} of {windows:judged window} resembled a learned one: judge on other traffic",
 	"raises_load":          "the plan raises the busiest rank's load by {change:%}: {judged:.3}, before {baseline:.3}",
@@ -87,7 +95,9 @@ var catalog = map[string]string{
 	"placement": "worse in [{worse} of ]{windows:judged window}[, better in {better}]",
 	"no_time": "the trace predicts no time[: load explains {explained:0%} of what expert times differ in]" +
 		"[: it is of {ranks:rank}; give --ep {ranks}][: {doubt:words}]",
-	"no_time.flat": "the trace predicts no time: expert time does not follow load there",
+	"no_time.no_layer":  "the trace predicts no time: it shares no layer with expert time with its counts",
+	"no_time.no_replay": "the trace predicts no time: its steps cannot be replayed",
+	"no_time.flat":      "the trace predicts no time: expert time does not follow load there",
 	"no_prediction": "the campaign predicts no gain[: it is {verdict}][: it is of {ranks:rank}, not of {asked}]" +
 		"[: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}][: its cost of imbalance is not " +
 		"measured ({low:+%} to {high:+%})]; measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",
@@ -150,8 +160,9 @@ var catalog = map[string]string{
 	"equal_work.setup":              "the arms differ in {differences:;}",
 	"equal_work.unequal": "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere]",
-	"equal_work.half": "one arm alone reported {names}, so equal work is not shown",
-	"equal_work.none": "no launch reported requests or tokens",
+	"equal_work.half":           "one arm alone reported {names}, so equal work is not shown",
+	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start belong in one file",
+	"equal_work.none":           "no launch reported requests or tokens",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
 		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",

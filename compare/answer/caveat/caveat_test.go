@@ -2,8 +2,11 @@ package caveat
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +75,28 @@ func TestEveryWordIsUsed(t *testing.T) {
 	}
 	for key, words := range steps {
 		check(key, nil, words[0]+words[1])
+	}
+}
+
+// Every code that a package emits has words, and every case in which a check does not pass.
+func TestEveryCodeHasWords(t *testing.T) {
+	text := sources(t)
+	names := map[string]string{} // of checks, by constant
+	for _, m := range regexp.MustCompile(`(Check\w+) += "(\w+)"`).FindAllStringSubmatch(text, -1) {
+		names[m[1]] = m[2]
+	}
+	for _, m := range regexp.MustCompile(`\b[wW]arn\("(\w+)"`).FindAllStringSubmatch(text, -1) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(catalog)), func(key string) bool {
+			return key == m[1] || strings.HasPrefix(key, m[1]+".")
+		}) {
+			t.Errorf("code %s has no words", m[1])
+		}
+	}
+	checks := regexp.MustCompile(`NewCheck\((?:gain\.)?(Check\w+), (?:gain\.)?(?:Warn|Fail), "(\w+)"`)
+	for _, m := range checks.FindAllStringSubmatch(text, -1) {
+		if key := names[m[1]] + "." + m[2]; catalog[key] == "" {
+			t.Errorf("check %s has no words", key)
+		}
 	}
 }
 
