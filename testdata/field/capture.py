@@ -10,7 +10,6 @@ The captures are in TRACES/pair0, TRACES/pair1 …, TRACES/normal and TRACES/per
 without the profiler, in TRACES.segments.jsonl.
 """
 import contextlib
-import glob
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ import time
 
 import torch
 
-from serve import RANK, STEPS, agreed, engine, run
+from serve import RANK, STEPS, agreed, engine, noted, profiled, run
 
 
 def quiet(_):
@@ -106,24 +105,12 @@ def main(model, ranks, traces, *routers):
         """Seconds of a step, by its tokens."""
         change(arm, router)
         took = {tokens: [run(llm, tokens, 2)[0] / STEPS[tokens] for _ in range(3)][1:] for tokens in (8192, 64)}
-        if RANK == 0:
-            with open(f"{traces}.segments.jsonl", "a") as f:
-                f.write(json.dumps({"case": case, "arm": arm, "router": router, "seconds_per_step": took}) + "\n")
+        noted(traces, case=case, arm=arm, router=router, seconds_per_step=took)
         return {tokens: min(seconds) for tokens, seconds in took.items()}
 
     def steps():
         run(llm, 8192, 3, 3)
         run(llm, 64, 4, 5)
-
-    def stop(name):
-        llm.stop_profile()
-        time.sleep(3)
-        agreed(None)
-        if RANK == 0:
-            os.makedirs(f"{traces}/{name}")
-            for path in glob.glob(f"{traces}/*.json*"):
-                os.rename(path, f"{traces}/{name}/{os.path.basename(path)}")
-        agreed(None)
 
     os.makedirs(traces, exist_ok=True)
     for i, router in enumerate(routers):
@@ -132,7 +119,7 @@ def main(model, ranks, traces, *routers):
         steps()
         change("perfect", "perfect")
         steps()
-        stop(f"pair{i}")
+        profiled(llm, traces, f"pair{i}")
         timed("perfect", "perfect")
     llm.collective_rpc(quiet)
     arms = ("normal", routers[0]), ("perfect", "perfect")
@@ -141,7 +128,7 @@ def main(model, ranks, traces, *routers):
         steps()
         llm.start_profile()
         steps()
-        stop(arm)
+        profiled(llm, traces, arm)
     with open(f"{model}/config.json") as f:
         layer = healthy[8192] / json.load(f)["num_hidden_layers"]
     for case in os.environ.get("UNWELL", "").split():
@@ -150,7 +137,7 @@ def main(model, ranks, traces, *routers):
             timed(arm, router, case)
             llm.start_profile()
             steps()
-            stop(f"{case}-{arm}")
+            profiled(llm, traces, f"{case}-{arm}")
         llm.collective_rpc(recovered)
     change("normal", "off")
     if driver:

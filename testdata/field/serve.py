@@ -7,6 +7,7 @@ More arguments of vllm.LLM come as JSON in ENGINE: '{"moe_backend": "marlin"}'.
 
 GET /health, and GET /run?tokens=8192&seed=1, which answers a throughput report. Tokens are those of a step over all ranks.
 """
+import glob
 import http.server
 import json
 import os
@@ -76,6 +77,25 @@ def run(llm, tokens, seed, steps=0):
     start = time.perf_counter()
     llm.generate(batch, SamplingParams(ignore_eos=True, detokenize=False, max_tokens=new, temperature=0.0), use_tqdm=False)
     return time.perf_counter() - start, requests, requests * (prompt if tokens == 8192 else new)
+
+
+def profiled(llm, traces, name):
+    """Ends a profile; its traces are in TRACES/NAME."""
+    llm.stop_profile()
+    time.sleep(3)
+    agreed(None)
+    if RANK == 0:
+        os.makedirs(f"{traces}/{name}")
+        for path in glob.glob(f"{traces}/*.json*"):
+            os.rename(path, f"{traces}/{name}/{os.path.basename(path)}")
+    agreed(None)
+
+
+def noted(traces, **segment):
+    """Adds a segment that was timed without the profiler to TRACES.segments.jsonl."""
+    if RANK == 0:
+        with open(f"{traces}.segments.jsonl", "a") as f:
+            f.write(json.dumps(segment) + "\n")
 
 
 def listen(port):

@@ -7,8 +7,6 @@ The captures are in TRACES/unequal-normal, TRACES/equal-normal, TRACES/unequal-p
 TRACES.segments.jsonl.
 """
 import contextlib
-import glob
-import json
 import os
 import random
 import sys
@@ -17,7 +15,7 @@ import time
 from vllm import SamplingParams
 from vllm.inputs import TokensPrompt
 
-from serve import RANK, agreed, engine
+from serve import RANK, agreed, engine, noted, profiled
 
 TOKENS = {"equal": (4096, 4096), "unequal": (6144, 2048)}  # of the request that each rank has in a step
 
@@ -48,29 +46,20 @@ def main(model, traces, router):
             run(llm, "equal", 1, 2)
 
     for_vllm.named = hook.named = lambda _: contextlib.nullcontext()
-    for profiled in False, True:
+    for profiling in False, True:
         for arm, to in ("normal", router), ("perfect", "perfect"), ("perfect", "perfect"), ("normal", router):
-            if profiled and glob.glob(f"{traces}/unequal-{arm}"):
+            if profiling and os.path.exists(f"{traces}/unequal-{arm}"):
                 continue
             change(arm, to)
             for requests in TOKENS:
                 run(llm, requests, 2)
-                if profiled:
+                if profiling:
                     llm.start_profile()
                     run(llm, requests, 3, 4)
-                    llm.stop_profile()
-                    time.sleep(2)
-                    agreed(None)
-                    if RANK == 0:
-                        os.makedirs(f"{traces}/{requests}-{arm}")
-                        for path in glob.glob(f"{traces}/*.json*"):
-                            os.rename(path, f"{traces}/{requests}-{arm}/{os.path.basename(path)}")
-                    agreed(None)
+                    profiled(llm, traces, f"{requests}-{arm}")
                     continue
                 took = [run(llm, requests, 4) for _ in range(3)]
-                if RANK == 0:
-                    with open(f"{traces}.segments.jsonl", "a") as f:
-                        f.write(json.dumps({"requests": requests, "arm": arm, "router": to, "seconds_per_step": took}) + "\n")
+                noted(traces, requests=requests, arm=arm, router=to, seconds_per_step=took)
     change("normal", "off")
     if driver:
         driver.over.set()
