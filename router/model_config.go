@@ -57,7 +57,7 @@ func (c modelConfig) sizes(m *Model) error {
 	if c.TopKMethod == "greedy" || c.GroupedTopK != nil && !*c.GroupedTopK { // they ignore the groups that a config has
 		groups = min(groups, 1)
 	}
-	if groups > 1 {
+	if groups < 0 || groups > 1 {
 		m.Groups, m.TopKGroups = groups, int(c.TopKGroups)
 	}
 	if m.Scale = 1; c.Scale != nil {

@@ -67,7 +67,8 @@ var textFields = []string{"text_config", "thinker_config", "language_config", "l
 // mostNested is how deep a language model may stand: thinker_config.text_config is two.
 const mostNested = 4
 
-// readFields reads a config.json; the fields of the language model stand in for those around it.
+// readFields reads a config.json. The fields of the language model take the place of the fields around it, but for the
+// number of experts, in which both must agree.
 func readFields(text []byte) (c modelConfig, err error) {
 	var fields map[string]json.RawMessage
 	finite := notFinite.ReplaceAllFunc(text, func(found []byte) []byte {
@@ -80,7 +81,10 @@ func readFields(text []byte) (c modelConfig, err error) {
 		return c, fieldError("the file", text, err)
 	}
 	for range mostNested {
-		i := slices.IndexFunc(textFields, func(name string) bool { return strings.HasPrefix(string(fields[name]), "{") })
+		i := slices.IndexFunc(textFields, func(name string) bool {
+			value := string(fields[name])
+			return strings.HasPrefix(value, "{") || name == textFields[0] && value != "" && value != "null"
+		})
 		if i < 0 {
 			break
 		}
@@ -89,7 +93,14 @@ func readFields(text []byte) (c modelConfig, err error) {
 			fields["model_type"] = json.RawMessage(`"mistral"`)
 		}
 		delete(inner, name)
-		_ = json.Unmarshal(fields[name], &inner) // which is an object
+		if err := json.Unmarshal(fields[name], &inner); err != nil {
+			return c, fieldError(name, fields[name], err)
+		}
+		var outer, within modelConfig
+		_, _ = outer.fill(fields), within.fill(inner) // what is wrong is told of the innermost
+		if outer.Experts != 0 && outer.Experts != within.Experts {
+			return within, fmt.Errorf("%d experts, and %d in %s, contradict each other", outer.Experts, within.Experts, name)
+		}
 		if of := string(inner["model_type"]); of == "" || of == `""` || of == "null" {
 			inner["model_type"] = fields["model_type"]
 		}

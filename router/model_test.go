@@ -186,7 +186,7 @@ func TestConfigMethodGiven(t *testing.T) {
 
 // Python writes numbers that JSON has not. They are read over, and no text is touched.
 func TestConfigInfinity(t *testing.T) {
-	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a \" Infinity: NaN"],
+	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a: NaN, \" Infinity"],
 		"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), "")
 	if err != nil || m.Name != "qwen3_moe" || m.Layers != 2 {
 		t.Errorf("%+v, %v", m, err)
@@ -214,6 +214,9 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"zaya",` + base + `}`:                                                                        "skip expert",
 		`{"model_type":"laguna","moe_router_logit_softcapping":30.0,` + base + `}`:                                  "capped at 30",
 		`{"model_type":"mixtral","n_routed_experts":16,` + base + `}`:                                               "n_routed_experts 16 and num_experts 8 contradict each other",
+		`{"model_type":"new","text_config":{"model_type":"mixtral","num_experts":16},` + base + `}`:                 "8 experts, and 16 in text_config, contradict each other",
+		`{"model_type":"mixtral","text_config":"x",` + base + `}`:                                                   `text_config: want an object, have "x"`,
+		`{"model_type":"deepseek_v3","n_group":-4,` + base + `}`:                                                    "want 0 or more groups, have -4",
 		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1):                                       "at most 65536 routed experts",
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              `n_routed_experts: want a whole number, have "8"`,
 		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                                     "between 1 and 4 groups per token, have 0",

@@ -26,8 +26,8 @@ func Read(ctx context.Context, path string, progress func(bytes int64)) (*Record
 		return nil, err
 	}
 	defer db.close()
-	if db.has(kernelTable) && !db.has(stringTable, "id", "value") { // which hold the kernels' names
-		return nil, &input.Error{File: path, Expected: "a table " + stringTable + " with the columns id and value",
+	if db.room(ctx, kernelTable) > 0 && (!db.has(stringTable, "id", "value") || db.room(ctx, stringTable) == 0) {
+		return nil, &input.Error{File: path, Expected: "the names of kernels in a table " + stringTable + " of id and value",
 			Found: "none", Try: exportAgain, Err: ErrDamaged}
 	}
 	p := &Metadata{}

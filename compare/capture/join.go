@@ -222,6 +222,8 @@ func (s *spans) add(r Range) {
 	if s.believable(r.Start, r.End) {
 		if s.end = max(s.end, r.Start); r.End != openEnd {
 			s.end = max(s.end, r.End)
+		} else {
+			s.OpenRanges++
 		}
 		s.Ranges = append(s.Ranges, r)
 	}
@@ -231,6 +233,13 @@ func (s *spans) add(r Range) {
 func join(w *work, c *calls, s *spans) *Recording {
 	rec := w.Recording
 	rec.BadTimes, rec.RangeNames = int64(w.badTimes+c.badTimes+s.badTimes), s.names.valid()
+	for pid := range c.byID {
+		for i, d := range w.devices.Values {
+			if len(c.byID) == 1 && w.processes.Values[d.Process] == 0 { // work of no process is of the only one that launched
+				w.devices.Values[i].Process = w.processes.Number(pid)
+			}
+		}
+	}
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
 	common := func(own *Index[int64]) (numbers []int32) {

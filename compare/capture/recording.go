@@ -28,6 +28,7 @@ type Recording struct {
 	// of a graph, whose kernel is not recorded.
 	LostKernels int64
 	BadTimes    int64 // events left out: they end before they begin, or lie beyond TimeLimit
+	OpenRanges  int64 // ranges that were never closed, taken to last to the capture's end
 	OtherDevice int64 // kernels on another device than most of their process, see JoinDevices
 	NoKernels   error // why a recording without kernels has none
 }

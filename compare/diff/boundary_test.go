@@ -38,8 +38,8 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 		normal, perfect float64
 		comparable      bool
 		warned          string
-	}{{1.3, 1.05, true, ""}, {1.3, 1.2, true, "perfect_not_balanced"}, {1.15, 1.2, false, ""},
-		{1.04, 1.05, true, "arms_look_alike"}, {1.05, 1.04, true, ""}} {
+	}{{1.3, 1.05, true, ""}, {1.3, 1.2, true, "perfect_not_balanced"}, {1.2, 1.2, true, "perfect_not_balanced"},
+		{1.15, 1.2, false, ""}, {1.04, 1.05, true, "arms_look_alike"}, {1.05, 1.05, true, ""}, {1.05, 1.04, true, ""}} {
 		d := Comparison{Comparable: true, Ranks: []int{0, 1}, Normal: Side{Balancedness: router.Number(1 / c.normal)},
 			Perfect: Side{Balancedness: router.Number(1 / c.perfect)}}
 		d.judgeBalance(arms{{times: &imbalance.Times{}}, {trace: &trace.Trace{}}})

@@ -55,5 +55,6 @@ func (a *attribution) describe() {
 	warn(float64(lost) > mostLost*float64(launches), lostKernels, "lost", lost, "launches", launches)
 	warn(a.launchless > 0, "no_launch", "kernels", a.launchless, "all", d.Kernels)
 	warn(rec.BadTimes > 0, "out_of_range", "rows", rec.BadTimes)
+	warn(rec.OpenRanges > 0, "open_ranges", "ranges", rec.OpenRanges)
 	warn(rec.OtherDevice > 0, "other_device", "rows", rec.OtherDevice)
 }

@@ -36,7 +36,9 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 	noTable := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable)
 	driver := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable).
 		sql("CREATE TABLE DIAGNOSTIC_EVENT (text TEXT); INSERT INTO DIAGNOSTIC_EVENT VALUES ('Installed CUDA driver version 11.4 is not supported by this build of Nsight Systems')")
-	noStrings := newFixture().sql("DROP TABLE StringIds")
+	noStrings, emptyStrings := file("nostrings.sqlite", whole), file("emptystrings.sqlite", whole)
+	execFile(t, noStrings, "DROP TABLE StringIds")
+	execFile(t, emptyStrings, "DELETE FROM StringIds")
 	other := newFixture().sql("DROP TABLE %s", kernelTable).
 		sql("DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME; DROP TABLE StringIds")
 	for _, c := range []struct {
@@ -61,8 +63,8 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
 		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels,
 			"driver version 11.4 is not supported"},
-		{"kernels without names", noStrings.write(t, "nostrings.sqlite"), capture.ErrDamaged,
-			"want a table StringIds with the columns id and value, have none"},
+		{"kernels without names", noStrings, capture.ErrDamaged, "want the names of kernels in a table StringIds"},
+		{"kernels with none", emptyStrings, capture.ErrDamaged, "want the names of kernels in a table StringIds"},
 		{"another database", other.write(t, "other.sqlite"), capture.ErrNoKernels, "none of the tables of an nsys export"},
 		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},
 	} {

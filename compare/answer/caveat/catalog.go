@@ -18,6 +18,7 @@ var catalog = map[string]string{
 	"graph_capture": "{detached:n} of {replayed:replayed kernel} were captured before the recording: start it earlier",
 	"loss":          "the profiler says: {messages}",
 	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
+	"open_ranges":   "{ranges:range} never closed, taken to last to the end of the capture",
 	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
 	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
 
