@@ -126,12 +126,12 @@ const asked = `
 2 place testdata/counts/expert-location.json :: want the number of ranks
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
 1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
-2 place --max-moves 200% COUNTS :: at most 100%
+2 place --max-moves 200% COUNTS :: at most 100 %
 1 place testdata/torch/rank0.pt.trace.json :: this is a trace, not counts: 'moebalance trace' reads it
 1 place testdata/campaign-qwen3-ep4.json :: this is a result of moebalance, not counts
 2 counts :: at least one file or folder
 2 counts --axes layers,layers COUNTS :: --axes: want each of steps
-1 counts --axes layers,experts COUNTS :: leave it out
+1 counts --axes layers,ranks,experts COUNTS :: says layers,ranks,experts, but the file holds experts
 1 counts testdata/counts/loads_c.npy :: --axes steps,layers,experts
 2 counts http://me:x@host/metrics :: curl -o FILE http://(redacted)@host/metrics
 1 counts testdata/counts/nope*.json :: no file matches

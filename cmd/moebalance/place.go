@@ -63,7 +63,7 @@ func (o *placeOptions) check() error {
 	case len(o.Ranks) > 0 && slices.Min(o.Ranks) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks)
 	case o.MaxMoves != nil && *o.MaxMoves > 1:
-		return usagef("--max-moves: want at most 100%%, all copies, have %s", quantity.Percent(*o.MaxMoves))
+		return usagef("--max-moves: want at most 100 %%, which is all copies, have %s", quantity.Confidence(*o.MaxMoves))
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
 	case len(o.files()) > 0 && (len(o.Redundant) > 1 || len(o.Ranks) > 1):

@@ -33,21 +33,31 @@ func OfCounts(c *counts.Result, given string) Answer {
 	k.number("worst", "worst layer", worst.MaxOverMean, MaxMean, Recorded)
 	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
 	k.number("null", "by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
+	experts := expertsOf(c, s)
+	if k.know("costs", "costs", "keep", worst.Parts); experts > 0 { // of which a placement and a trace need the slots
+		k.know("counted", word(s.Source), "ranks", worst.Parts, "counts", dividing(experts, worst.Parts)+given)
+	}
 	if s.Level == router.LevelExpert {
 		k.know("unplaced", given, "experts_alone", "experts")
-	} else {
-		k.know("ranks", worst.Parts, "keep", worst.Parts, "counts", dividing(c, s, worst.Parts)+given)
 	}
 	return k.tell("counts.uneven|counts.even")
 }
 
-// dividing are the fewest copies with which the experts of a record divide over ranks, as an argument of place: 32
-// experts on 5 ranks → "--redundant 3 "; empty where they do without.
-func dividing(c *counts.Result, s counts.Summary, ranks int) string {
+// expertsOf is how many experts the record of a summary counts, 0 where it counts ranks alone.
+func expertsOf(c *counts.Result, s counts.Summary) int {
 	for _, r := range c.Records {
-		if more := int(r.Experts) % ranks; r.Source == s.Source && r.Experts > 0 && more > 0 {
-			return fmt.Sprintf("--redundant %d ", ranks-more)
+		if r.Source == s.Source {
+			return max(0, int(r.Experts))
 		}
+	}
+	return 0
+}
+
+// dividing are the fewest copies with which experts divide over ranks, as an argument of place: 32 experts on 5 ranks →
+// "--redundant 3 "; empty where they do without.
+func dividing(experts, ranks int) string {
+	if more := experts % ranks; more > 0 {
+		return fmt.Sprintf("--redundant %d ", ranks-more)
 	}
 	return ""
 }

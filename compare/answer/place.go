@@ -35,6 +35,9 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k.judgedOn(r, best)
 	k.predictions(best)
 	k.written(files)
+	if r.Untimed() {
+		k.know("costs", "saves")
+	}
 	switch decided := caveat.Text(best.Reason); {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined(): // before anything is put to use
 		k.know("undecided", decided, "unjudged", given)
@@ -47,6 +50,9 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 			k.know("keep", best.Ranks)
 		}
 	case len(files) == 0:
+		if r.Untimed() {
+			k.know("untimed", given)
+		}
 		if k.know("write", given); engines[r.Engine] != "" {
 			k.know("engine", engines[r.Engine], "flag", r.Engine)
 		}

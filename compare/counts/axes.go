@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,27 @@ func plain(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, text)
+}
+
+// agree is an error where the axes asked for are not the axes that a file tells of an array. Outer ones may be told
+// beside it: steps,layers,experts of a list of experts, by layer.
+func (axes Axes) agree(own Axes) error {
+	outer := Axes{"steps", "layers", "tokens"}
+	told := slices.DeleteFunc(slices.Clone(axes), func(name string) bool { return outer.has(name) && !own.has(name) })
+	if axes == nil || slices.Equal(told, own) {
+		return nil
+	}
+	return fmt.Errorf("--axes says %s, but the file holds %s: leave it out", strings.Join(axes, ","),
+		cmp.Or(strings.Join(own, ","), "no array of counts"))
+}
+
+// named are the axes by the names that people give them.
+func (axes Axes) named() Axes {
+	if i := slices.Index(axes, "copies"); i >= 0 {
+		axes = slices.Clone(axes)
+		axes[i] = "experts"
+	}
+	return axes
 }
 
 func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }

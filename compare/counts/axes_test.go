@@ -23,6 +23,7 @@ func withAxes(t *testing.T, content []byte, text string) (*Record, error) {
 // same arrays: loads_c.npy, sglang-strided.pt. What tokens chose is no count of theirs.
 func TestAxes(t *testing.T) {
 	const content, ids = "[[[8, 0, 0, 0], [1, 2, 3, 4]], [[0, 0, 0, 8], [4, 3, 2, 1]]]", "[[0, 1], [1, 2]]"
+	const csv, object = "layer,expert,count\n0,0,1\n", `{"logical_count": [[5, 7], [6, 8]]}`
 	v := []int64{8, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 8, 4, 3, 2, 1}
 	for _, c := range []struct {
 		content, axes, refused string
@@ -31,7 +32,14 @@ func TestAxes(t *testing.T) {
 	}{
 		{content, "", "--axes steps,layers,experts", 0, 0, nil}, {content, "layers,experts", "want 2 dimensions", 0, 0, nil},
 		{strings.Replace("["+strings.Repeat("[3, 4], ", 257)+"]", ", ]", "]", 1), "", "--axes steps", 0, 0, nil},
-		{"layer,expert,count\n0,0,1\n", "layers,experts", "leave it out", 0, 0, nil},
+		{"[[1, 2], [3, 1e30]]", "", "item [1 1]", 0, 0, nil},
+		{"[[1, 2], [3, 1e15]]", "", "layer 1: expert 1: want a count between", 0, 0, nil},
+		{csv, "layers,experts", "", 0, 0, []step{{0, 0, []int64{1}, nil}}},
+		{csv, "layers,ranks,experts", "says layers,ranks,experts, but the file holds experts", 0, 0, nil},
+		{object, "layers,experts", "", 0, 0, []step{{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{6, 8}, nil}}},
+		{object, "experts,layers", "says experts,layers, but the file holds layers,experts", 0, 0, nil},
+		{object, "tokens,topk", "but the file holds layers,experts", 0, 0, nil},
+		{"[2026-11-22 09:00:01 TP0] [Expert Hotness] Current: mean=1.5, max=2.5", "layers,experts", "no array", 0, 0, nil},
 		{content, "steps,layers,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[4:8], nil}, {1, 0, v[8:12], nil},
 			{1, 1, v[12:], nil}}},
 		{content, "layers,steps,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[8:12], nil}, {1, 0, v[4:8], nil},

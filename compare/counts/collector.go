@@ -19,6 +19,7 @@ type collector struct {
 	cells   map[stepKey]*Step // −1 in a list is where nothing was recorded
 	size    int               // of all cells
 	most    int               // that there may be
+	asked   Axes              // nil where the file's are taken
 	stepped bool              // it is known what was one step
 	moeOnly bool              // layers of a placement are numbered without dense ones
 	chosen  bool              // choices were read
@@ -57,6 +58,9 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 	steps, layers, ranks, width := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
 	if len(a.Values) == 0 {
 		return fmt.Errorf("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
+	}
+	if err := c.asked.agree(axes.named()); err != nil {
+		return err
 	}
 	if axes.has("ranks") && axes.has("experts") {
 		c.Ranks = int(ranks)
@@ -240,6 +244,11 @@ func (c *collector) finish() error {
 	}
 	if c.chosen {
 		if err := c.named(); err != nil {
+			return err
+		}
+	}
+	if len(c.cells) == 0 {
+		if err := c.asked.agree(nil); err != nil {
 			return err
 		}
 	}

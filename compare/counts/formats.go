@@ -18,7 +18,7 @@ import (
 // wrote them. Errors are of type *input.Error.
 func Read(path string) (*Record, error) { return ReadAs(path, nil) }
 
-// ReadAs is Read of an array with the axes, nil for those that the file tells.
+// ReadAs is Read with the axes, which must agree with those that a file tells; nil takes the file's.
 func ReadAs(path string, axes Axes) (*Record, error) {
 	d, err := openDocument(path)
 	if err != nil {
@@ -34,12 +34,11 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 // record reads the document by its container: a folder, an array, a tree of objects, a table, or lines.
 func (d *document) record(axes Axes) (*Record, error) {
 	c := newCollector(d)
+	c.asked = axes
 	array, isArray := d.root.(tensor.Stored)
 	var t *table
 	var err error
 	switch {
-	case axes != nil && !isArray:
-		err = errors.New("--axes names the dimensions of an array, but this file says what its numbers are: leave it out")
 	case d.binary == safetensorsFile:
 		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
 	case part(d.root, "records") != nil:

@@ -267,7 +267,7 @@ func (c *collector) cell(of context) error {
 	if !of.has(isExpert) {
 		level, at = router.LevelRank, of.numbers[isRank]
 	}
-	return c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true)
+	return cmp.Or(c.asked.agree(Axes{level + "s"}), c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true))
 }
 
 // payload adds what stands under the key of a payload.

@@ -141,6 +141,9 @@ func number(v any) (int64, bool) {
 	return n, err == nil
 }
 
+// maxNumber bounds the numbers that are read; the collector, which knows the place of a count, refuses smaller ones.
+const maxNumber = 1 << 62
+
 // whole reads one number, which tools also write as 12.0.
 func whole[T string | []byte](text T) (n int64, err error) {
 	at := 0
@@ -151,7 +154,7 @@ func whole[T string | []byte](text T) (n int64, err error) {
 		return n, nil
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > maxCount {
+	if err != nil || v != math.Trunc(v) || math.Abs(v) > maxNumber {
 		return 0, fmt.Errorf("want whole counts below %d, have %.60s", int64(maxCount), text)
 	}
 	return int64(v), nil
@@ -201,7 +204,10 @@ func numbers(text []byte) (a tensor.Array, err error) {
 			}
 			n, err := whole(text[at:end])
 			if err != nil {
-				return a, err
+				for open := range depth { // lists before this one are counted already
+					items[open]--
+				}
+				return a, fmt.Errorf("item %d: %w", items[1:depth+1], err)
 			}
 			a.Values, at = append(a.Values, n), end-1
 			items[depth]++

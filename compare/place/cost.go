@@ -38,6 +38,9 @@ const leastExplained = 0.5
 // unlike is why no time is predicted, and no placement worth a trial: load explains too little.
 const unlike = "unlike"
 
+// NoEvidence is why no time is predicted: no trace and no campaign was given.
+const NoEvidence = "no_evidence"
+
 // Flat is why no placement gains anything: the load of the trace is uneven, and its expert time is even.
 const Flat = "flat"
 
@@ -176,12 +179,14 @@ func (c *Cost) change(w seen) *TimeChange {
 		if !g.Gain.Defined() {
 			return nil
 		}
-		less := func(gain router.Number) router.Number { return 1/(1+gain) - 1 }
 		t.Estimate, t.SavedNS = less(g.Gain), g.SavedNS
 		t.Low, t.High = min(t.Low, less(g.High)), max(t.High, less(g.Low))
 	}
 	return t
 }
+
+// less is the change of time that a gain is: a gain of 0.25 → −0.2.
+func less(gain router.Number) router.Number { return 1/(1+gain) - 1 }
 
 // loads give by how much more than recorded the experts of a rank have to do by a plan, in steps of a window.
 func (c *Cost) loads(w Window, p plan, follows router.Number) replay.Loads {

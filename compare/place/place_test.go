@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -165,6 +166,8 @@ func TestVerdicts(t *testing.T) {
 		{router.Undefined(), 1, nil, NoVerdict, nil},
 		{-0.2, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
 		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.1, Low: -0.2, High: 0}},
+		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: -0.099, Low: -0.2, High: -0.01}},
+		{-0.09, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
 		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: 0.1, Low: 0, High: 0.2}},
 	} {
 		p := Placement{Judged: 1.5 * (1 + c.change), Baseline: 1.5, Change: c.change, NullP95: c.null, Time: c.time}
@@ -177,7 +180,20 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
 		}
 	}
+	// A campaign's gains count as a trace's time does: 12 % at one point and 13 % at another are 10.7 and 11.5 % of time.
 	p := Placement{Judged: 1.2, Baseline: 1.5, Change: -0.2, NullP95: 1.01, Helped: 1}
+	for low, want := range map[router.Number]Verdict{0.12: Trial, 0.05: NotNow, -0.01: NoVerdict} {
+		p.Gains = []gain.Predicted{{Estimate: low, Low: low, High: 0.13}, {Estimate: 0.13, Low: 0.12, High: 0.14},
+			{Refused: &router.Warning{}}}
+		if have, why := verdict(p, []Workload{better}, 0.1, router.Warning{}); have != want {
+			t.Errorf("gain from %v: %s (%s), want %s", low, have, why, want)
+		}
+	}
+	p.Gains = nil
+	if _, why := verdict(p, []Workload{better, {Change: 0}}, 0.1, router.Warning{}); caveat.Text(why) !=
+		"better in 1 of 2 judged windows" {
+		t.Error(why)
+	}
 	if have, why := verdict(p, []Workload{better}, 0.1, noTime(unlike, "explained", 0.014)); have != NoVerdict ||
 		!strings.Contains(caveat.Text(why), "load explains 1.4 %") {
 		t.Errorf("%s (%s), want no verdict where time does not follow load", have, why)

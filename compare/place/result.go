@@ -103,10 +103,15 @@ type Drift struct {
 	Balancedness router.Number `json:"balancedness"` // mean over layers of mean/max, as SGLang takes it
 }
 
-// Caveats are the warnings of a result, why it predicts no time, and windows on which its best placement is worse.
+// Untimed reports that the best placement is worth a trial by its load alone, as no evidence of time was given.
+func (res *Result) Untimed() bool {
+	return res.Best().Verdict == Trial && res.NoTime.Args["why"] == NoEvidence
+}
+
+// Caveats are the warnings of a result, why a trace predicts no time, and windows on which its best placement is worse.
 func (res *Result) Caveats() []router.Warning {
 	list, best := slices.Clone(res.Warnings), res.Best()
-	if res.NoTime.Code != "" {
+	if res.NoTime.Code != "" && !res.Untimed() {
 		list = append(list, res.NoTime)
 	}
 	for _, w := range res.Workloads {

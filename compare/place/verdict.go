@@ -30,8 +30,8 @@ const leastHelped = 0.8
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others,
 //     or load explains too little of the trace's time;
-//   - not now: it helps fewer than leastHelped of the windows, or lowers the load of the
-//     busiest rank by less than the threshold, or the predicted time rises, or time does not
+//   - not now: it helps fewer than leastHelped of the windows, or lowers the predicted time, or where
+//     none is predicted the load of the busiest rank, by less than the threshold, or time does not
 //     follow load at all;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
@@ -54,22 +54,40 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
 	}
-	load := because("load", "change", p.Change, "threshold", threshold)
-	switch t := p.Time; {
+	fall, t := because("load", "change", p.Change, "threshold", threshold), p.predicted()
+	if t != nil {
+		fall = because("time", "change", t.Estimate, "threshold", threshold)
+	}
+	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
 		return NotNow, outcome(p, len(of))
-	case float64(p.Change) > -threshold:
-		return NotNow, load
 	case t != nil && t.Low >= 0:
 		return NotNow, because("time_rises")
 	case t != nil && t.High >= 0:
 		return NoVerdict, because("time_open")
+	case t != nil && float64(t.Estimate) > -threshold || t == nil && float64(p.Change) > -threshold:
+		return NotNow, fall
 	case noTime.Args["why"] == Flat:
 		return NotNow, because(Flat)
 	case noTime.Args["why"] == unlike:
 		return NoVerdict, because(unlike, "explained", noTime.Args["explained"])
 	}
-	return Trial, load
+	return Trial, fall
+}
+
+// predicted is the change of time that a trace predicts, or else a campaign, over all its points; nil for neither.
+func (p Placement) predicted() *TimeChange {
+	if p.Time != nil {
+		return p.Time
+	}
+	var points []Workload
+	for _, g := range p.Gains {
+		if g.Refused == nil {
+			points = append(points, Workload{Time: &TimeChange{Estimate: less(g.Estimate), Low: less(g.High),
+				High: less(g.Low)}})
+		}
+	}
+	return overWorkloads(points)
 }
 
 // because is what decided.
@@ -84,6 +102,8 @@ func outcome(p Placement, windows int) router.Warning {
 		return because("no_change", "windows", windows)
 	case p.Hurt == windows:
 		return because("worse", "windows", windows)
+	case p.Hurt == 0:
+		return because("mixed", "better", p.Helped, "windows", windows)
 	}
 	return because("mixed", "better", p.Helped, "windows", windows, "worse", p.Hurt)
 }

@@ -53,7 +53,7 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 	}
 	if len(p.Trace) > 0 {
 		err = p.fit(ctx, learn[0])
-	} else if p.NoTime = router.Warn("no_time", "", "why", "no_evidence"); p.Campaign != "" {
+	} else if p.NoTime = router.Warn("no_time", "", "why", place.NoEvidence); p.Campaign != "" {
 		err = p.curve(learn[0])
 	}
 	if err != nil {

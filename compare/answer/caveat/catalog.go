@@ -87,13 +87,15 @@ var catalog = map[string]string{
 	"placement.load":       "on other counts the busiest rank's load changes by {change:+%} (threshold {threshold:0%})",
 	"placement.no_change":  "the busiest rank's load stays the same in {windows:judged window}",
 	"placement.no_load":    "no judged window has load",
+	"placement.worse":      "worse in {windows:judged window}",
+	"placement.time":       "the predicted step time changes by {change:+%} (threshold {threshold:0%})",
 	"placement.time_rises": "the predicted time rises",
 	"placement.time_open":  "the predicted time may rise as well as fall",
 	"placement.unlike":     "load explains {explained:0%} of what the ranks' expert times differ in",
 	"placement.flat":       "a placement gains nothing: expert time does not follow load; with another backend it may",
 
 	// Cases of one code share its sentence, each with the values that it has.
-	"placement": "worse in [{worse} of ]{windows:judged window}[, better in {better}]",
+	"placement": "better in {better} of {windows:judged window}[, worse in {worse}]",
 	"no_time": "the trace predicts no time[: load explains {explained:0%} of what expert times differ in]" +
 		"[: it is of {ranks:rank}; give --ep {ranks}][: {doubt:words}]",
 	"no_time.no_layer":  "the trace predicts no time: it shares no layer with expert time with its counts",

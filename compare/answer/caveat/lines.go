@@ -25,8 +25,8 @@ const (
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
-	placedWhy   = "written decision unpredicted"
-	placedNext  = "write|keep|gain_placed"
+	placedWhy   = "written decision unpredicted untimed"
+	placedNext  = "time write|keep|gain_placed"
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	served      = "[; they serve {any}]."
@@ -108,7 +108,7 @@ var Lines = map[string]Line{
 	"counts.even": {"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].",
 		countsOf, "experts", "ep|keep"},
 	"counts.uneven": {"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].",
-		countsOf, "experts", "ep|place"},
+		countsOf, "experts untimed", "ep|place|measure trace_counts"},
 
 	// A cache of logits.
 	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
@@ -187,6 +187,7 @@ var sentences = map[string]string{
 	"dose.bent":     "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
 }
 
@@ -240,8 +241,10 @@ var steps = map[string][2]string{
 	"counts": {"Let the engine record expert counts.", "help formats"},
 	"write": {"Write it for {engine|an engine, such as SGLang}.",
 		planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
-	"judge": {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
-	"keep":  {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
+	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
+	"judge":        {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
+	"keep":         {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {redundant}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
