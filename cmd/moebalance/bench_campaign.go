@@ -133,9 +133,9 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	if err := campaign.Close(); err != nil {
 		cause = errors.Join(cause, err)
 	}
-	var refused *control.NotFollowed
+	var lost *control.Lost
 	switch {
-	case errors.As(cause, &refused):
+	case finished == 0 && errors.As(cause, &lost) && !lost.Timed:
 		return withCode(exitNotComparable, cause)
 	case errors.Is(cause, context.Canceled):
 		return withCode(exitInterrupted, fmt.Errorf("interrupted after %d of %d launches; resume with: %s", finished,

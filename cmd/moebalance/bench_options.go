@@ -112,7 +112,9 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	if o.Proof != "" {
 		o.spec.Treatment.Line = o.Proof
 	}
-	o.spec.Threshold = float64(o.Threshold)
+	if o.spec.Threshold = float64(o.Threshold); !c.Flags().Changed("timeout") {
+		o.spec.Timeout = o.spec.DefaultTimeout()
+	}
 	if o.spec.Folder, err = os.Getwd(); err == nil && o.needsHook(words) {
 		err = checkHookCache()
 	}

@@ -105,11 +105,7 @@ func TestTracesLeadOn(t *testing.T) {
 	perfect.Arm = "perfect"
 	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "",
 		"moebalance compare NORMAL x")
-	const cache = "moebalance logits generate --model MODEL --ep 2 --cache cache && MOEBALANCE_CACHE=cache " +
-		"moebalance bench --treatment hook "
-	served := traced(1.02, 1.01, false)
-	served.StepTimes = []trace.StepTime{{Range: "execute_context_0(0)_generation_64(64)"}}
-	check(t, "served", OfTrace(served, "x"), Even, "", "", cache+"--points concurrency=8,64,256 --server SERVER")
+	check(t, "even", OfTrace(traced(1.02, 1.01, false), "x"), Even, "", "", "moebalance profile -- YOUR_COMMAND")
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
 	check(t, "one of 4", OfTrace(one, "x"), NoAnswer, "", "", "moebalance trace FILES_OF_ALL_RANKS")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}

@@ -38,9 +38,9 @@ func passOrWarn(name string, ok bool, args ...any) gain.Check {
 	return gain.NewCheck(name, gain.Warn, "warn", args...)
 }
 
-// checkRetries reports attempts that failed or were interrupted before the one that
+// checkRetries reports attempts that failed, lost their router or were interrupted before the one that
 // counts, and launches that left processes behind at any attempt. Where more than a tenth of the launches
-// count only because others failed, what fails may choose the result.
+// count only because others failed, what fails may choose the result; a lost router chooses none.
 func (c *Campaign) checkRetries() gain.Check {
 	of, left, n := map[State]int{}, 0, len(c.Launches)
 	for _, l := range c.Launches {
@@ -54,8 +54,11 @@ func (c *Campaign) checkRetries() gain.Check {
 	if of[Failed] > max(1, n/10) {
 		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", of[Failed], "launches", n)
 	}
-	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Interrupted]+left == 0, "failed", of[Failed], "interrupted",
-		of[Interrupted], "left", left)
+	args := []any{"failed", of[Failed], "interrupted", of[Interrupted], "left", left}
+	if of[Lost] > 0 {
+		args = append(args, "lost", of[Lost])
+	}
+	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Lost]+of[Interrupted]+left == 0, args...)
 }
 
 // clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -52,6 +53,26 @@ func TestCountsAgainstReport(t *testing.T) {
 		p := Spec{}.prove(gain.Perfect, v, 2, false)[0]
 		if (p.Grade != gain.None) != c.proves {
 			t.Errorf("%s: %s", name, p.Evidence)
+		}
+	}
+}
+
+// Counts under an order for several points are the load of none of them.
+func TestLoadOfAPoint(t *testing.T) {
+	counted := even(8)
+	counted.RankMean = 1.2
+	at := func(point string, sequence int) Segment {
+		return Segment{Run: control.Run{Sequence: sequence, Point: point, Timed: true}, Result: reporting(1, 1)}
+	}
+	for _, c := range []struct {
+		segments []Segment
+		want     router.Number
+	}{
+		{[]Segment{at("8", 1), at("8", 1), at("64", 2)}, 1.2}, {[]Segment{at("8", 1), at("64", 1)}, 0},
+	} {
+		a := Attempt{Segments: c.segments, Orders: []Ordered{{Sequence: 1, Counted: counted}}}
+		if load := (Spec{}).loadOf(a, c.segments[0]); load.MaxOverMean != c.want || load.Measured != (c.want > 0) {
+			t.Errorf("%+v, want %v", load, c.want)
 		}
 	}
 }

@@ -30,13 +30,15 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 	return found, compared
 }
 
-// loadOf is how uneven the ranks' loads were in a segment: as the counts of its order say, or its report, or else as
-// the router was told.
+// loadOf is how uneven the ranks' loads were in a segment: as the counts of its order say, where they are of its point
+// alone, or its report, or else as the router was told.
 func (s Spec) loadOf(a Attempt, of Segment) gain.Load {
+	elsewhere := func(o Segment) bool { return o.Sequence == of.Sequence && o.Timed && o.Point != of.Point }
+	mixed := slices.ContainsFunc(a.Segments, elsewhere)
 	for _, o := range a.Orders {
 		named, _ := a.placement(s.Folder) // where counts do not know of it, they do not know the load of ranks
 		n := o.Counted
-		if o.Sequence == of.Sequence && n != nil && n.RankMean.Defined() && (named == "" || n.Placed) {
+		if o.Sequence == of.Sequence && !mixed && n != nil && n.RankMean.Defined() && (named == "" || n.Placed) {
 			return gain.Load{MaxOverMean: o.Counted.RankMean, Measured: true}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -18,13 +19,22 @@ import (
 // command writes itself.
 const launchesFolder, outName = "launches", "out"
 
-// launch finishes one place of the order, or fails for good.
+// mostLost bounds how often a launch is started in one run of bench because its router was lost.
+const mostLost = 3
+
+// launch finishes one place of the order, or fails for good. A launch that lost its router is started again: that
+// chooses no result. An engine that has never followed is not.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
-	a, err := r.attempt(ctx, l)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	for losses := 1; ; losses++ {
+		a, err := r.attempt(ctx, l)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var lost *control.Lost
+		if !errors.As(err, &lost) || losses == mostLost || !lost.Timed && r.Finished() == 0 {
+			return r.failed(*l, a, err)
+		}
 	}
-	return r.failed(*l, a, err)
 }
 
 // failed says which launch failed and where its output is; nil where it did not.
@@ -101,9 +111,18 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
 			strings.Join(names, ", ")))
 	}
-	if err != nil {
-		a.State, a.Error = map[bool]State{true: Interrupted, false: Failed}[interrupted], err.Error()
+	var lost *control.Lost
+	switch {
+	case err == nil:
+		return
+	case interrupted:
+		a.State = Interrupted
+	case errors.As(err, &lost):
+		a.State = Lost
+	default:
+		a.State = Failed
 	}
+	a.Error = err.Error()
 }
 
 // prepare fills in the attempt's folder and environment, and returns the job

@@ -21,6 +21,7 @@ const (
 	Ran         State = "ran"         // ended with code 0; what it recorded is not read yet
 	Finished    State = "finished"    // ran, and everything was read
 	Failed      State = "failed"      // exit code, time limit or unreadable output
+	Lost        State = "lost"        // the engine did not route as ordered, in a launch that holds all arms
 	Interrupted State = "interrupted" // ended by us, or found unfinished when the campaign was resumed
 )
 
@@ -77,6 +78,9 @@ type Segment struct {
 	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for the attempt's own
 	DurationNS int64           `json:"duration_ns"`
 	Result     *metrics.Result `json:"result,omitempty"`
+	// Counts is false of a timed segment that was measured again, because its router was lost: what programs before
+	// this one did.
+	Counts *bool `json:"counts,omitempty"`
 }
 
 // Ordered is the router that segments ran under, and the expert loads recorded meanwhile.

@@ -52,7 +52,7 @@ type converter struct {
 // measurements are the timed segments of a launch that was started, or that it has none.
 func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 	last, within, note := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within(), attemptNote(l)
-	if last.State == Failed || last.State == Interrupted || !within && len(last.Segments) == 0 {
+	if last.State == Failed || last.State == Lost || last.State == Interrupted || !within && len(last.Segments) == 0 {
 		arm := l.Arm
 		if within {
 			arm = gain.Normal

@@ -49,7 +49,7 @@ type Spec struct {
 	// Threshold is the gain that counts as significant, as a fraction.
 	Threshold float64 `json:"threshold"`
 
-	Timeout time.Duration `json:"timeout_ns"` // per launch; 0 is none
+	Timeout time.Duration `json:"timeout_ns"` // of a launch; 0 is none
 
 	// Typed are the words by which bench was told all this, but for the treatment and the design: next steps
 	// repeat them.

@@ -137,6 +137,9 @@ func (s store) load() (c Campaign, err error) {
 		if err != nil {
 			return c, fmt.Errorf("the record of launch %d: %w", at, err)
 		}
+		for i, s := range a.Segments {
+			a.Segments[i].Timed = s.Timed && (s.Counts == nil || *s.Counts)
+		}
 		if at < 0 || at >= len(c.Launches) {
 			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
@@ -71,6 +72,24 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 		}
 	}
 	return p
+}
+
+// clientTime is how long a run of a client may take on average in a launch that holds all arms.
+const clientTime = 30 * time.Minute
+
+// DefaultTimeout is the time limit of a launch for which none is given: by its timed runs of the client where it
+// holds all arms, so that one that hangs does not hold up the campaign; else none.
+//
+//	two arms in two blocks, no points → 8 timed runs → 4 hours
+func (s Spec) DefaultTimeout() time.Duration {
+	if !s.Design.Within() {
+		return 0
+	}
+	runs := 2 * len(s.arms()) * blocksPerLaunch
+	if s.Points != nil {
+		runs *= len(s.Points.Values)
+	}
+	return clientTime * time.Duration(runs)
 }
 
 // followed are the variables of an engine that follows a folder; none where a launch is of one arm.

@@ -27,7 +27,7 @@ const slope = 0.2
 
 // playEngine is a server of two ranks that follows the folder of its environment, gains a
 // tenth under balanced logits, and goes wrong in the request that the mode names, or from it on:
-// "die 5", "fail 5", "sham 0", "even 0", "wrong 0".
+// "die 5", "fail 5", "sham 0", "even 0", "wrong 0", "lose 5", "slip 5" (loses its router in first attempts only).
 func playEngine(addr, mode string) int {
 	fault, at, _ := strings.Cut(mode, " ")
 	when, _ := strconv.Atoi(at)
@@ -92,6 +92,9 @@ func playEngine(addr, mode string) int {
 				follow(steps)
 			}
 			steps++
+		}
+		if requests == when && (fault == "lose" || fault == "slip" && strings.Contains(counts, "-1/")) {
+			write("ack.rank0.json", control.Ack{Sequence: last, Ranks: ranks, Expired: true})
 		}
 		rate := 1000.0 + float64(requests%3)
 		if told := (control.Arm{Router: routed}).Target(); told > 0 {
@@ -213,12 +216,14 @@ func TestWithinLaunch(t *testing.T) {
 // Whatever goes wrong ends soon and in a state that says what was seen.
 func TestWithinEndsInAClearState(t *testing.T) {
 	for mode, c := range map[string]struct {
-		want    string
-		refused bool
+		want  string
+		timed bool
+		ended []State // attempts at the first launch
 	}{
-		"die 6":   {"the server ended before the benchmark did", false},
-		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit code 9", false},
-		"wrong 0": {"rank 0 says: no table for perfect", true},
+		"die 6":   {"the server ended before the benchmark did", false, []State{Failed}},
+		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit code 9", false, []State{Failed}},
+		"wrong 0": {"rank 0 says: no table for perfect", false, []State{Lost}},
+		"lose 6":  {"the router was lost: on rank 0 the order", true, []State{Lost, Lost, Lost}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -231,18 +236,46 @@ func TestWithinEndsInAClearState(t *testing.T) {
 			h := withinHost()
 			began := time.Now()
 			err = c1.Run(t.Context(), h)
-			var refused *control.NotFollowed
-			if err == nil || !strings.Contains(err.Error(), c.want) ||
-				errors.As(err, &refused) != c.refused {
-				t.Errorf("%v; want %q, refused %t", err, c.want, c.refused)
+			var lost *control.Lost
+			if errors.As(err, &lost) != (c.ended[0] == Lost) || !strings.Contains(fmt.Sprint(err), c.want) ||
+				lost != nil && lost.Timed != c.timed {
+				t.Errorf("%v, %+v; want %+v", err, lost, c)
 			}
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %v to find that", took)
 			}
-			if a := c1.Launches[0].Attempts; len(a) != 1 || a[0].State != Failed {
-				t.Errorf("attempts %+v, want a failed one", a)
+			var ended []State
+			for _, a := range c1.Launches[0].Attempts {
+				ended = append(ended, a.State)
+			}
+			if !slices.Equal(ended, c.ended) {
+				t.Errorf("attempts %v, want %v", ended, c.ended)
 			}
 		})
+	}
+}
+
+// A launch that loses its router is started again: it chooses no result, and the result says how many there were.
+func TestLostRouters(t *testing.T) {
+	c := create(t, withinSpec(t, 2, "slip 6"))
+	if err := c.Run(t.Context(), withinHost()); err != nil {
+		t.Fatal(err)
+	}
+	if r := gain.Judge(Recorded(c)); r.Gain.N != 2 || len(c.Launches[1].Attempts) != 2 ||
+		!strings.Contains(r.Launches[0].Note, "attempt 1 lost: ") {
+		t.Errorf("gain %+v, note %q", r.Gain, r.Launches[0].Note)
+	}
+	for _, ended := range []struct {
+		state State
+		why   string
+	}{{Lost, "warn"}, {Failed, "selected"}, {Interrupted, "warn"}} {
+		for i := range c.Launches {
+			c.Launches[i].Attempts[0].State = ended.state
+		}
+		if check := c.checkRetries(); check.Args["why"] != ended.why ||
+			(fmt.Sprint(check.Args["lost"]) == "2") != (ended.state == Lost) {
+			t.Errorf("2 of 2 %s: %+v", ended.state, check)
+		}
 	}
 }
 

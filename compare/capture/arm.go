@@ -23,7 +23,10 @@ func switchedOn(variable, value string) bool {
 // Arm says which arm a capture is of, and why.
 func (p *Metadata) Arm() (arm, evidence string) {
 	// Absence proves nothing: other engines have other switches.
-	evidence = fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
+	evidence = "no environment variables are recorded"
+	if p.Variables > 0 {
+		evidence = fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
+	}
 	for _, name := range ArmVariables {
 		value, recorded := p.Environment[name]
 		if recorded && switchedOn(name, value) {

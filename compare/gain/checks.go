@@ -87,7 +87,7 @@ func (c *comparison) check() {
 	}
 	load := router.Number(0) // the largest that the ranks showed under the learned router
 	for _, m := range c.Measurements {
-		if m.Arm == Normal && m.Load.Measured {
+		if m.Arm == Normal && m.Point == c.point && m.Load.Measured {
 			load = max(load, m.Load.MaxOverMean)
 		}
 	}

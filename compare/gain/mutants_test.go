@@ -26,16 +26,19 @@ func TestErrorsOfEitherArm(t *testing.T) {
 // A gain beyond what even ranks can give is doubted where its whole interval is.
 func TestExplainedGain(t *testing.T) {
 	for low, want := range map[float64]bool{0.101: true, 0.0999: false, -0.01: false} {
-		c := comparison{Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: Load{1.1, true}}}}, Comparison: Comparison{Gain: Gain{Estimate: 0.2,
-			Low: router.Number(low), High: 0.4}}}
+		c := comparison{Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: Load{1.1, true}}}},
+			Comparison: Comparison{Gain: Gain{Estimate: 0.2, Low: router.Number(low), High: 0.4}}}
 		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != want {
 			t.Errorf("from %v: %+v, want %v", low, c.checks, want)
 		}
 	}
-	c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
-	c.Ranks, c.Measurements[0].Load = 2, Load{1.1, true}
-	if r := Judge(c); len(r.First()) != 1 || r.First()[0].Name != CheckExplained || r.Verdict != Significant {
-		t.Errorf("%s: %+v", r.Verdict, r.First())
+	for point, want := range map[float64]int{0: 1, 8: 0} { // the load at another point explains nothing here
+		c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
+		c.Ranks = 2
+		c.Measurements = append(c.Measurements, Measurement{Point: point, Arm: Normal, Load: Load{1.1, true}})
+		if r := Judge(c); len(r.First()) != want || r.Verdict != Significant {
+			t.Errorf("%s: %+v", r.Verdict, r.First())
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ type Run struct {
 }
 
 // SchemaVersion is the version of Result's JSON. Version 5 has comparisons in place of arms, share and dose. Of older
-// versions Upgrade reads the first.
+// versions Upgrade reads the first, and refuses the others.
 const SchemaVersion = 5
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or

@@ -45,8 +45,7 @@ func ReadResult(path string) (Item, error) {
 	return ParseResult(filepath.Base(path), text)
 }
 
-// result is a kind of result: the newest version that is understood, for all earlier ones still read, and where it
-// is read to.
+// result is a kind of result: the newest version that is understood, and where it is read to.
 type result struct {
 	kind   string
 	schema int

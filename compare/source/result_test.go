@@ -20,15 +20,15 @@ func TestChangedResults(t *testing.T) {
 	}
 	const first = `{"schema_version":1,"kind":"bench","gain":{"estimate":0.07,"low":0.06,"high":0.08,"n":6},
 		"verdict":"not significant","proof":[{"arm":"normal","rank":0,"proved":true,"evidence":"worst layer 1.8"},
-		{"arm":"perfect","rank":0,"proved":true,"evidence":"worst layer 1.0"}]}`
+		{"arm":"perfect","rank":0,"proved":true,"evidence":"worst layer 1.0"}],"checks":[{"subjects":["tokens 8"]}]}`
 	if item, err := ParseResult("first", []byte(first)); err != nil || item.Campaign.Balance != gain.Measured ||
-		item.Campaign.Main()[0].Verdict != gain.NotSignificant {
+		item.Campaign.Main()[0].Verdict != gain.NotSignificant || item.Campaign.Checks[0].Subject != "tokens 8" {
 		t.Errorf("version 1: %+v, error %v; want it measured and below", item.Campaign, err)
 	}
 	for text, lacks := range map[string]string{
 		`{"schema_version":1,"kind":"bench"}`:                                 "verdict",
 		`{"schema_version":1,"kind":"bench","verdict":"below the threshold"}`: "gain",
-		`{"schema_version":4,"kind":"bench","verdict":"below the threshold"}`: "comparisons", // of versions between
+		`{"schema_version":4,"kind":"bench","verdict":"below the threshold"}`: "schema_version 4 is not read: write it again",
 		`{"schema_version":1,"kind":"trace"}`:                                 "exports",
 		`{"schema_version":1,"kind":"counts"}`:                                "records",
 		`{"schema_version":1,"kind":"compare"}`:                               "verdict",

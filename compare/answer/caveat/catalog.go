@@ -101,9 +101,10 @@ var catalog = map[string]string{
 	"no_time.no_layer":  "the trace predicts no time: it shares no layer with expert time with its counts",
 	"no_time.no_replay": "the trace predicts no time: its steps cannot be replayed",
 	"no_time.flat":      "the trace predicts no time: expert time does not follow load there",
-	"no_prediction": "the campaign predicts no gain[: it is {verdict}][: it is of {ranks:rank}, not of {asked}]" +
-		"[: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}][: its cost of imbalance is not " +
-		"measured ({low:+%} to {high:+%})]; measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",
+	"no_prediction": "the campaign's curve of time over load tells no gain[: it is {verdict}]" +
+		"[: it is of {ranks:rank}, not of {asked}][: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} " +
+		"to {most:.3}][: its cost of imbalance is not measured ({low:+%} to {high:+%})]; " +
+		"measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",
 	"no_time.no_evidence": "no evidence of time: give --trace EXPORT of the same model",
 
 	// Why two sides of a comparison are no arms of one run.
@@ -173,10 +174,11 @@ var catalog = map[string]string{
 	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
 	"outliers.gains": "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was " +
 		"different then",
-	"outlying_segments.far":   "{segments:segment} in {launches:#launch} left out: {changes:+%} from the arm's median",
-	"copied_values.same":      "equal values are copies, or have too few digits: they do not show how launches differ",
-	"launcher.said":           "{messages:;}",
-	"first_attempts.warn":     "attempts failed: {failed}, were interrupted: {interrupted}, left processes: {left}",
+	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the arm's median",
+	"copied_values.same":    "equal values are copies, or have too few digits: they do not show how launches differ",
+	"launcher.said":         "{messages:;}",
+	"first_attempts.warn": "attempts failed: {failed}, were interrupted: {interrupted}, left processes: {left}" +
+		"[, lost their router: {lost}]",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result",
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with " +

@@ -13,7 +13,7 @@ const (
 	under       = "[under {arm}, ]" // the arm that a trace names
 	judgedTrace = "gain loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
-	evenNext    = "both|balanced|loads.hook|loads"
+	evenNext    = "both|balanced|other_load"
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
 	notCompared = "not comparable: {why}."
@@ -54,7 +54,7 @@ var Lines = map[string]Line{
 	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
 		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
-		judgedTrace, "late host", evenNext},
+		judgedTrace, "late host", "both|balanced|late|again"},
 	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
 
 	// A comparison.
@@ -199,6 +199,8 @@ var steps = map[string][2]string{
 	"all":    {"Give the files of all {world} ranks.", "trace FILES_OF_ALL_RANKS"},
 	"again":  {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
 
+	"other_load": {"Record another load that you serve: it may be uneven there.", "profile -- YOUR_COMMAND"},
+
 	"mend.missing_ranks":     {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
 	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
 	"mend.counts_contradict": {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
@@ -208,13 +210,11 @@ var steps = map[string][2]string{
 	"gpu":    {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
 	"backend": {"Try another expert backend, and measure both.",
 		"bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
-	"late":     {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
-	"experts":  {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
-	"both":     {"Both arms are in this capture: compare them.", "compare {both}"},
-	"balanced": {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
-	"loads":    {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency›"},
-	"loads.hook": {"Write logits for the hook, and measure at the loads that you serve.",
-		hookBench + threeLoads + " --server SERVER --ready URL --client 'CLIENT ‹concurrency›'"},
+	"late":         {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
+	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
+	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
+	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency›"},
 	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"swapped":      {"Give the learned side first.", "compare {swapped}"},

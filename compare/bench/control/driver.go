@@ -54,18 +54,22 @@ const (
 // mostTries bounds the runs for one change.
 const mostTries = 3
 
-// NotFollowed is an engine that did not change its router before anything was timed: it
-// cannot be measured this way.
-type NotFollowed struct{ Seen string }
+// Lost is a router that is not the one that was ordered. An engine that has not changed its router before anything
+// was timed cannot be measured this way.
+type Lost struct {
+	Seen  string
+	Timed bool
+}
 
-func (e *NotFollowed) Error() string { return "the engine does not follow: " + e.Seen }
-
-// lost is the error of a router that is not the one that was ordered.
-func (d *Driver) lost(format string, args ...any) error {
-	if seen := fmt.Sprintf(format, args...); !d.timed {
-		return &NotFollowed{seen}
+func (e *Lost) Error() string {
+	if !e.Timed {
+		return "the engine does not follow: " + e.Seen
 	}
-	return fmt.Errorf("the router was lost: "+format, args...)
+	return "the router was lost: " + e.Seen
+}
+
+func (d *Driver) lost(format string, args ...any) error {
+	return &Lost{fmt.Sprintf(format, args...), d.timed}
 }
 
 // renew renews the order until it is ended, so that it holds no longer than the driver lives.

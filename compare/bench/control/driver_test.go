@@ -158,9 +158,9 @@ func TestDriveEndsInAClearState(t *testing.T) {
 			e, d := newEngine(t, 4)
 			c.set(e, d)
 			err := d.Drive(t.Context(), planOf(2))
-			var refused *NotFollowed
-			if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &refused) != c.refused {
-				t.Errorf("%v, refused %t; want %q and %t", err, errors.As(err, &refused), c.want, c.refused)
+			var lost *Lost
+			if !errors.As(err, &lost) || !strings.Contains(err.Error(), c.want) || lost.Timed == c.refused {
+				t.Errorf("%v, %+v; want %q, refused %t", err, lost, c.want, c.refused)
 			}
 			if len(e.runs) > c.most {
 				t.Errorf("%d runs, want at most %d", len(e.runs), c.most)

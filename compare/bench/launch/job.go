@@ -146,7 +146,7 @@ func (j *running) run(ctx context.Context) error {
 	case <-server.done:
 		ended := fmt.Errorf("%w%s", errServerEnded, lastWords(j.Folder, ServerStderr, ServerStdout))
 		if err != nil && !errors.Is(err, errServerEnded) {
-			ended = fmt.Errorf("%w; %w", ended, err)
+			ended = fmt.Errorf("%w; %v", ended, err)
 		}
 		return ended
 	case <-time.After(moment):
