@@ -7,18 +7,14 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// contradiction says what speaks against a period, if anything does.
-func (r *recording) contradiction(p period) string {
-	whole := 0
-	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
-		whole++
-	}
+// contradiction says what speaks against steps, if anything does.
+func (r *recording) contradiction(steps []stretch) string {
 	switch {
-	case whole < 2:
+	case len(steps) < 2:
 		return fewSteps
-	case r.sharedBehind(p):
+	case r.sharedBehind(steps):
 		return sharedToo
-	case r.lost(p):
+	case r.lost(steps):
 		return kernelsLost
 	}
 	return ""
@@ -56,10 +52,9 @@ func (r *recording) usesOf(from, to int) (kinds []kernelUses) {
 // overlap reports whether the blocks of a step show that microbatches overlap: its layers
 // have different numbers of blocks, or some of these a part of another's GEMMs. The
 // outermost layers may be cut by the ends of the recording.
-func (r *recording) overlap(p period) bool {
-	n := len(r.layers)
-	for b := p.first; b+p.layers <= n; b += p.layers {
-		from, to := max(b, 1), min(b+p.layers, n-1)
+func (r *recording) overlap(steps []stretch) bool {
+	for _, s := range steps {
+		from, to := max(s.from, 1), min(s.to, len(r.layers)-1)
 		for i := from; i < to; i++ {
 			if r.parts[i+1]-r.parts[i] != r.parts[from+1]-r.parts[from] {
 				return true
@@ -76,14 +71,15 @@ func (r *recording) overlap(p period) bool {
 }
 
 // cut reports whether the outermost layers are not whole: they have fewer blocks or other
-// GEMMs than their neighbors, no attention before them, or no collective behind.
-func (r *recording) cut() (first, last bool) {
+// GEMMs than their neighbors and their likes in the next step, no attention before them, or no collective behind.
+func (r *recording) cut(steps []stretch) [2]bool {
 	n := len(r.layers)
 	other := func(i, j int) bool {
 		a, b := r.usesOf(i, i+1), r.usesOf(j, j+1)
 		return r.parts[i+1]-r.parts[i] != r.parts[j+1]-r.parts[j] ||
 			!slices.EqualFunc(a, b, maps.Equal[kernelUses, kernelUses])
 	}
+	first, last := steps[0].to-steps[0].from, n-1-steps[len(steps)-1].to+steps[len(steps)-1].from
 	count := func(i int, a Anchor) (n int) {
 		for _, l := range r.segment(i) {
 			if l.Anchor == a {
@@ -93,17 +89,18 @@ func (r *recording) cut() (first, last bool) {
 		return n
 	}
 	bare := count(n, Collective) == 0 && count(n-1, Collective) > 0
-	return other(0, 1) || count(0, Attention) == 0, other(n-1, n-2) || bare
+	return [2]bool{other(0, 1) && other(0, first) || count(0, Attention) == 0,
+		other(n-1, n-2) && other(n-1, last) || bare}
 }
 
 // lost reports whether expert GEMMs are not there: more attention and routers precede the
 // first block, or follow the last, than stand between any two. Only kernels that run within
 // steps count: attention of another model, of pictures or of drafts, is in none.
-func (r *recording) lost(p period) bool {
-	n, within := len(r.layers), map[int32]bool{}
+func (r *recording) lost(steps []stretch) bool {
+	n, within, begins := len(r.layers), map[int32]bool{}, begins(steps)
 	for i := 1; i < n; i++ {
 		for _, l := range r.segment(i) {
-			within[l.Name] = within[l.Name] || p.at(i) > 0 && (l.Anchor == Attention || l.Anchor == Router)
+			within[l.Name] = within[l.Name] || !begins[i] && (l.Anchor == Attention || l.Anchor == Router)
 		}
 	}
 	all := make([]int, n+1)
@@ -126,10 +123,10 @@ const (
 // sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
 // all layers of half of the steps and others do not: the other half may be of another kind. Chunks
 // of tokens differ alike.
-func (r *recording) sharedBehind(p period) bool {
-	shared, steps := 0, 0
-	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
-		times := r.gemmTimes(b, b+p.layers)
+func (r *recording) sharedBehind(steps []stretch) bool {
+	shared, several := 0, 0
+	for _, s := range steps {
+		times := r.gemmTimes(s.from, s.to)
 		if len(times) < 3 {
 			continue
 		}
@@ -142,11 +139,11 @@ func (r *recording) sharedBehind(p period) bool {
 			even = even || deviation < mostSteady*mean && mean > leastTime*longest
 			odd = odd || deviation > leastUneven*mean
 		}
-		if steps++; even && odd {
+		if several++; even && odd {
 			shared++
 		}
 	}
-	return shared > 0 && 2*shared >= steps
+	return shared > 0 && 2*shared >= several
 }
 
 // gemmTimes are the times of the expert GEMMs of some layers, by GEMM and layer: of as many

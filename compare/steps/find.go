@@ -20,13 +20,14 @@
 //	stages of a pipeline                transfers, where layers do not exchange tokens by the same kernel
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
 //	prefill and decode                  marks of all steps, or of each kind
+//	drafts now and then, two models     marks of all ranks in all steps, if as many layers recur
 //	other streams, CUDA graphs          marks, wherever else kernels start
 //
 //	unknown                             why
 //	one MoE layer a step, one step      nothing recurs, or it recurs everywhere
 //	attention of unknown names          layers and pieces of layers look alike
 //	nothing between steps               no marks, as in loops over layers and replays without sampling
-//	marks at several distances          drafts with experts in varying number, schedules of pipelines, lost kernels
+//	marks at several distances          schedules of pipelines, lost kernels
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
 //	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
 //	forward and backward                blocks are not the layers of a step
@@ -35,12 +36,16 @@
 // Where layers are unknown they are 0, never 1, and blocks are only numbered; Unclear says
 // that these may be parts of layers, or hold more than the routed experts of one.
 //
-// One failure is not noticed here: every layer run twice, attention included, once for each
-// microbatch, looks like twice the layers. Twins finds that over ranks whose loads differ
-// from layer to layer, if the model has two MoE layers at least.
+// Two failures are not noticed here. Every layer run twice, attention included, once for each
+// microbatch, looks like twice the layers: Twins finds that over ranks whose loads differ
+// from layer to layer, if the model has two MoE layers at least. Two models of equal layers and
+// kernels look like one whose loads vary.
 package steps
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Anchor is what a kernel is known to be before any structure is.
 type Anchor uint8
@@ -83,20 +88,20 @@ type Launch struct {
 // GEMM in the order of launch.
 type Block struct{ First, Last int }
 
-// Structure is what the repetition of launches shows. Block b belongs to MoE layer
-// (FirstLayer + b) mod Layers; dense layers are not counted.
+// Structure is what the repetition of launches shows.
 type Structure struct {
-	Blocks     []Block
-	Layers     int    // MoE layers per step, 0 where unknown
-	FirstLayer int    // the layer of the first block, above 0 where a recording begins within a step
-	CutFirst   bool   // the recording begins within the first block, or after its attention
-	CutLast    bool   // it ends before the last block is combined
-	Backward   bool   // training, of which blocks are not the layers of a step
-	Unknown    string // why Layers is 0: a code
-	Unclear    bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
-	Stage      string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
-	of         *recording
+	Blocks  []Block
+	Layers  int    // MoE layers per step, of the longest where steps differ, 0 where unknown; dense ones are not counted
+	Unknown string // why Layers is 0: a code
+	Unclear bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
+	Stage   string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
+	steps   []stretch
+	cut     [2]bool // the first and the last layer were not recorded whole
+	of      *recording
 }
+
+// stretch is the layers of a step: from 4 to 8 are four.
+type stretch struct{ from, to int }
 
 // Reasons for which layers are unknown.
 const (
@@ -116,28 +121,17 @@ const (
 	kernelsLost  = "uneven_gaps"
 )
 
-var unclear = []string{backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}
+var unclear = []string{severalPeriods, backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}
 
-// Place is the step and layer of a block, counted from 0; a step that the recording
-// begins within is step 0. Both are −1 where layers are unknown.
+// Place is the step and layer of a block, counted from 0, where the step was recorded whole; else both are −1. A
+// step that the recording begins within is step 0.
 func (s Structure) Place(block int) (step, layer int) {
-	if s.Layers == 0 {
+	step = sort.Search(len(s.steps), func(i int) bool { return block < s.steps[i].to })
+	if step == len(s.steps) || block < s.steps[step].from || s.cut[0] && s.steps[step].from == 0 ||
+		s.cut[1] && s.steps[step].to == len(s.Blocks) {
 		return -1, -1
 	}
-	at := s.FirstLayer + block
-	return at / s.Layers, at % s.Layers
-}
-
-// Complete reports whether all blocks of a step were recorded whole.
-func (s Structure) Complete(step int) bool {
-	from, to := s.FirstLayer, s.FirstLayer+len(s.Blocks)
-	if s.CutFirst {
-		from++
-	}
-	if s.CutLast {
-		to--
-	}
-	return s.Layers > 0 && step*s.Layers >= from && (step+1)*s.Layers <= to
+	return step + min(s.steps[0].from, 1), block - s.steps[step].from
 }
 
 // Find infers the structure of one rank's launches, given in the order in which its
@@ -145,31 +139,30 @@ func (s Structure) Complete(step int) bool {
 // start. It takes time in proportion to the launches.
 func Find(launches []Launch) Structure {
 	r := &recording{launches: launches, runs: runsOf(launches)}
-	why := r.join()
-	s := Structure{Blocks: r.layers, Backward: r.backward(), Unknown: why, Unclear: slices.Contains(unclear, why), of: r}
-	if why != "" {
-		return s
+	why, steps := r.join(), []stretch(nil)
+	s := Structure{Blocks: r.layers, of: r}
+	if why == "" {
+		steps, why = r.steps(marksOf([]*recording{r}))
 	}
-	p, why := r.period(marksOf([]*recording{r}))
-	switch {
-	case why != "":
-		s.Unknown, s.Unclear = why, slices.Contains(unclear, why)
-	case r.overlap(p):
-		s.Blocks, s.of = r.runs, nil // what was joined may be of several layers
-		s.Unknown, s.Unclear = overlapping, true
-	default:
-		s.settle(p)
+	if why == "" && r.overlap(steps) {
+		s.Blocks, s.of, why = r.runs, nil, overlapping // what was joined may be of several layers
 	}
+	s.settle(steps, why)
 	return s
 }
 
-// settle takes a period unless something speaks against it.
-func (s *Structure) settle(p period) {
+// settle takes steps unless something speaks against them.
+func (s *Structure) settle(steps []stretch, why string) {
 	r := s.of
-	if s.Unknown = r.contradiction(p); s.Unknown == "" {
-		s.Layers, s.FirstLayer = p.layers, (p.layers-p.first)%p.layers
-		s.CutFirst, s.CutLast = r.cut()
-		s.Stage = r.stage(p)
+	if s.Unknown = why; why == "" {
+		s.Unknown = r.contradiction(steps)
+	}
+	if s.Unknown == "" {
+		s.steps, s.Stage = steps, r.stage(steps)
+		for _, w := range steps {
+			s.Layers = max(s.Layers, w.to-w.from)
+		}
+		s.cut = r.cut(steps)
 	}
 	s.Unclear = slices.Contains(unclear, s.Unknown)
 }

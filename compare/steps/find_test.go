@@ -155,9 +155,13 @@ func TestFind(t *testing.T) {
 		{"one layer a step", steps(9, 1, begin, plain), 0, 0},
 	} {
 		s := Find(differently(launchesOf(c.parts)))
-		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) ||
+		first := 0
+		if s.Layers > 0 {
+			first = (s.Layers - s.steps[0].from) % s.Layers
+		}
+		if s.Layers != c.layers || first != c.first || len(s.Blocks) != len(c.parts) ||
 			(s.Unknown == "") != (c.layers > 0) {
-			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, s.FirstLayer,
+			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, first,
 				len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
 		}
 	}
@@ -172,24 +176,73 @@ func differently(l []Launch) []Launch {
 	return l
 }
 
-func TestPlaceAndComplete(t *testing.T) {
-	s := Structure{Blocks: make([]Block, 7), Layers: 3, FirstLayer: 2}
-	for block, want := range [][2]int{{0, 2}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}} {
-		if step, layer := s.Place(block); step != want[0] || layer != want[1] {
-			t.Errorf("block %d is layer %d of step %d, want %v", block, layer, step, want)
+// Steps of a recording that begins or ends within one have places where they are whole.
+func TestPlace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		s     Structure
+		steps []int // by block
+	}{
+		{"begins within a step", Structure{steps: []stretch{{1, 4}, {4, 7}}}, []int{-1, 1, 1, 1, 2, 2, 2}},
+		{"ends within a layer", Structure{steps: []stretch{{1, 4}, {4, 7}}, cut: [2]bool{false, true}},
+			[]int{-1, 1, 1, 1, -1, -1, -1}},
+		{"begins within a layer", Structure{steps: []stretch{{0, 3}, {3, 6}}, cut: [2]bool{true, false}},
+			[]int{-1, -1, -1, 1, 1, 1}},
+		{"steps of unequal length", Structure{steps: []stretch{{0, 1}, {1, 4}, {4, 5}}}, []int{0, 1, 1, 1, 2}},
+		{"unknown", Structure{}, []int{-1, -1}},
+	} {
+		c.s.Blocks = make([]Block, len(c.steps))
+		for block, want := range c.steps {
+			step, layer := c.s.Place(block)
+			if step != want || want < 0 && layer != -1 || want >= 0 && layer != block-slices.Index(c.steps, want) {
+				t.Errorf("%s: block %d is layer %d of step %d, want step %d", c.name, block, layer, step, want)
+			}
 		}
 	}
-	if s.Complete(0) || !s.Complete(1) || !s.Complete(2) || s.Complete(3) {
-		t.Error("the completeness of steps is wrong")
+}
+
+// Drafts in varying number, and models in turn, make steps of several lengths, which recur.
+func TestUnequalSteps(t *testing.T) {
+	begin, plain := []int{head, embedding, positions}, part{length: 5}
+	models := repeat(5*16, slices.Concat(steps(1, 4, begin, plain), steps(1, 12, begin, plain))...)
+	drafts := slices.Concat(steps(1, 6, begin, plain), steps(3, 1, begin, plain), steps(1, 6, begin, plain),
+		steps(1, 1, begin, plain))
+	for _, c := range []struct {
+		name  string
+		parts []part
+		last  [2]int // step and layer of the last block
+		most  int    // layers
+	}{
+		{"two models in turn", models, [2]int{9, 11}, 12},
+		{"the last step is not whole", models[:5*16-1], [2]int{-1, -1}, 12},
+		{"one or three drafts", repeat(4*16, drafts...), [2]int{7, 6}, 9},
+		{"a length that does not recur", slices.Concat(models[:32], steps(1, 3, begin, plain), models[32:]),
+			[2]int{-1, -1}, 0},
+	} {
+		s, other := Find(launchesOf(c.parts)), Find(launchesOf(c.parts))
+		if s.Unknown != severalPeriods {
+			t.Errorf("%s: a rank alone, which may lack marks, knows %d layers", c.name, s.Layers)
+		}
+		Together([]*Structure{&s, &other})
+		if step, layer := s.Place(len(s.Blocks) - 1); [2]int{step, layer} != c.last || s.Layers != c.most {
+			t.Errorf("%s: layer %d of step %d, of %d (%s)", c.name, layer, step, s.Layers, s.Unknown)
+		}
 	}
-	if s.CutLast = true; !s.Complete(1) || s.Complete(2) {
-		t.Error("a cut block completes a step")
+}
+
+// A model whose outermost layers run another kernel is not cut there.
+func TestOtherOutermostLayers(t *testing.T) {
+	l := launchesOf(steps(4, 4, []int{head, embedding, positions}, part{length: 5}))
+	n := 0
+	for i := range l {
+		if l[i].Anchor == ExpertGEMM {
+			if layer := n / 2 % 4; layer == 0 || layer == 3 {
+				l[i].Name = 9999
+			}
+			n++
+		}
 	}
-	s = Structure{Blocks: make([]Block, 6), Layers: 3, CutFirst: true}
-	if s.Complete(0) || !s.Complete(1) {
-		t.Error("a cut block completes a step")
-	}
-	if step, layer := (Structure{Blocks: make([]Block, 2)}).Place(1); step != -1 || layer != -1 {
-		t.Error("an unknown structure places blocks")
+	if s := Find(l); s.cut != [2]bool{} || s.Layers != 4 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -1,13 +1,16 @@
 package steps
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step,
 // where all but the first and the last have the same number of blocks, which is then that
 // of the layers. It is 0 if they have not, where a step may be a piece of one, and where
 // microbatches overlap. Blocks of steps that are not whole have layer −1.
 func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
-	if len(steps) == 0 || slices.Contains(steps, -1) || s.Backward || s.of == nil {
+	if len(steps) == 0 || slices.Contains(steps, -1) || s.of == nil || s.Unknown == backwardToo {
 		return nil, 0
 	}
 	var begins []int
@@ -38,7 +41,7 @@ func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
 	if whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 {
 		return nil, 0 // of the second kind: a range for each piece of a step
 	}
-	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}) {
+	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}.steps(len(steps))) {
 		return nil, 0
 	}
 	return layers, n
@@ -78,4 +81,17 @@ func endOf(launches []Launch, last int) int {
 		return end
 	}
 	return last // the recording ends, with or without the layer
+}
+
+// Models tells models apart by the layers of their steps: of one model a step may have mostFurther more than another,
+// for drafts. Steps of 4, 12 and 13 layers are of models 4, 12 and 12.
+func Models[Step comparable](layers map[Step]int) map[int]int {
+	model, shortest := map[int]int{}, 0
+	for _, n := range slices.Sorted(maps.Values(layers)) {
+		if shortest == 0 || n > shortest+mostFurther {
+			shortest = n
+		}
+		model[n] = shortest
+	}
+	return model
 }

@@ -23,7 +23,6 @@ func TestLayersOfSteps(t *testing.T) {
 		{"pieces of steps", found(4), []int32{1, 1, 2, 2, 3, 3}, nil, 0},
 		{"a short step in the middle", found(0), []int32{1, 1, 2, 3, 3}, nil, 0},
 		{"a block in no step", found(0), []int32{1, 1, -1, 2, 2}, nil, 0},
-		{"training", Structure{Backward: true}, []int32{4, 4, 5, 5}, nil, 0},
 		{"nothing", found(0), nil, nil, 0},
 	} {
 		if layers, n := c.s.LayersOfSteps(c.steps); n != c.n || !slices.Equal(layers, c.layers) {

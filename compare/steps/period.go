@@ -98,11 +98,12 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 	return peaks
 }
 
-// period is the one that the beginnings of steps show, or why none is known: segments that are peaks of marks of
-// enough weight, at one distance from the beginning to the end; where other segments are too, as the layer that
-// predicts a further token begins like a step, the peaks of the same marks, if they outweigh all others.
-func (r *recording) period(marks []*mark) (best period, unknown string) {
-	n, weight, first, votes := len(r.layers), map[int]int{}, 0, map[period]int{}
+// steps are the ones that marks of enough weight show, or why none are known. Their peaks lie at one distance from the
+// beginning to the end; where other segments are peaks too, as the layer that predicts a further token begins like a
+// step, the peaks of the same marks count, if they outweigh all others. Where they lie at several distances, the steps
+// come with why they are unknown: a rank alone may lack marks of some.
+func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
+	n, weight, first, votes, best := len(r.layers), map[int]int{}, 0, map[period]int{}, period{}
 	for _, m := range marks {
 		for _, at := range m.peaks {
 			weight[at] += m.weight
@@ -118,27 +119,63 @@ func (r *recording) period(marks []*mark) (best period, unknown string) {
 	}
 	maps.DeleteFunc(weight, func(_, w int) bool { return w <= enough })
 	places := slices.Sorted(maps.Keys(weight))
-	all, ok := regular(places, n)
-	switch {
-	case ok:
-		return all, ""
-	case len(places) == 1 && first > enough && places[0] > 1 && 2*places[0] >= n: // of two steps
-		return period{places[0], 0}, ""
-	case len(places) < 2:
-		return best, nothingOnce
-	case votes[best] <= enough:
-		return best, severalPeriods
-	}
 	within := 0
 	for _, m := range marks {
-		if slices.ContainsFunc(m.peaks, func(at int) bool { return best.at(at) > 0 }) {
+		if best.layers > 0 && slices.ContainsFunc(m.peaks, func(at int) bool { return best.at(at) > 0 }) {
 			within += m.weight
 		}
 	}
-	if within >= votes[best] {
-		return best, severalPeriods
+	all, ok := regular(places, n)
+	switch {
+	case ok:
+		return all.steps(n), ""
+	case len(places) == 1 && first > enough && places[0] > 1 && 2*places[0] >= n: // of two steps
+		return period{places[0], 0}.steps(n), ""
+	case len(places) < 2:
+		return nil, nothingOnce
+	case votes[best] > enough && within < votes[best]:
+		return best.steps(n), ""
 	}
-	return best, ""
+	return unequal(marks, places, n), severalPeriods
+}
+
+// steps are the whole ones of n layers.
+func (p period) steps(n int) (steps []stretch) {
+	for at := p.first; at+p.layers <= n; at += p.layers {
+		steps = append(steps, stretch{at, at + p.layers})
+	}
+	return steps
+}
+
+// unequal are steps of several lengths, as of two models in turn: between the places at which marks of enough weight
+// all peak, if each length recurs. 12, 4, 12 and 4 of 32 layers are; at the ends, steps are whole if they are as long.
+func unequal(marks []*mark, places []int, n int) (steps []stretch) {
+	weight, seen := 0, map[int]int{}
+	for _, m := range marks {
+		if !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(m.peaks, at) }) {
+			weight += m.weight
+		}
+	}
+	for i, to := range places[1:] {
+		steps = append(steps, stretch{places[i], to})
+		seen[to-places[i]]++
+	}
+	longest, last := 0, places[len(places)-1]
+	for length, times := range seen {
+		if longest = max(longest, length); times < 2 || weight <= enough {
+			return nil
+		}
+	}
+	if max(places[0], n-last) > longest {
+		return nil
+	}
+	if seen[places[0]] > 0 {
+		steps = slices.Insert(steps, 0, stretch{0, places[0]})
+	}
+	if seen[n-last] > 0 {
+		steps = append(steps, stretch{last, n})
+	}
+	return steps
 }
 
 const (
@@ -182,17 +219,17 @@ func most(counts map[int]int) (key, n int) {
 
 // stage is which one of a pipeline ran, by the transfers between steps and what models run
 // once a step around them: the first sends and looks tokens up, the last samples and receives.
-func (r *recording) stage(p period) string {
-	between, before, after := 0, false, false
+func (r *recording) stage(steps []stretch) string {
+	between, before, after, begins := 0, false, false, begins(steps)
 	for i := 1; i < len(r.layers); i++ {
 		transfers := 0
 		for _, l := range r.segment(i) {
 			switch {
-			case l.Mark == Transfer && p.at(i) > 0: // layers exchange tokens by it
+			case l.Mark == Transfer && !begins[i]: // layers exchange tokens by it
 				return ""
 			case l.Mark == Transfer:
 				transfers++
-			case l.Mark == Sure && p.at(i) == 0:
+			case l.Mark == Sure && begins[i]:
 				before, after = before || transfers == 0, after || transfers > 0
 			}
 		}
@@ -207,4 +244,13 @@ func (r *recording) stage(p period) string {
 		return "last"
 	}
 	return ""
+}
+
+// begins are the layers before which a step begins.
+func begins(steps []stretch) map[int]bool {
+	at := map[int]bool{}
+	for _, s := range steps {
+		at[s.from], at[s.to] = true, true
+	}
+	return at
 }

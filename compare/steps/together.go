@@ -4,7 +4,7 @@ import "slices"
 
 // Together finds the steps of ranks whose own marks do not show them, such as a rank without
 // requests, that samples nothing: where all recorded as many layers, by the ranks that know theirs, else
-// by the marks of all. A mark was launched where any rank launched it.
+// by the marks of all, at one distance or at several that recur. A mark was launched where any rank launched it.
 func Together(ranks []*Structure) {
 	known := slices.DeleteFunc(slices.Clone(ranks), func(s *Structure) bool { return s.Layers == 0 })
 	unlike := func(s *Structure) bool {
@@ -13,31 +13,29 @@ func Together(ranks []*Structure) {
 	if len(ranks) < 2 || len(known) == len(ranks) || slices.ContainsFunc(ranks, unlike) {
 		return
 	}
-	var p period
-	switch first := ranks[0].of; {
-	case len(known) > 0:
-		p = known[0].period()
-		if slices.ContainsFunc(known, func(s *Structure) bool { return s.period() != p }) {
+	first := ranks[0].of
+	if len(known) > 0 {
+		found := known[0].steps
+		if slices.ContainsFunc(known, func(s *Structure) bool { return !slices.Equal(s.steps, found) }) {
 			return
 		}
-	default:
-		list := make([]*recording, len(ranks))
-		for i, s := range ranks {
-			list[i] = s.of
-		}
-		var unknown string
-		if p, unknown = first.period(marksOf(list)); unknown != "" {
-			return
-		}
+		settle(ranks, found)
+		return
 	}
-	for _, s := range ranks {
-		if s.Layers == 0 && !s.of.overlap(p) {
-			s.settle(p)
-		}
+	list := make([]*recording, len(ranks))
+	for i, s := range ranks {
+		list[i] = s.of
+	}
+	if found, _ := first.steps(marksOf(list)); len(found) > 0 {
+		settle(ranks, found)
 	}
 }
 
-// period is the way in which a structure cuts layers into steps.
-func (s *Structure) period() period {
-	return period{s.Layers, (s.Layers - s.FirstLayer) % s.Layers}
+// settle gives steps to the ranks that know none.
+func settle(ranks []*Structure, steps []stretch) {
+	for _, s := range ranks {
+		if s.Layers == 0 && !s.of.overlap(steps) {
+			s.settle(steps, "")
+		}
+	}
 }

@@ -1,19 +1,21 @@
 package trace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // StepKind is a kind of whole steps (see imbalance.Kinds): those in which the ranks
-// together ran exactly these MoE kernels, on numbers of tokens at most twofold apart, and
-// which ranges call prefill or decode alike. A kernel that a CUDA graph replayed has
+// together ran exactly these MoE kernels, on numbers of tokens at most twofold apart, of one
+// model (steps.Models), and which ranges call prefill or decode alike. A kernel that a CUDA graph replayed has
 // InGraph behind its name.
 type StepKind struct {
 	Kind    int      `json:"step_kind"`
@@ -65,10 +67,15 @@ func (r *reduction) haveOwnTokens() bool {
 // kinds gives the whole steps their kinds, in cells and StepKinds, and each kind a name: what ranges say, else what its
 // steps take.
 func (r *reduction) kinds() {
-	kernels := r.expertKernels()
+	kernels, layers := r.expertKernels(), map[router.OptInt]int{}
+	for _, c := range r.trace.Cells {
+		layers[c.Step] = max(layers[c.Step], int(c.Layer)+1)
+	}
+	model := steps.Models(layers)
 	r.times = r.times.Classify(func(step router.OptInt) (string, int) {
 		b := r.batch(int32(step))
-		return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String()), "\n"), b.Tokens
+		return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String(), fmt.Sprint(model[layers[step]])),
+			"\n"), b.Tokens
 	})
 	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
 	kindOf, batches, most := map[router.OptInt]router.OptInt{}, [][]ranges.Batch{}, []float64{}

@@ -139,9 +139,6 @@ func (p *placement) findLayers() (found bool) {
 		p.layers = make([]int32, len(blocks))
 		for b := range blocks {
 			step, layer := p.found.Place(b)
-			if !p.found.Complete(step) {
-				step, layer = NoID, NoID
-			}
 			p.steps[b], p.layers[b] = int32(step), int32(layer)
 		}
 	}
@@ -149,8 +146,8 @@ func (p *placement) findLayers() (found bool) {
 		switch {
 		case s.Layers == 0:
 			p.steps[b], p.layers[b] = NoID, int32(b)
-		case layer == int32(s.Layers-1):
-			s.Steps++ // complete ones by their last layers
+		case layer == 0:
+			s.Steps++ // complete ones by their first layers
 		}
 		if s.Beside && layer != NoID {
 			p.layers[b] = p.named[layer]

@@ -1,0 +1,42 @@
+package steps
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Two microbatches of 60 and 40 % of the tokens, by loads that differ by 5 %, run layers in turn or one model behind
+// the other; even loads and layers of their own are no twins.
+func TestTwins(t *testing.T) {
+	const ranks, layers = 4, 6
+	random := rand.New(rand.NewPCG(1, 2))
+	loads := func(layers int, by float64) (list [ranks][]float64) {
+		for r := range list {
+			for range layers {
+				list[r] = append(list[r], 1-by+2*by*random.Float64())
+			}
+		}
+		return list
+	}
+	one, even, more := loads(layers, 0.4), loads(2*layers, 0.005), loads(2*layers, 0.4)
+	for _, c := range []struct {
+		name string
+		load func(rank, layer int) float64
+		want bool
+	}{
+		{"in turn", func(r, l int) float64 { return one[r][l/2] * []float64{0.6, 0.4}[l%2] }, true},
+		{"behind", func(r, l int) float64 { return one[r][l%layers] * []float64{0.6, 0.4}[l/layers] }, true},
+		{"even", func(r, l int) float64 { return even[r][l] }, false},
+		{"layers of their own", func(r, l int) float64 { return more[r][l] }, false},
+	} {
+		times := make([][]float64, ranks)
+		for r := range times {
+			for l := range 2 * layers {
+				times[r] = append(times[r], c.load(r, l)*(0.95+0.1*random.Float64()))
+			}
+		}
+		if have := Twins(times); have != c.want {
+			t.Errorf("%s: %v", c.name, have)
+		}
+	}
+}
