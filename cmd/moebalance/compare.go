@@ -22,15 +22,14 @@ import (
 )
 
 type compareOptions struct {
-	Normal     string        `flag:"counts-normal"`
-	Perfect    string        `flag:"counts-perfect"`
-	Model      *router.Model `flag:"model"`
-	Threshold  flags.Share   `flag:"threshold" preset:"10%"`
-	Metric     string        `flag:"metric"`
-	Arms       []string      `flag:"arm"`
-	Trust      bool          `flag:"trust-arms"`
-	Campaign   string        `flag:"campaign"`
-	StepTokens int           `flag:"step-tokens"`
+	Normal    string        `flag:"counts-normal"`
+	Perfect   string        `flag:"counts-perfect"`
+	Model     *router.Model `flag:"model"`
+	Threshold flags.Share   `flag:"threshold" preset:"10%"`
+	Metric    string        `flag:"metric"`
+	Arms      []string      `flag:"arm"`
+	Trust     bool          `flag:"trust-arms"`
+	source.StepTime
 	gainGates
 	resultFlags
 
@@ -80,12 +79,10 @@ func (o *compareOptions) check() (err error) {
 		return usagef("--arm: %w", err)
 	case o.Model != nil && o.Normal+o.Perfect == "":
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
-	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
-		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
 	case o.builds.Named() && (o.Trust || o.Campaign != ""):
 		return usagef("--arm compares two builds: remove --trust-arms and --campaign")
 	}
-	return nil
+	return o.StepTime.Check()
 }
 
 // traces compares the traces of both arms.

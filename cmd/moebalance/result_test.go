@@ -1,10 +1,23 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/logits"
 )
 
 // countingKeys are the keys of numbers that are never below 0.
@@ -41,4 +54,61 @@ func TestFormatByEnding(t *testing.T) {
 	if out, _, _ := invoke(t.Context(), "models", "--json"); !strings.HasPrefix(out, "{") {
 		t.Errorf("--json: %.40q", out)
 	}
+}
+
+// No key of a result goes, and none comes, without a line of testdata/keys.txt, which -update writes: "trace 4
+// imbalance.layer". The keys of a version stay, and help formats lists each version.
+func TestKeysOfVersions(t *testing.T) {
+	const kept = "../../testdata/keys.txt"
+	var now []string
+	for kind, result := range map[string]any{
+		fmt.Sprint("trace ", trace.SchemaVersion): trace.Trace{}, fmt.Sprint("bench ", gain.SchemaVersion): gain.Result{},
+		fmt.Sprint("counts ", counts.ResultSchema): counts.Result{}, fmt.Sprint("place ", place.SchemaVersion): place.Result{},
+		fmt.Sprint("compare ", diff.SchemaVersion): diff.Comparison{}, "logits 1": logits.Verification{},
+	} {
+		now = append(now, keysOf(reflect.TypeOf(result), kind+" ")...)
+		verb, version, _ := strings.Cut(kind, " ")
+		if version != "1" && !regexp.MustCompile(`\n  `+verb+` JSON (.*\n {10})* +`+version+` `).MatchString(helpText("formats")) {
+			t.Errorf("help formats does not say what changed in %s", kind)
+		}
+	}
+	slices.Sort(now)
+	text, err := os.ReadFile(kept)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	for key := range strings.Lines(string(text)) {
+		key = strings.TrimSpace(key)
+		kind := key[:strings.LastIndex(key, " ")]
+		if slices.Contains(now, kind+" schema_version") && !slices.Contains(now, key) {
+			t.Errorf("%s is gone: want a new schema version", key)
+		}
+	}
+	if wanted := strings.Join(slices.Compact(now), "\n") + "\n"; *update {
+		err = os.WriteFile(kept, []byte(wanted), 0o644)
+	} else if wanted != string(text) {
+		t.Error("other keys: -update writes them")
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// keysOf are the keys in the JSON of a type: a list's items and a map's values stand for the list.
+func keysOf(of reflect.Type, at string) (keys []string) {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, of.Kind()) {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.Implements(reflect.TypeFor[json.Marshaler]()) {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(of) {
+		switch key, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case key == "-" || key == "" && f.Anonymous || !f.IsExported():
+		default:
+			key = at + cmp.Or(key, f.Name)
+			keys = append(append(keys, key), keysOf(f.Type, key+".")...)
+		}
+	}
+	return keys
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ResultSchema is the version of the JSON of Result.
-const ResultSchema = 1
+const ResultSchema = 2
 
 // Result is the JSON of counts. Its lists repeat the source, so that each row stands alone.
 type Result struct {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -35,11 +34,13 @@ func ReadCampaign(path string) (Campaign, error) {
 		return Judge(c), c.Close()
 	}
 	item, err := ReadResult(path)
-	switch {
-	case errors.Is(err, syscall.EISDIR), err == nil && item.Campaign == nil:
-		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
-			Found: "another folder, or the result of another verb"}
-	case err != nil:
+	if err == nil && item.Campaign == nil {
+		err = &input.Error{File: path, Found: "the result of another verb"}
+	}
+	if wrong, ok := errors.AsType[*input.Error](err); ok && wrong.Position == "" {
+		wrong.Expected = "a campaign folder or the JSON result of bench"
+	}
+	if err != nil {
 		return Campaign{}, err
 	}
 	if item.Campaign.Run.Left == 0 { // the recorded folder is another machine's

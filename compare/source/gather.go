@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +28,7 @@ type GatherOptions struct {
 func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, err error) {
 	inputs, err := Classify(args, o.Skipped)
 	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+		return nil, err
 	}
 	var captures []Input
 	var reports []string
@@ -123,7 +122,7 @@ func compared(items []Item) ([]Item, error) {
 		switch {
 		case in.Campaign != nil:
 			if campaigns = append(campaigns, in.Campaign); in.Campaign.Command != campaigns[0].Command {
-				return nil, usagef("report: want the results of one program, have campaigns of %q and %q: give each a page "+
+				return nil, usagef("want the results of one program, have campaigns of %q and %q: give each a page "+
 					"of its own", campaigns[0].Command, in.Campaign.Command)
 			}
 		case in.Trace != nil:

@@ -97,7 +97,8 @@ func matches(pattern string, missing error) ([]string, error) {
 	case pattern == "-":
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
 	case !strings.ContainsAny(pattern, "*?["):
-		return nil, &input.Error{File: pattern, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing)}
+		return nil, &input.Error{File: pattern, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
+			Try: "check its name and folder"}
 	}
 	found, err := filepath.Glob(pattern)
 	if err == nil && len(found) == 0 {

@@ -23,10 +23,27 @@ type Placing struct {
 
 // Timing is the evidence of the time that expert work takes, as flags give it.
 type Timing struct {
-	Trace      []string `flag:"trace"`
-	Counts     string   `flag:"counts"`
-	Campaign   string   `flag:"campaign"`
-	StepTokens int      `flag:"step-tokens"`
+	Trace  []string `flag:"trace"`
+	Counts string   `flag:"counts"`
+	StepTime
+}
+
+// StepTime is the campaign that says what a step takes without a profiler, and the tokens of its steps, as flags
+// give them.
+type StepTime struct {
+	Campaign   string `flag:"campaign"`
+	StepTokens int    `flag:"step-tokens"`
+}
+
+// Check finds tokens that are of no step.
+func (s *StepTime) Check() error {
+	switch {
+	case s.StepTokens < 0:
+		return usagef("--step-tokens: want at least 1 token, have %d", s.StepTokens)
+	case s.StepTokens > 0 && s.Campaign == "":
+		return usagef("--step-tokens are the tokens of a campaign's steps: add --campaign")
+	}
+	return nil
 }
 
 // Check finds flags that do not go together.
@@ -36,10 +53,8 @@ func (o *Timing) Check() error {
 		return usagef("--trace and --campaign both tell time: want one of them")
 	case o.Counts != "" && len(o.Trace) == 0:
 		return usagef("--counts is of a trace: add --trace")
-	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
-		return usagef("--step-tokens: want 0 or more, for a campaign: add --campaign")
 	}
-	return nil
+	return o.StepTime.Check()
 }
 
 // Judged learns placements from the statistics and judges them. Errors about the flags wrap ErrUsage.

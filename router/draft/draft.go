@@ -16,17 +16,14 @@ import (
 )
 
 // Write makes a file whole or not at all: fill writes a draft beside the target, which then takes
-// its place and permissions; a link to a file is followed. The draft's name is the prefix and 16 random digits. Write
+// its place and permissions; a link is followed. The draft's name is the prefix and 16 random digits. Write
 // does not wait for the disk, which takes longer than all the rest: a fill that has to, syncs.
 func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) error {
 	there, err := os.Stat(target)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	place := target
-	if resolved, err := filepath.EvalSymlinks(target); err == nil {
-		place = resolved
-	}
+	place := Place(target)
 	name := filepath.Join(filepath.Dir(place), fmt.Sprintf("%s%016x", prefix, rand.Uint64()))
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err == nil {
@@ -45,6 +42,31 @@ func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) e
 		at.Path = target // the name that was asked for
 	}
 	return err
+}
+
+// Place is an absolute path without links, of which the last element need not exist: of a link to a file that is not
+// there yet it is the path of this file.
+func Place(path string) string {
+	for range 40 { // links of links, as many as the system follows
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			return resolved
+		}
+		if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(folder, filepath.Base(path))
+		}
+		to, err := os.Readlink(path)
+		switch {
+		case err != nil:
+			return path
+		case !filepath.IsAbs(to):
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
 }
 
 // stale is the time without a write after which a draft's writer counts as dead.

@@ -35,12 +35,30 @@ func TestDrafts(t *testing.T) {
 			t.Errorf("%v, %q", err, text)
 		}
 	}
+	if err := os.Symlink("new", at("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(".x-", at("link"), 0o600, func(*os.File) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(at("link")); err != nil || to != "new" || Place(at("link")) != Place(at("new")) {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	for link, to := range map[string]string{"loop": "loop", "turn": "none/../turn"} {
+		if err := os.Symlink(to, at(link)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(".x-", at(link), 0o600, func(*os.File) error { return nil }); (err == nil) == (link == "loop") {
+			t.Errorf("%s: %v", link, err)
+		}
+		_ = os.Remove(at(link))
+	}
 	entries, err := os.ReadDir(dir)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if want := []string{".x-0123456789abcdef", ".x-notes", "a", "notes.txt"}; err != nil || !slices.Equal(names, want) {
+	if want := []string{".x-0123456789abcdef", ".x-notes", "a", "link", "new", "notes.txt"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("left %v, want %v", names, want)
 	}
 }

@@ -3,7 +3,11 @@
 // flags have.
 package input
 
-import "strings"
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
 
 // Error is about one input. Every field but File and Found may be empty.
 type Error struct {
@@ -48,6 +52,9 @@ func (e *Error) Fault() string {
 
 // words are an error without the words of Go.
 func words(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "a JSON " + wrong.Value // object, string, number 1.5
+	}
 	text := err.Error()
 	for _, of := range [][2]string{
 		{"unexpected end of JSON input", "JSON that ends early"},

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestError(t *testing.T) {
@@ -55,6 +57,26 @@ func TestRegular(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) ||
 			err == nil && string(head) != c.content[:min(4, len(c.content))] {
 			t.Errorf("%s: %q, %v", name, head, err)
+		}
+	}
+}
+
+// A pipe is read once a program writes to it, and is an error where none does; a device never is read.
+func TestPipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		_ = os.WriteFile(pipe, []byte("late"), 0o600)
+	}()
+	if text, err := ReadFile(pipe, 4); string(text) != "late" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for path, want := range map[string]string{pipe: "none within 2s", os.DevNull: "a pipe, socket or device"} {
+		if _, err := ReadFile(path, 4); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

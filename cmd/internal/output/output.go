@@ -57,7 +57,7 @@ type Document struct {
 	Value    any      // what JSON carries, with the answer as its last member
 }
 
-// ErrNoTable is wrapped by the error about a table that a document lacks.
+// ErrNoTable is wrapped by the error about a table that a verb does not make.
 var ErrNoTable = errors.New("no such table")
 
 // Notes is the name by which the notes are asked for, which people see behind the answer.
@@ -71,13 +71,10 @@ type View struct {
 	Width  int    // of the terminal (Width), 0 for none
 }
 
-// Write renders d. An unknown table is an ErrNoTable that lists the known ones.
+// Write renders d.
 func Write(w io.Writer, v View, d Document) error {
-	text := &writer{View: v}
-	alone, err := d.table(v.Table)
+	text, alone := &writer{View: v}, d.Named(v.Table)
 	switch {
-	case err != nil:
-		return err
 	case v.Format == JSON:
 		return writeJSON(w, d.value())
 	case v.Format == CSV:
@@ -85,11 +82,11 @@ func Write(w io.Writer, v View, d Document) error {
 	case v.Table == Notes:
 		text.notes(d.Notes)
 	case v.Table != "":
-		text.table(alone, alone.Len())
+		text.table(*alone, alone.Len())
 	default:
 		text.document(d)
 	}
-	_, err = io.WriteString(w, text.String())
+	_, err := io.WriteString(w, text.String())
 	return err
 }
 
@@ -126,12 +123,6 @@ func (d Document) value() any {
 	return joined.Interface()
 }
 
-// Named is a copy of the table of this name, empty where there is none.
-func (d Document) Named(name string) *table.Table {
-	t, _ := d.table(name)
-	return &t
-}
-
 // TableNames are the names of the tables, in their order.
 func (d Document) TableNames() (names []string) {
 	for _, t := range d.Tables {
@@ -140,21 +131,23 @@ func (d Document) TableNames() (names []string) {
 	return names
 }
 
-func (d Document) table(name string) (table.Table, error) {
+// Named is a copy of the table of this name, the first for "". Where the result has none, the title says so.
+func (d Document) Named(name string) *table.Table {
 	notes := table.Of(Notes, "", d.Notes, "note", table.Computed("note", func(note string) any { return note }))
 	for _, t := range append(slices.Clone(d.Tables), notes) {
 		if name == "" || t.Name == name {
-			return t, nil
+			return &t
 		}
 	}
-	return table.Table{}, CheckTable(name, d.TableNames())
+	return &table.Table{Name: name, Title: fmt.Sprintf("%s: none in this result, which has %s", name,
+		strings.Join(d.TableNames(), ", "))}
 }
 
-// CheckTable refuses a name that is no table of a result, and not Notes.
+// CheckTable refuses a name that is no table of a verb, and not Notes.
 func CheckTable(name string, tables []string) error {
 	if name == "" || name == Notes || slices.Contains(tables, name) {
 		return nil
 	}
-	return fmt.Errorf("--table: %w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(tables, ", "),
-		router.Near(name, tables))
+	return fmt.Errorf("--table: %w %q: want one of %s, %s%s", ErrNoTable, name, strings.Join(tables, ", "), Notes,
+		router.Near(name, append(tables, Notes)))
 }

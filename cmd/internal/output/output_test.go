@@ -56,6 +56,22 @@ func TestCSVIsRaw(t *testing.T) {
 	}
 }
 
+// A table that this result has none of is empty, and the others are named.
+func TestNoSuchTable(t *testing.T) {
+	if got := render(t, Text, "dose"); !strings.Contains(got, "dose: none in this result, which has phases, empty") {
+		t.Error(got)
+	}
+	if got := strings.TrimSpace(render(t, CSV, "dose")); got != "" {
+		t.Error(got)
+	}
+	for name, want := range map[string]string{"dose": "", Notes: "", "": "", "dosis": `no such table "dosis"`} {
+		if err := CheckTable(name, []string{"dose"}); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTextUnitsAndUndefined(t *testing.T) {
 	got := render(t, Text, "phases")
 	for _, want := range []string{"total (s)", "9007199.25", "1.250", "25.0 %", "size (MiB)", "0.50", "–"} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/router/draft"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ import (
 // something.
 var ErrRefused = errors.New("not written")
 
-// guard holds what the outputs of a verb must not replace. Its paths are keys.
+// guard holds what the outputs of a verb must not replace. Its paths are without links.
 type guard struct {
 	ours   func(path string) bool
 	force  bool
@@ -95,7 +96,7 @@ func (g *guard) addWords(dir string, words ...string) {
 			}
 			matches, _ := filepath.Glob(part)
 			for _, path := range append(matches, part) {
-				g.inputs = append(g.inputs, key(path))
+				g.inputs = append(g.inputs, draft.Place(path))
 			}
 		}
 	}
@@ -117,7 +118,7 @@ var kinds = map[bool]string{true: "folder", false: "file"}
 // lost.
 func (f *File) check() error {
 	there, err := os.Stat(f.Path)
-	at := key(f.Path)
+	at := draft.Place(f.Path)
 	in := func(folder string) bool { return strings.HasPrefix(at, folder+"/") }
 	by, claimed := f.guard.claims[strings.ToLower(at)] // some systems ignore the case of names
 	denied := unix.Access(filepath.Dir(at), unix.W_OK)
@@ -140,21 +141,6 @@ func (f *File) check() error {
 	}
 	f.guard.claims[strings.ToLower(at)] = f.flag
 	return nil
-}
-
-// key is the absolute path without links, of which the last element need not exist.
-func key(path string) string {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	if resolved, err := filepath.EvalSymlinks(absolute); err == nil {
-		return resolved
-	}
-	if folder, err := filepath.EvalSymlinks(filepath.Dir(absolute)); err == nil {
-		return filepath.Join(folder, filepath.Base(absolute))
-	}
-	return absolute
 }
 
 func (f *File) refusal(format string, args ...any) error {
