@@ -190,7 +190,11 @@ const asked = `
 2 compare NORMAL :: give the normal side and the perfect side
 4 compare PERFECT NORMAL :: swapped
 4 compare 'testdata/hf-qwen3-ep4/perfect.*' 'testdata/hf-qwen3-ep4/normal.*' :: swapped
-4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: moebalance trace 
+4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: Ranks of one run are judged together.
+4 compare testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/normal testdata/field/results/vllm-two-h200-quantized/fp8-triton/normal :: normal has 0 to 11; perfect has 0 to 3
+4 compare testdata/outputs/serving-sglang.jsonl testdata/outputs/serving-vllm.jsonl :: - The arms differ in tool (normal
+2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: 0 is of one export, and 4 are given
+1 report nosuch.json :: moebalance report: nosuch.json
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
 1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of
 4 compare NORMAL testdata/deepseek-ep4-ranks/perfect.rank0.sqlite :: 1 of 4 ranks in common

@@ -115,7 +115,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	}
 	// The command that writes it again is what the manifest says, without placeholders.
 	stdout, _, _ := invoke(t.Context(), "logits", "verify", dir)
-	if want := "Next: moebalance logits generate --model mixtral-8x7b --ep 4 --mode dep --dtype bfloat16 --cache " + launch.Quote([]string{dir}) +
+	if want := "Next: Write the cache again.\n  moebalance logits generate --model mixtral-8x7b --ep 4 --mode dep --dtype bfloat16 --cache " + launch.Quote([]string{dir}) +
 		"\n"; !strings.Contains(stdout, want) {
 		t.Errorf("want %q in %s", want, stdout)
 	}

@@ -246,8 +246,9 @@ func Why(r gain.Result, run gain.Run) string {
 // failures are the words of the failed checks. Unequal work leads where it makes the arms not comparable.
 func failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
-		if texts = append(texts, said(c)); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
-			texts = slices.Concat(texts[len(texts)-1:], texts[:len(texts)-1])
+		each := caveat.Each(c.Warning())
+		if texts = append(texts, each...); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
+			texts = slices.Concat(each, texts[:len(texts)-len(each)])
 		}
 	}
 	return texts

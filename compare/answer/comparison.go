@@ -18,6 +18,9 @@ import (
 func OfComparison(c *diff.Comparison) Answer {
 	k := knowing(caveats(c.Warnings, nil))
 	k.hooked(c.Normal.Treatment)
+	for _, p := range c.Phases {
+		k.exchanges(p.Phase, p.Collective && p.NormalNS > 0)
+	}
 	steps, launches := quantity.Count(c.Perfect.Steps, "step"), "of one launch per arm"
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
@@ -39,11 +42,10 @@ func OfComparison(c *diff.Comparison) Answer {
 	return k.tell(k.predicted(c))
 }
 
-// refuse leads with the first of the reasons, or of its parts, and adds the others.
+// refuse leads with the first of the reasons, and adds the others.
 func (k *known) refuse(why []string) {
-	first, rest, _ := strings.Cut(why[0], "; ")
-	k.know("why", first)
-	for _, text := range append([]string{rest}, why[1:]...) {
+	k.know("why", why[0])
+	for _, text := range why[1:] {
 		k.because("rest", text)
 	}
 }

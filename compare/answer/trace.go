@@ -252,7 +252,24 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	if found := countsFlag.FindAllString(given, -1); strings.Contains(given, "--counts ") {
 		k.know("counts", strings.ReplaceAll(strings.Join(found, " "), "--counts ", ""))
 	}
+	_, after, _ := strings.Cut(given, "--model ")
+	model, _, _ := strings.Cut(after, " ")
+	k.know("model", model)
 	k.hooked(t.Treatment())
+	for _, p := range t.Phases {
+		k.exchanges(p.Phase, p.CollectiveNS > 0)
+	}
+}
+
+// exchanges tells how ranks hold tokens: those that send them to experts have their own; those that only add up what
+// experts return have the same.
+func (k *known) exchanges(p trace.Phase, collective bool) {
+	switch {
+	case collective && p == trace.PhaseDispatch:
+		k.know("mode", string(router.DEP))
+	case collective && p == trace.PhaseCombine && k.values["mode"] == nil:
+		k.know("mode", string(router.TEP))
+	}
 }
 
 // countsFlag finds the recorded counts among the arguments of trace, and their model.

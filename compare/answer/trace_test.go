@@ -106,6 +106,13 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "",
 		"moebalance compare NORMAL x")
 	check(t, "even", OfTrace(traced(1.02, 1.01, false), "x"), Even, "", "", "moebalance profile -- YOUR_COMMAND")
+	served := traced(1.5, 1.01, true)
+	served.Phases = []trace.Cell{{Phase: trace.PhaseCombine, CollectiveNS: 1}}
+	served.StepTimes = []trace.StepTime{{Range: "execute_context_0(0)_generation_64(64)"}}
+	check(t, "served", OfTrace(served, "x"), Uneven, "", "", "logits generate --model MODEL --ep 2 --mode tep --cache "+
+		"cache && MOEBALANCE_CACHE=cache moebalance bench --treatment hook --server SERVER")
+	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, CollectiveNS: 1})
+	check(t, "own tokens", OfTrace(served, "--counts c --model m x"), Uneven, "", "", "--model m --ep 2 --mode dep --cache")
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
 	check(t, "one of 4", OfTrace(one, "x"), NoAnswer, "", "", "moebalance trace FILES_OF_ALL_RANKS")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}

@@ -271,7 +271,7 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 	said := cmp.Or(t.Arm, "nothing")
 	trusted := *t
 	trusted.Arm = string(arm)
-	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
+	trusted.ArmEvidence = "accepted as labeled"
 	trusted.Warnings = append(slices.Clone(t.Warnings),
 		router.Warn("arm_on_trust", "", "arm", arm, "said", said, "evidence", t.ArmEvidence))
 	return &trusted

@@ -53,6 +53,10 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 		case file != "" && !slices.ContainsFunc(paths, known):
 			return nil, usagef("--rank: no export %q among those given", file)
 		}
+		if file == "" && len(paths) > 1 {
+			return nil, usagef("--rank: %s is of one export, and %d are given: name each, such as --rank %s=%[1]s", text,
+				len(paths), filepath.Base(paths[0]))
+		}
 		if _, twice := ranks[file]; twice {
 			return nil, usagef("--rank: %q follows another rank of the same exports", text)
 		}

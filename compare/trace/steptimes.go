@@ -23,7 +23,8 @@ type StepTime struct {
 	Batch  ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
 
-// RankStep is how a rank spends a step, mean over the steps that count. Wait and transfer are the parts of its
+// RankStep is how a rank spends a step, mean over the steps that count: an instant counts once, where kernels of
+// two streams run side by side as the work that began first, and as collective only without work. Wait and transfer are the parts of its
 // collectives before and after the last rank arrived, undefined where the steps cannot be replayed. Without kernel is
 // the rest of the step's wall time, undefined where no step has one.
 type RankStep struct {
@@ -85,22 +86,22 @@ func (r *reduction) stepTimes() {
 
 // rankSteps fills RankSteps.
 func (r *reduction) rankSteps() {
-	type part struct {
-		rank       *rankEvents
-		phase      Phase
-		collective bool
-	}
-	own := sums(r, func(g group) (part, bool) {
-		return part{g.rank, g.at.Phase, g.class.Collective}, r.counts(g.at.Step)
-	})
 	replayed, n := r.trace.Replay(), router.Number(len(r.counted))
 	for i, p := range r.ranks {
 		t := RankStep{p.Rank.Rank, map[Phase]router.Number{}, 0, router.Undefined(), router.Undefined(), p.idleNS}
-		for _, phase := range kernel.Phases {
-			if ns := own[part{p, phase, false}].ns; ns > 0 {
-				t.WorkNS[phase] = router.Number(ns) / n
+		var work, all kernel.Busy
+		for e, at := range p.each() {
+			wasWork, wasAll := work.NS, all.NS
+			all.Add(e.Start, e.NS)
+			if !p.class(e).Collective {
+				work.Add(e.Start, e.NS)
 			}
-			t.CollectiveNS += router.Number(own[part{p, phase, true}].ns) / n
+			if ns := work.NS - wasWork; r.counts(at.Step) && ns > 0 {
+				t.WorkNS[at.Phase] += router.Number(ns) / n
+			}
+			if r.counts(at.Step) {
+				t.CollectiveNS += router.Number(all.NS-wasAll-(work.NS-wasWork)) / n
+			}
 		}
 		if replayed != nil && replayed.Run.Holds() {
 			stay := replayed.Run.Stays()[i]

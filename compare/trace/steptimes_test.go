@@ -26,3 +26,22 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 		t.Errorf("rank 1 runs no kernel for %v ms", idle)
 	}
 }
+
+// A second stream makes a step no longer than it is: rank 1 of this capture runs 98.4 ms of kernels in 80.3 ms.
+func TestStreamsSideBySide(t *testing.T) {
+	paths, _ := filepath.Glob("../../testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/slow-gpu-normal/rank?.json.gz")
+	trace, err := Read(t.Context(), paths, Options{Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range []float64{78.6, 80.3} {
+		s := trace.RankSteps[r]
+		ns := s.CollectiveNS
+		for _, work := range s.WorkNS {
+			ns += work
+		}
+		if math.Abs(float64(ns)/1e6-want) > 0.1 {
+			t.Errorf("rank %d is busy for %v ms per step, want %v", r, float64(ns)/1e6, want)
+		}
+	}
+}

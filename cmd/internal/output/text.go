@@ -65,11 +65,10 @@ func (w *writer) answer(d Document) {
 	for _, r := range a.Reasons {
 		w.line("- " + w.prose(r))
 	}
-	head := "Next: "
-	for _, step := range a.Next { // as it is typed
-		if step.Command != "" {
-			w.line(head + w.set(0, "`", shown.Text(step.Command)))
-			head = "      "
+	for _, step := range a.Next {
+		w.line("Next: " + w.prose(step.Text))
+		if step.Command != "" { // as it is typed
+			w.line("  " + w.set(0, "`", shown.Text(step.Command)))
 		}
 	}
 	if notes := a.CountNotes(len(d.Notes) - len(a.Caveats)); notes != "" {

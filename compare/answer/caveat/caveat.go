@@ -66,6 +66,22 @@ func Step(key string, values router.Args) (text, command string, whole bool) {
 // Known reports a warning that the catalog has words for.
 func Known(w router.Warning) bool { return words(w.Key()) != "" && (w.Args != nil || w.Text == "") }
 
+// Each words a warning once for each entry of the list that its sentence joins: "the arms differ in a; b" → "the arms
+// differ in a", "the arms differ in b".
+func Each(w router.Warning) (texts []string) {
+	for name, v := range w.Args {
+		if list, ok := v.([]any); ok && strings.Contains(words(w.Key()), "{"+name+":;}") {
+			for _, one := range list {
+				single := maps.Clone(w.Args)
+				single[name] = one
+				texts = append(texts, Text(router.Warning{Code: w.Code, Args: single}))
+			}
+			return texts
+		}
+	}
+	return []string{Text(w)}
+}
+
 // Text words a warning. A warning that the catalog lacks brings its own words, or is told by its
 // name and values: out_of_range with 3 rows → "out of range (rows 3)".
 func Text(w router.Warning) string {

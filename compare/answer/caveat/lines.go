@@ -67,7 +67,7 @@ var Lines = map[string]Line{
 	"compare.builds": {"no verdict", "steps of {other} take {change:%} {how} GPU time than steps of {one}.",
 		"normal perfect change", "phase", "builds"},
 	"compare.gain": {"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
-		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
+		"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 		compared, comparedWhy, measureNext},
 	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
 		"[ for {steps}]" + slowerToo, compared, "kinds", measureNext},
@@ -264,7 +264,7 @@ var steps = map[string][2]string{
 // Parts of commands.
 const (
 	anyServer = "--server SERVER --ready URL --client CLIENT"
-	hookBench = "logits generate --model MODEL --ep {ranks|RANKS} --cache cache && " +
+	hookBench = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {mode|MODE} --cache cache && " +
 		"MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
 	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
 	threeLoads = "--points {loads}"
