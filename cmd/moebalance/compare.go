@@ -108,7 +108,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 		}
 		switch {
 		case arms[i].Arm == "" && swapped(sides) && !o.builds.Named():
-			arms[i] = diff.AssumeArm(arms[i], s.Named)
+			arms[i] = diff.AssumeArm(arms[i], s.Named())
 		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
@@ -126,7 +126,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 
 // swapped reports sides that are named after each other's arm.
 func swapped(sides [2]source.Side) bool {
-	return sides[0].Named == gain.Perfect && sides[1].Named == gain.Normal
+	return sides[0].Named() == gain.Perfect && sides[1].Named() == gain.Normal
 }
 
 // reports judges the launches that two sets of benchmark reports hold.
@@ -141,11 +141,10 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) (d outp
 	if o.Trust && swapped(sides) {
 		return d, usagef("--trust-arms: the first side is named perfect and the second normal: give the normal side first")
 	}
-	set, err := source.ReadReports(sides, source.ReportOptions{Metric: name, Custom: custom, Trust: o.Trust,
+	result, err := source.ReadReports(sides, source.ReportOptions{Metric: name, Custom: custom, Trust: o.Trust,
 		Builds: o.builds, Threshold: float64(o.Threshold)})
 	if err != nil {
 		return d, err
 	}
-	result := gain.Judge(set.Campaign)
-	return render.Reports(result, set), o.judge(source.Campaign{Result: result, Run: set.Run})
+	return render.Campaign(result), o.judge(result)
 }

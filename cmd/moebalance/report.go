@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -35,9 +34,8 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if _, err := o.ending("page", ".html", ".htm"); err != nil {
 		return err
 	}
-	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: gain.DefaultThreshold,
-		Skipped:  tellSkipped(c.ErrOrStderr()),
-		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) }})
+	items, err := source.Gather(c.Context(), paths, tellSkipped(c.ErrOrStderr()),
+		func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) })
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -133,22 +132,25 @@ func ReportLines(path string) ([]evidence.ProofLine, error) {
 	return evidence.FindLines(Treatments[0].Line, Treatments[0].Failed, []string{path})
 }
 
-// JudgeReport judges a report outside a campaign as one within: by its own statement, else by its lines; nothing
-// where there is neither. Printed says that every launch of the perfect arm printed them: then a log that lacks them
-// shows the learned router.
-func JudgeReport(arm gain.Arm, said metrics.Proof, lines []evidence.ProofLine, printed bool) []gain.Proof {
-	t, rules := Treatments[0], proof.Rules{}
-	shown := proof.Launch{Report: said, Ranks: said.Ranks}
-	if !said.Claimed {
-		shown.Lines = lines
-		rules = proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed}
+// JudgeReports judges reports of both arms as launches of a campaign: by their own statements, else by the lines of
+// their ranks. A report that shows neither proves nothing: trust takes it as the arm that it is given as, and never
+// overrides what another one shows.
+func JudgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
+	rules := proof.Rules{Treatment: Treatments[0].Name, Line: Treatments[0].Line}
+	rules.Printed = !slices.ContainsFunc(launches[1], func(l proof.Launch) bool { return len(l.Lines) == 0 })
+	for i, arm := range gain.Arms {
+		silent := func(l proof.Launch) bool {
+			return !l.Report.Claimed && len(l.Lines) == 0 && (arm == gain.Perfect || !rules.Printed)
+		}
+		if at := slices.IndexFunc(launches[i], silent); at >= 0 {
+			p := gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.None, Evidence: fmt.Sprintf(
+				"%s does not say how it was routed (--trust-arms takes it as the %s arm)", launches[i][at].Name, arm)}
+			if trust {
+				p.Grade, p.Evidence = gain.Claimed, "taken on trust"
+			}
+			all = append(all, p)
+		}
+		all = append(all, rules.OfArm(arm, slices.DeleteFunc(launches[i], silent))...)
 	}
-	switch {
-	case said.Claimed, len(lines) > 0:
-	case arm == gain.Perfect || !printed:
-		return nil
-	default:
-		shown.Ranks = 0
-	}
-	return rules.OfArm(arm, []proof.Launch{shown})
+	return all
 }

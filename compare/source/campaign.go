@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
@@ -22,31 +20,7 @@ type Campaign struct {
 	gain.Result
 	Version string   `json:"version"` // of the program that judged it
 	Run     gain.Run `json:"campaign"`
-}
-
-// ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
-func ReadCampaign(path string) (Campaign, error) {
-	if bench.IsCampaign(path) {
-		c, err := bench.Open(path)
-		if err != nil {
-			return Campaign{}, err
-		}
-		return Judge(c), c.Close()
-	}
-	item, err := ReadResult(path)
-	if err == nil && item.Campaign == nil {
-		err = &input.Error{File: path, Found: "the result of another verb"}
-	}
-	if wrong, ok := errors.AsType[*input.Error](err); ok && wrong.Position == "" {
-		wrong.Expected = "a campaign folder or the JSON result of bench"
-	}
-	if err != nil {
-		return Campaign{}, err
-	}
-	if item.Campaign.Run.Left == 0 { // the recorded folder is another machine's
-		item.Campaign.Run.Folder = path
-	}
-	return *item.Campaign, nil
+	Notes   []string `json:"-"` // what reading its reports found
 }
 
 // Judge judges the launches that a campaign has so far.

@@ -53,13 +53,27 @@ type Statistics struct {
 	Shape *router.Shape
 }
 
-// Trace reads the exports of one run, and sets the expert statistics of the
-// same run beside them.
+// Trace reads the exports of one run, and sets the expert statistics of the same run beside them. Statistics that
+// record no ranks are taken to be on the ranks of the trace, with contiguous experts: the engines' default, which is
+// assumed.
 func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics) (*trace.Trace, error) {
 	if s.Path != "" {
-		var err error
-		if o.Recorded, err = s.load(o.Threshold, 0); err != nil {
+		record, err := counts.Read(s.Path)
+		if err != nil {
 			return nil, err
+		}
+		judged := counts.Options{Threshold: o.Threshold, Shape: s.Shape}
+		if o.Recorded, err = beside(record, judged); err != nil {
+			return nil, err
+		}
+		o.Recorded.OnRanks = func(run, traced int) (trace.Recorded, error) {
+			if run != traced || run > record.Experts || record.Ranks > 0 || record.Placement != nil {
+				return o.Recorded, nil
+			}
+			judged.Ranks = run
+			on, err := beside(record, judged)
+			on.Warnings = append(on.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", run))
+			return on, err
 		}
 	}
 	t, err := trace.Read(ctx, exports, o)
@@ -69,18 +83,12 @@ func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics)
 	return t, err
 }
 
-// load reads them into what a trace can use of them, with contiguous experts on so
-// many ranks; 0 takes the ranks that they record. Counts that record none are taken to be on the ranks of the trace,
-// with contiguous experts: the engines' default, which is assumed.
-func (s Statistics) load(threshold float64, ranks int) (r trace.Recorded, err error) {
-	record, err := counts.Read(s.Path)
-	if err != nil {
+// beside is what a trace can use of a record.
+func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err error) {
+	if _, err := record.ExpertsOf(o.Shape); err != nil {
 		return r, err
 	}
-	if _, err := record.ExpertsOf(s.Shape); err != nil {
-		return r, err
-	}
-	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
+	layers, warnings, err := record.Imbalance(o)
 	if err != nil {
 		return r, err
 	}
@@ -90,19 +98,9 @@ func (s Statistics) load(threshold float64, ranks int) (r trace.Recorded, err er
 		r.Warnings = append(r.Warnings, w)
 	}
 	placement := record.Placement
-	switch ranks = max(ranks, record.Ranks); {
-	case placement == nil && ranks == 0:
-		r.OnRanks = func(run, traced int) (trace.Recorded, error) {
-			if run != traced || run > record.Experts {
-				return r, nil
-			}
-			on, err := s.load(threshold, run)
-			on.Warnings = append(on.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", run))
-			return on, err
-		}
-	case placement == nil:
+	if ranks := max(o.Ranks, record.Ranks); placement == nil && ranks > 0 {
 		if placement, err = counts.Contiguous(record.Experts, ranks); err != nil {
-			return r, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
+			return r, fmt.Errorf("reading expert counts %q: %w", record.Source, err)
 		}
 	}
 	for layer, load := range record.ByLayer() {

@@ -15,66 +15,47 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// GatherOptions say how the inputs of a report are read.
-type GatherOptions struct {
-	Threshold float64
-	Skipped   Skipped
-	Progress  func(paths []string) (read func(bytes int64), done func())
-}
+// Progress begins to tell how captures are read. It returns what is told of bytes that were read, and of the end.
+type Progress func(paths []string) (read func(bytes int64), done func())
 
 // Gather reads the inputs of a report: results, campaign folders, captures and folders of either,
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
 // are compared, where no comparison is given.
-func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, err error) {
-	inputs, err := Classify(args, o.Skipped)
+func Gather(ctx context.Context, args []string, skipped Skipped, progress Progress) (items []Item, err error) {
+	inputs, err := Classify(args, skipped)
 	if err != nil {
 		return nil, err
 	}
 	var captures []Input
 	var reports []string
 	for _, in := range inputs {
-		path := in.Paths[0]
-		item := Item{Name: filepath.Base(path)}
-		switch in.Kind {
-		case Captures:
+		if in.Kind == Captures {
 			captures = append(captures, in)
 			continue
-		case Campaigns:
-			item.Campaign = &Campaign{}
-			*item.Campaign, err = ReadCampaign(path)
-		case Results:
-			item, err = ReadResult(path)
-		default: // a file without a mark is of counts if they can be read, else a report
-			var record *counts.Record
-			if record, err = ReadCounts(path, nil); err == nil {
-				item.Given, item.Counts = []string{path}, counts.NewResult(o.Threshold)
-				err = item.Counts.Add(record, counts.Options{Threshold: o.Threshold})
-			} else if _, no := readLaunches(path, nil); in.Kind == Reports && no == nil {
-				reports = append(reports, path)
-				continue
-			} else if errors.Is(err, counts.ErrUnknown) {
-				_, err = ReadResult(path) // which says what it may be
-			}
 		}
-		if err != nil {
+		item, err := in.item()
+		switch {
+		case err != nil:
 			return nil, err
+		case item.Name == "":
+			reports = append(reports, in.Path)
+		default:
+			items = append(items, item)
 		}
-		items = append(items, item)
 	}
 	if len(reports) > 0 {
 		arms, err := ReadArms(reports, nil)
 		if err != nil {
 			return nil, err
 		}
-		set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
+		judged, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, Item{Name: filepath.Base(reports[0]),
-			Campaign: &Campaign{Result: gain.Judge(set.Campaign), Run: set.Run}})
+		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
 	if len(captures) > 0 {
-		traces, err := o.traces(ctx, captures)
+		traces, err := traces(ctx, captures, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -83,11 +64,30 @@ func Gather(ctx context.Context, args []string, o GatherOptions) (items []Item, 
 	return compared(items)
 }
 
+// item reads an input that is no capture. A file without a mark is of counts if they can be read; of a benchmark
+// report there is no item.
+func (in Input) item() (item Item, err error) {
+	if in.Kind == Campaigns || in.Kind == Results {
+		return ReadResult(in.Path)
+	}
+	record, err := ReadCounts(in.Path, nil)
+	if err == nil {
+		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
+		return item, item.Counts.Add(record, counts.Options{Threshold: gain.DefaultThreshold})
+	}
+	if _, no := readLaunches(in.Path, nil); in.Kind == Reports && no == nil {
+		return item, nil
+	} else if errors.Is(err, counts.ErrUnknown) {
+		_, err = ReadResult(in.Path) // which says what it may be
+	}
+	return item, err
+}
+
 // traces reads captures: a side for each arm where names or records tell both, else one run, which may
 // hold the steps of both.
-func (o GatherOptions) traces(ctx context.Context, captures []Input) (items []Item, err error) {
+func traces(ctx context.Context, captures []Input, progress Progress) (items []Item, err error) {
 	all := pathsOf(captures)
-	read, done := o.Progress(all)
+	read, done := progress(all)
 	defer done()
 	sides, mixed := byNames(captures)
 	if mixed != nil {
@@ -98,7 +98,7 @@ func (o GatherOptions) traces(ctx context.Context, captures []Input) (items []It
 			func(w router.Warning) bool { return w.Code == trace.OtherArms }) {
 			break
 		}
-		t, err := side.Trace(ctx, trace.Options{Threshold: o.Threshold, Progress: read}, Statistics{})
+		t, err := side.Trace(ctx, trace.Options{Threshold: gain.DefaultThreshold, Progress: read}, Statistics{})
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
 			return items, nil

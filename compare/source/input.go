@@ -31,17 +31,16 @@ const (
 	Counts                // folders of expert statistics
 )
 
-// Input is files of one kind that stand together: one file, or what a folder holds.
+// Input is a file, or a folder of one campaign or of one set of expert statistics.
 type Input struct {
-	Kind  Kind
-	Arm   gain.Arm // that the files or their folder are named after; "" for none, or both
-	Paths []string
+	Kind Kind
+	Path string
 }
 
 // Skipped is told which files of a folder are not read. Nil tells nobody.
 type Skipped func(folder string, names []string)
 
-// Classify says what arguments name: "runs" with run-normal/ and run-perfect/ in it → an input for each folder.
+// Classify says what arguments name: "runs" with run-normal/ and run-perfect/ in it → the files in both folders.
 // No file is named twice.
 func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
 	paths, err := Expanded(args)
@@ -58,10 +57,10 @@ func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
 	return inputs, noneTwice(pathsOf(inputs))
 }
 
-// pathsOf are the files of all inputs.
+// pathsOf are the paths of inputs.
 func pathsOf(inputs []Input) (paths []string) {
 	for _, in := range inputs {
-		paths = append(paths, in.Paths...)
+		paths = append(paths, in.Path)
 	}
 	return paths
 }
@@ -75,11 +74,9 @@ func Expanded(args []string) (paths []string, err error) {
 			parts = []string{arg}
 		}
 		for _, part := range parts {
-			found := []string{part}
-			if _, missing := os.Stat(part); missing != nil {
-				if found, err = matches(part, missing); err != nil {
-					return nil, err
-				}
+			found, err := matches(part)
+			if err != nil {
+				return nil, err
 			}
 			paths = append(paths, found...)
 		}
@@ -87,9 +84,12 @@ func Expanded(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// matches are the files that a pattern names, of which none has the pattern as its name.
-func matches(pattern string, missing error) ([]string, error) {
+// matches are the files that a pattern names: the one of that name, or else those that it matches.
+func matches(pattern string) ([]string, error) {
+	_, missing := os.Stat(pattern)
 	switch {
+	case missing == nil:
+		return []string{pattern}, nil
 	case pattern == "":
 		return nil, usagef("want the name of a file, have none")
 	case strings.HasPrefix(pattern, "http://") || strings.HasPrefix(pattern, "https://"):
@@ -118,25 +118,24 @@ func classify(path string, skipped Skipped, depth int) (inputs []Input, err erro
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return ofFiles([]string{path})
+		kind, err := kindOf(path)
+		return []Input{{kind, path}}, err
 	case bench.IsCampaign(path):
-		return []Input{{Campaigns, "", []string{path}}}, nil
+		return []Input{{Campaigns, path}}, nil
 	case logits.IsCache(path):
 		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE "+
 			"%[1]s' writes", launch.Quote([]string{path}))
 	}
 	files, folders, err := list(path, skipped)
+	captures := len(files) > 0 && trace.Takes(files[0])
 	switch {
 	case err != nil:
 		return nil, err
-	case len(files) > 0 && trace.Takes(files[0]):
-		return byArm(files), nil
-	case len(counts.Files(path)) > 0:
-		return []Input{{Counts, armOf(path), []string{path}}}, nil
-	}
-	for _, arm := range gain.Arms {
+	case !captures && len(counts.Files(path)) > 0:
+		return []Input{{Counts, path}}, nil
+	case !captures && depth > 0 && (depth == deepest || len(files) == 0):
 		for _, folder := range folders {
-			if depth == 0 || depth < deepest && len(files) > 0 || armOf(filepath.Base(folder)) != arm {
+			if armOf(filepath.Base(folder)) == "" {
 				continue
 			}
 			held, err := classify(folder, skipped, depth-1)
@@ -149,47 +148,39 @@ func classify(path string, skipped Skipped, depth int) (inputs []Input, err erro
 	switch {
 	case len(inputs) > 0:
 		return inputs, nil
-	case len(files) > 0:
-		return ofFiles(files)
-	case len(folders) > 0:
+	case len(files) == 0 && len(folders) > 0:
 		return nil, fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(folders[:min(len(folders), 3)]))
+	case len(files) == 0:
+		return nil, fmt.Errorf("folder %s contains no file: want the files of a run in it", path)
 	}
-	return nil, fmt.Errorf("folder %s contains no file: want the files of a run in it", path)
-}
-
-// ofFiles are files as inputs, each of its own kind: a capture, the JSON of a verb, or a benchmark report.
-func ofFiles(paths []string) (inputs []Input, err error) {
-	for _, path := range paths {
-		head, err := input.Head(path, 64)
+	for _, file := range files {
+		kind, err := kindOf(file)
 		if err != nil {
 			return nil, err
 		}
-		in := Input{Results, armOf(path), []string{path}}
-		switch verb := resultHead.FindSubmatch(head); {
-		case trace.Takes(path):
-			in.Kind = Captures
-		case verb == nil || string(verb[1]) == "workload":
-			in.Kind = Reports
-		case string(verb[1]) == "bench":
-			in.Kind = Campaigns
-		}
-		inputs = append(inputs, in)
+		inputs = append(inputs, Input{kind, file})
 	}
 	return inputs, nil
 }
 
+// kindOf is what a file is by how it begins.
+func kindOf(path string) (Kind, error) {
+	head, err := input.Head(path, 64)
+	switch verb := resultHead.FindSubmatch(head); {
+	case err != nil:
+		return Reports, err
+	case trace.Takes(path):
+		return Captures, nil
+	case verb == nil || string(verb[1]) == "workload":
+		return Reports, nil
+	case string(verb[1]) == "bench":
+		return Campaigns, nil
+	}
+	return Results, nil
+}
+
 // resultHead is how the JSON of a verb begins.
 var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"([a-z ]+)"`)
-
-// byArm are captures, the ones named after one arm apart.
-func byArm(paths []string) (inputs []Input) {
-	for _, arm := range append([]gain.Arm{""}, gain.Arms[:]...) {
-		if of := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return armOf(p) != arm }); len(of) > 0 {
-			inputs = append(inputs, Input{Captures, arm, of})
-		}
-	}
-	return inputs
-}
 
 // Learned are the records to learn a placement from: the ones named after perfect routing say nothing of
 // traffic, and are left out where there are others.
@@ -204,9 +195,10 @@ func Learned(paths []string) []string {
 // armOf is the arm that a file, or else its folder, is named after; "" for none, or both.
 func armOf(path string) gain.Arm {
 	for _, name := range []string{filepath.Base(path), filepath.Base(filepath.Dir(path))} {
-		normal, perfect := strings.Contains(name, string(gain.Normal)), strings.Contains(name, string(gain.Perfect))
-		if normal != perfect {
-			return map[bool]gain.Arm{true: gain.Normal, false: gain.Perfect}[normal]
+		for i, arm := range gain.Arms {
+			if strings.Contains(name, string(arm)) && !strings.Contains(name, string(gain.Arms[1-i])) {
+				return arm
+			}
 		}
 	}
 	return ""
@@ -234,7 +226,7 @@ func RunCaptures(args []string, skipped Skipped) ([]string, error) {
 	arms := map[gain.Arm]bool{}
 	for _, in := range inputs {
 		err = cmp.Or(err, in.notCompared())
-		arms[in.Arm] = true
+		arms[armOf(in.Path)] = true
 	}
 	if err == nil && arms[gain.Normal] && arms[gain.Perfect] {
 		err = marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them "+
@@ -252,5 +244,5 @@ func (in Input) notCompared() error {
 	if what == "" {
 		return nil
 	}
-	return usagef("%s "+what, launch.Quote(in.Paths[:1]))
+	return usagef("%s "+what, launch.Quote([]string{in.Path}))
 }

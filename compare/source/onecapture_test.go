@@ -12,8 +12,8 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 	if err != nil || arms.Sides[0].Unsorted == nil || arms.Sides[1].Arm != "perfect" {
 		t.Fatalf("%+v, %v", arms, err)
 	}
-	items, err := Gather(context.Background(), []string{folder}, GatherOptions{Threshold: 0.1,
-		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
+	items, err := Gather(context.Background(), []string{folder}, nil,
+		func([]string) (func(int64), func()) { return func(int64) {}, func() {} })
 	if err != nil || len(items) != 3 || items[0].Trace.Arm != "normal" || items[1].Trace.Arm != "perfect" ||
 		!items[2].Compared.Comparable || items[2].Compared.Normal.Evidence != "the hook's ranges of steps" {
 		t.Errorf("a report has %+v, %v", items, err)

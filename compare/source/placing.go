@@ -88,8 +88,8 @@ func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 		if p.From == "" || filepath.Clean(path) != filepath.Clean(p.From) {
 			return false
 		}
-		_, err := ReadCounts(path, p.Axes)
-		return err != nil
+		_, unread := counts.ReadAs(path, p.Axes)
+		return unread != nil
 	})
 	if len(others) > 0 {
 		paths = others
@@ -100,8 +100,7 @@ func (p *Placing) read() (learn, judge []*counts.Record, err error) {
 	if err == nil {
 		judge, err = Records(p.Judge, p.Axes)
 	}
-	paths = nil
-	for _, r := range slices.Concat(learn, judge) {
+	for _, r := range judge {
 		paths = append(paths, r.Source)
 	}
 	if twice := noneTwice(paths); err == nil && twice != nil {

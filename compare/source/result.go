@@ -2,11 +2,13 @@ package source
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -36,28 +38,61 @@ type Step struct{ Text, Command string }
 // maxResult is the most bytes of a result that is read.
 const maxResult = 1 << 30
 
-// ReadResult reads the JSON result of a verb from a file.
-func ReadResult(path string) (Item, error) {
+// ReadResult reads the campaign in a folder, judged, or the JSON result of a verb.
+func ReadResult(path string) (in Item, err error) {
+	if bench.IsCampaign(path) {
+		c, err := bench.Open(path)
+		if err != nil {
+			return in, err
+		}
+		judged := Judge(c)
+		return Item{Name: filepath.Base(path), Campaign: &judged}, c.Close()
+	}
 	text, err := input.ReadFile(path, maxResult)
 	if err != nil {
-		return Item{}, err
+		return in, err
 	}
-	return ParseResult(filepath.Base(path), text)
+	in, err = ParseResult(filepath.Base(path), text)
+	if err == nil && in.Campaign != nil && in.Campaign.Run.Left == 0 {
+		in.Campaign.Run.Folder = path // the recorded folder is another machine's
+	}
+	return in, err
 }
 
-// result is a kind of result: the newest version that is understood, and where it is read to.
+// ReadCampaign is the campaign in a folder, judged, or the JSON result of bench.
+func ReadCampaign(path string) (Campaign, error) {
+	in, err := ReadResult(path)
+	if err == nil && in.Campaign == nil {
+		err = &input.Error{File: path, Found: "the result of another verb"}
+	}
+	if wrong, ok := errors.AsType[*input.Error](err); ok && wrong.Position == "" {
+		wrong.Expected = "a campaign folder or the JSON result of bench"
+	}
+	if err != nil {
+		return Campaign{}, err
+	}
+	return *in.Campaign, nil
+}
+
+// result is a kind of result: the newest version that is understood, where it is read to, and the key that each
+// result holds.
 type result struct {
 	kind   string
 	schema int
 	into   any
+	key    string
+	lacks  func() bool
 }
 
 func (in *Item) results() []result {
 	return []result{
-		{"trace", trace.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign},
-		{logits.VerificationKind, logits.VerificationSchema, &in.Cache},
-		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
-		{"place", place.SchemaVersion, &in.Place},
+		{"trace", trace.SchemaVersion, &in.Trace, "exports", func() bool { return len(in.Trace.Exports) == 0 }},
+		{"bench", gain.SchemaVersion, &in.Campaign, "verdict", func() bool { return in.Campaign.Verdict == "" }},
+		{logits.VerificationKind, logits.VerificationSchema, &in.Cache, "entries",
+			func() bool { return len(in.Cache.Entries) == 0 }},
+		{"counts", counts.ResultSchema, &in.Counts, "records", func() bool { return len(in.Counts.Records) == 0 }},
+		{"compare", diff.SchemaVersion, &in.Compared, "verdict", func() bool { return in.Compared.Verdict == "" }},
+		{"place", place.SchemaVersion, &in.Place, "placements", func() bool { return len(in.Place.Placements) == 0 }},
 	}
 }
 
@@ -90,8 +125,17 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	if err != nil {
 		return in, &input.Error{File: name, Expected: "a result of " + head.Kind, Err: err}
 	}
-	in.Next = head.Answer.Next
-	if broken := in.broken(); broken != "" {
+	broken := ""
+	switch c := in.Campaign; {
+	case of[at].lacks():
+		broken = of[at].key
+	case c != nil && len(c.Main()) == 0:
+		broken = "comparisons"
+	case c != nil && (c.Gain.N == 0 && c.Gain.Estimate.Defined() || c.Gain.Estimate < c.Gain.Low ||
+		c.Gain.Estimate > c.Gain.High): // it is outside its interval
+		broken = "gain"
+	}
+	if in.Next = head.Answer.Next; broken != "" {
 		return in, &input.Error{File: name, Position: broken, Expected: "what the verb wrote",
 			Found: "none, or a changed one", Try: "write the result again"}
 	}
@@ -107,29 +151,4 @@ func unknown(name, found string, err error) error {
 	return &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
 		"the JSON result of " + strings.Join(kinds, ", "), Found: found, Err: err,
 		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
-}
-
-// broken names the key that a result of its kind always has and this one lacks, or that contradicts itself; "" where
-// none is.
-func (in Item) broken() string {
-	switch c := in.Campaign; {
-	case in.Trace != nil && len(in.Trace.Exports) == 0:
-		return "exports"
-	case in.Counts != nil && len(in.Counts.Records) == 0:
-		return "records"
-	case in.Compared != nil && in.Compared.Verdict == "":
-		return "verdict"
-	case in.Cache != nil && len(in.Cache.Entries) == 0:
-		return "entries"
-	case in.Place != nil && len(in.Place.Placements) == 0:
-		return "placements"
-	case c != nil && c.Verdict == "":
-		return "verdict"
-	case c != nil && len(c.Main()) == 0:
-		return "comparisons"
-	case c != nil && (c.Gain.N == 0 && c.Gain.Estimate.Defined() || c.Gain.Estimate < c.Gain.Low ||
-		c.Gain.Estimate > c.Gain.High): // it is outside its interval
-		return "gain"
-	}
-	return ""
 }

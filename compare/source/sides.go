@@ -24,7 +24,15 @@ type Side struct {
 	// says why they were not sorted into two sides.
 	Arm      gain.Arm
 	Unsorted error
-	Named    gain.Arm // of one argument: the arm that all its files are named after
+}
+
+// Named is the arm that all files of the side are named after, "" for none.
+func (s Side) Named() gain.Arm {
+	first := armOf(s.Paths[0])
+	if slices.ContainsFunc(s.Paths, func(path string) bool { return armOf(path) != first }) {
+		return ""
+	}
+	return first
 }
 
 // ReadArms sorts the arguments of a comparison. Two of them are a side each; more, or what a single
@@ -38,11 +46,7 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 			return arms, err
 		}
 		side := &arms.Sides[min(i, 1)]
-		side.Paths, side.Named = append(side.Paths, pathsOf(inputs)...), inputs[0].Arm
-		if slices.ContainsFunc(inputs, func(in Input) bool { return in.Arm != inputs[0].Arm }) {
-			side.Named = ""
-		}
-		all = append(all, inputs...)
+		side.Paths, all = append(side.Paths, pathsOf(inputs)...), append(all, inputs...)
 	}
 	if arms.Kind = all[0].Kind; arms.Kind == Campaigns && len(all) == 1 {
 		return arms, nil
@@ -51,9 +55,9 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 		switch err := in.notCompared(); {
 		case err != nil:
 			return arms, err
-		case (in.Kind == Captures) != (arms.Kind == Captures):
+		case in.Kind != arms.Kind:
 			return arms, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
-				all[0].Paths[0], in.Paths[0])
+				all[0].Path, in.Path)
 		}
 	}
 	twice := noneTwice(pathsOf(all))
@@ -71,7 +75,7 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 // sorted gives each file to the side of its arm. Captures of no arm are on both sides, since they may hold both.
 func sorted(all []Input) (sides [2]Side, err error) {
 	sides, err = byNames(all)
-	if err == nil || slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Captures || in.Arm != "" }) {
+	if err == nil || slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Captures || armOf(in.Path) != "" }) {
 		return sides, err
 	}
 	for i, arm := range gain.Arms {
@@ -83,24 +87,21 @@ func sorted(all []Input) (sides [2]Side, err error) {
 // byNames sorts files by the arm that they are named after, or that they record.
 func byNames(all []Input) (sides [2]Side, err error) {
 	for _, in := range all {
-		for _, path := range in.Paths {
-			arm := in.Arm
-			if arm == "" && in.Kind == Captures {
-				recorded, _ := trace.ReadArm(context.Background(), path, trace.Options{})
-				arm = gain.Arm(recorded)
-			}
-			i := slices.Index(gain.Arms[:], arm)
-			if i < 0 && in.Kind == Reports {
-				if _, err := ReadCounts(path, nil); err == nil {
-					return sides, Input{Counts, "", []string{path}}.notCompared()
-				}
-			}
-			if i < 0 {
-				return sides, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two "+
-					"sides, with patterns in quotes or commas between files", path)
-			}
-			sides[i].Paths = append(sides[i].Paths, path)
+		arm := string(armOf(in.Path))
+		if arm == "" && in.Kind == Captures {
+			arm, _ = trace.ReadArm(context.Background(), in.Path, trace.Options{})
 		}
+		i := slices.Index(gain.Arms[:], gain.Arm(arm))
+		if i < 0 && in.Kind == Reports {
+			if _, err := ReadCounts(in.Path, nil); err == nil {
+				return sides, Input{Counts, in.Path}.notCompared()
+			}
+		}
+		if i < 0 {
+			return sides, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two "+
+				"sides, with patterns in quotes or commas between files", in.Path)
+		}
+		sides[i].Paths = append(sides[i].Paths, in.Path)
 	}
 	for i, arm := range gain.Arms {
 		if len(sides[i].Paths) == 0 {

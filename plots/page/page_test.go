@@ -303,8 +303,8 @@ func gathered(t *testing.T, paths ...string) []source.Item {
 	for i := range paths {
 		paths[i] = "../../testdata/" + paths[i]
 	}
-	items, err := source.Gather(context.Background(), paths, source.GatherOptions{Threshold: 0.1,
-		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
+	items, err := source.Gather(context.Background(), paths, nil,
+		func([]string) (func(int64), func()) { return func(int64) {}, func() {} })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,12 @@ func Campaign(r source.Campaign) output.Document {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	r.Result = answer.Worded(r.Result)
-	d := document(answer.OfCampaign(r.Result, r.Run), notes, r, slices.DeleteFunc(campaignTables(r.Result),
-		func(t table.Table) bool { return t.Len() == 0 })...)
+	value := any(r)
+	if r.Run.Reports != "" {
+		value = r.Result
+	}
+	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), value,
+		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool { return t.Len() == 0 })...)
 	switch {
 	case r.Verdict.Refused():
 	case r.Curved():
@@ -99,11 +103,4 @@ func campaignTables(r gain.Result) []table.Table {
 // ResumeCommand is the command that resumes a campaign.
 func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
-}
-
-// Reports renders the verdict on two sets of benchmark reports.
-func Reports(r gain.Result, set source.ReportSet) output.Document {
-	d := Campaign(source.Campaign{Result: r, Run: set.Run})
-	d.Notes, d.Value = append(d.Notes, set.Notes...), answer.Worded(r)
-	return d
 }

@@ -26,6 +26,7 @@ type Rules struct {
 
 // Launch is what one launch, or one order within it, shows of its routing.
 type Launch struct {
+	Name      string     // of a report; empty within a campaign
 	Ranks     int        // that it must prove; 0: unknown
 	Counted   *LoadProof // loads that it recorded
 	Doubt     string     // why these prove nothing, empty where they do

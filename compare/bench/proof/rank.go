@@ -56,6 +56,9 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []gain.Proof) {
 	for _, l := range launches {
 		wanted = max(wanted, l.Ranks)
 		for _, one := range r.of(arm, l) {
+			if l.Name != "" {
+				one.evidence = l.Name + ": " + one.evidence
+			}
 			ranks[one.number] = append(ranks[one.number], one)
 		}
 	}
