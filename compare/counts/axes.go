@@ -37,7 +37,7 @@ func ParseAxes(text string) (Axes, error) {
 		known, wrong = choiceAxes, false
 	}
 	for i, name := range axes {
-		wrong = wrong || slices.Contains(axes[:i], name) || !slices.Contains(known, name)
+		wrong = wrong || slices.Contains(axes[:i], name) || !known.has(name)
 	}
 	if wrong {
 		return nil, fmt.Errorf("want each of %s at most once, with experts (counts), or of %s (ids of experts), have %q",
@@ -59,36 +59,29 @@ func plain(text string) string {
 	}, text)
 }
 
-// agree is an error where the axes asked for are not the axes that a file tells of an array. Outer ones may be told
-// beside it: steps,layers,experts of a list of experts, by layer.
-func (axes Axes) agree(own Axes) error {
-	outer := Axes{"steps", "layers", "tokens"}
-	told := slices.DeleteFunc(slices.Clone(axes), func(name string) bool { return outer.has(name) && !own.has(name) })
-	if axes == nil || slices.Equal(told, own) {
-		return nil
-	}
-	return fmt.Errorf("--axes says %s, but the file holds %s: leave it out", strings.Join(axes, ","),
-		cmp.Or(strings.Join(own, ","), "no array of counts"))
-}
-
-// named are the axes by the names that people give them.
-func (axes Axes) named() Axes {
-	if i := slices.Index(axes, "copies"); i >= 0 {
-		axes = slices.Clone(axes)
-		axes[i] = "experts"
-	}
-	return axes
-}
-
 func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }
 
 func (axes Axes) areChoices() bool { return axes.has("topk") || axes.has("tokens") }
 
+// agree refuses axes asked for that are not the axes that a file tells of an array. Outer ones may be told
+// beside it: steps,layers,experts of a list of experts, by layer.
+func (axes Axes) agree(own Axes) {
+	if axes == nil {
+		return
+	}
+	outer := Axes{"steps", "layers", "tokens"}
+	told := slices.DeleteFunc(slices.Clone(axes), func(name string) bool { return outer.has(name) && !own.has(name) })
+	names := strings.ReplaceAll(strings.Join(own, ","), "copies", "experts")
+	if strings.Join(told, ",") != names {
+		fail("--axes says %s, but the file holds %s: leave it out", strings.Join(axes, ","),
+			cmp.Or(names, "no array of counts"))
+	}
+}
+
 // formed is the array in the order of form, with axes that it lacks of length 1.
-func (axes Axes) formed(a tensor.Array) (tensor.Array, error) {
+func (axes Axes) formed(a tensor.Array) tensor.Array {
 	if len(axes) != len(a.Shape) {
-		return a, fmt.Errorf("want %s (%s), have an array of %v", quantity.Count(len(axes), "dimension"),
-			strings.Join(axes, ","), a.Shape)
+		fail("want %s (%s), have an array of %v", quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
 	}
 	var order []int
 	shape := []int64{1, 1, 1, 1}
@@ -97,7 +90,7 @@ func (axes Axes) formed(a tensor.Array) (tensor.Array, error) {
 			order, shape[place] = append(order, at), a.Shape[at]
 		}
 	}
-	a, err := a.Transposed(order)
+	a = must(a.Transposed(order))
 	a.Shape = shape
-	return a, err
+	return a
 }

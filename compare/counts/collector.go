@@ -2,7 +2,6 @@ package counts
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +25,11 @@ type collector struct {
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
+
+	// the place that is read: a file of a folder, a line or record of it, and the keys there
+	file, unit string
+	number     int
+	keys       []string
 }
 
 // newCollector bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
@@ -39,28 +43,40 @@ func newCollector(d *document) *collector {
 		most: most}
 }
 
+// locate reads, and adds the place to a fault: rank1.safetensors: iteration 0, layer 3: expert 7 is recorded twice.
+func (c *collector) locate(read func()) {
+	err := attempt(read)
+	if err == nil {
+		return
+	}
+	if c.unit == "line" || c.number > 1 { // many a document is one record
+		c.keys = slices.Insert(c.keys, 0, fmt.Sprintf("%s %d", c.unit, c.number))
+	}
+	for _, key := range slices.Backward(slices.Insert(c.keys, 0, c.file)) {
+		if key != "" {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	panic(fault{err})
+}
+
 // key is the step that a context names.
-func (of context) key() (stepKey, error) {
+func (of context) key() stepKey {
 	layer, step := max(0, of.numbers[isLayer]), max(0, of.numbers[isStep])
 	if layer >= maxLayers {
-		return stepKey{}, fmt.Errorf("want a layer below %d, have %d", maxLayers, layer)
+		fail("want a layer below %d, have %d", maxLayers, layer)
 	}
-	return stepKey{step, int(layer), of.phase, of.model}, nil
+	return stepKey{step, int(layer), of.phase, of.model}
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a
 // step, or what a token chose there. The context says the step and the layer of an array without such an axis.
-func (c *collector) array(a tensor.Array, axes Axes, of context) error {
-	a, err := axes.formed(a)
-	if err != nil {
-		return err
-	}
+func (c *collector) array(a tensor.Array, axes Axes, of context) {
+	c.asked.agree(axes)
+	a = axes.formed(a)
 	steps, layers, ranks, width := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
 	if len(a.Values) == 0 {
-		return fmt.Errorf("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
-	}
-	if err := c.asked.agree(axes.named()); err != nil {
-		return err
+		fail("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
 	}
 	if axes.has("ranks") && axes.has("experts") {
 		c.Ranks = int(ranks)
@@ -82,41 +98,36 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) error {
 		}
 		of.numbers[isLayer] = first
 		for row := range slices.Chunk(values, size/int(layers)) {
-			if err := c.row(row, axes, of); err != nil {
-				return err
-			}
+			c.row(row, axes, of)
 			of.numbers[isLayer]++
 		}
 	}
 	if empty > 0 {
 		c.warn("empty_steps", "empty", empty, "steps", steps)
 	}
-	return nil
 }
 
 // row adds one row of an array.
-func (c *collector) row(row []int64, axes Axes, of context) error {
-	key, err := of.key()
-	if err != nil {
-		return err
+func (c *collector) row(row []int64, axes Axes, of context) {
+	into := c.at(of.key())
+	if axes.areChoices() {
+		c.choose(into, row)
+		return
+	}
+	if into.sources++; into.sources != c.source+1 { // one before did not record the step, or this one did twice
+		into.sources = -1
 	}
 	switch {
-	case axes.areChoices():
-		err = c.choose(key, row)
 	case axes.has("copies"):
-		err = c.copied(key, row, of)
-	case axes.has("ranks") && !axes.has("experts"):
-		err = c.add(c.into(key), router.LevelRank, 0, row, true)
+		c.copied(into, row, of)
+	case !axes.has("experts"):
+		c.add(into, router.LevelRank, 0, row, true)
 	default:
 		if c.Experts = cmp.Or(c.Experts, len(row)); len(row) != c.Experts {
-			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+			fail("%v: want counts of %d experts, have %d", into, c.Experts, len(row))
 		}
-		err = c.add(c.into(key), router.LevelExpert, 0, row, c.sources == 0)
+		c.add(into, router.LevelExpert, 0, row, c.sources == 0)
 	}
-	if err != nil {
-		return fmt.Errorf("%v: %w", key, err)
-	}
-	return nil
 }
 
 func holdsAny(row []int64) bool {
@@ -133,27 +144,18 @@ func (c *collector) at(key stepKey) *Step {
 	return into
 }
 
-// into is the step of a key, as the source that is read records it.
-func (c *collector) into(key stepKey) *Step {
-	into := c.at(key)
-	if into.sources++; into.sources != c.source+1 {
-		into.sources = -1
-	}
-	return into
-}
-
 // add adds slots to the cells of experts or ranks from a first one on, which with once must not have any yet.
-func (c *collector) add(into *Step, level string, first int, slots []int64, once bool) error {
+func (c *collector) add(into *Step, level string, first int, slots []int64, once bool) {
 	list := &into.Load.PerExpert
 	if level == router.LevelRank {
 		list = &into.Received
 	}
 	if first < 0 || first+len(slots) > maxExperts {
-		return fmt.Errorf("want a number of the %s from 0 to %d, have %d", level, maxExperts-1, first+len(slots)-1)
+		fail("%v: want a number of the %s from 0 to %d, have %d", into, level, maxExperts-1, first+len(slots)-1)
 	}
 	if more := first + len(slots) - len(*list); more > 0 {
 		if c.size += more; c.size > c.most {
-			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
+			fail("want at most %d counts, of all experts and steps, have more", c.most)
 		}
 		*list = append(slices.Grow(*list, more), slices.Repeat([]int64{-1}, more)...)
 	}
@@ -161,13 +163,12 @@ func (c *collector) add(into *Step, level string, first int, slots []int64, once
 		cell := &(*list)[first+i]
 		switch {
 		case n < 0 || n > maxCount-max(*cell, 0):
-			return fmt.Errorf("%s %d: want a count between 0 and %d, have %d", level, first+i, int64(maxCount), n)
+			fail("%v: %s %d: want a count between 0 and %d, have %d", into, level, first+i, int64(maxCount), n)
 		case once && *cell >= 0:
-			return fmt.Errorf("%s %d is recorded twice", level, first+i)
+			fail("%v: %s %d is recorded twice", into, level, first+i)
 		}
 		*cell = max(*cell, 0) + n
 	}
-	return nil
 }
 
 // forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.
@@ -176,26 +177,21 @@ var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
 // copied adds the slots of one layer per physical copy of an expert. Where the number of ranks is known, the copies
 // stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks, copies [5 1 2 4] of experts
 // [0 1 1 0] → experts [9 3], ranks [6 6]. A step in which sources worked in unlike modes is mixed.
-func (c *collector) copied(key stepKey, slots []int64, of context) error {
-	experts, phase, ranks := of.copies[key.layer], forwardModes[of.numbers[isMode]], max(1, c.Ranks)
+func (c *collector) copied(into *Step, slots []int64, of context) {
+	experts, phase, ranks := of.copies[into.Layer], forwardModes[of.numbers[isMode]], max(1, c.Ranks)
 	if len(slots) != len(experts) || len(slots)%ranks != 0 {
-		return fmt.Errorf("want as many copies as in their map (physical_to_logical_map), equally many on %d ranks, have "+
-			"%d and %d", ranks, len(slots), len(experts))
+		fail("%v: want as many copies as in their map (physical_to_logical_map), equally many on %d ranks, have %d and %d",
+			into, ranks, len(slots), len(experts))
 	}
-	into := c.into(key)
 	if into.Phase = cmp.Or(into.Phase, phase); phase != "" && phase != into.Phase {
 		into.Phase = Mixed
 	}
 	for i := range slots {
-		err := c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false)
-		if c.Ranks > 0 && err == nil {
-			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false)
-		}
-		if err != nil {
-			return err
+		c.add(into, router.LevelExpert, int(experts[i]), slots[i:i+1], false)
+		if c.Ranks > 0 {
+			c.add(into, router.LevelRank, i/(len(slots)/ranks), slots[i:i+1], false)
 		}
 	}
-	return nil
 }
 
 // maxTopK is far above any model's.
@@ -204,37 +200,38 @@ const maxTopK = 64
 // oneSlot is what a choice adds.
 var oneSlot = []int64{1}
 
-// choose adds what one token chose at one layer.
-func (c *collector) choose(key stepKey, ids []int64) error {
+// choose adds what one token chose at one layer. Engines leave a row at 0 or −1 for a dense layer or a padded token.
+func (c *collector) choose(into *Step, ids []int64) {
 	if c.TopK = cmp.Or(c.TopK, len(ids)); len(ids) != c.TopK || len(ids) > maxTopK {
-		return fmt.Errorf("want %d experts a token, %d at most, have %d", c.TopK, maxTopK, len(ids))
+		fail("%v: want %d experts a token, %d at most, have %d", into, c.TopK, maxTopK, len(ids))
 	}
-	into := c.at(key)
 	if c.chosen = true; into.Load.PerExpert == nil {
 		into.Load.PerExpert = []int64{} // a dense layer has counts too, of 0
 	}
-	if isPadding(ids) {
+	if ids[0] <= 0 && (len(ids) > 1 || ids[0] < 0) && slices.Min(ids) == slices.Max(ids) {
 		into.padding++
-		return nil
+		return
 	}
 	for _, id := range ids {
-		if err := c.add(into, router.LevelExpert, int(id), oneSlot, false); err != nil {
-			return err
-		}
+		c.add(into, router.LevelExpert, int(id), oneSlot, false)
 	}
-	return nil
 }
 
-// isPadding reports a row that engines leave at 0 or −1, for a dense layer or a padded token.
-func isPadding(ids []int64) bool {
-	return ids[0] <= 0 && (len(ids) > 1 || ids[0] < 0) && slices.Min(ids) == slices.Max(ids)
-}
+// Incomplete is the code of the warning that passes are left out that not every rank recorded.
+const Incomplete = "incomplete_passes"
 
-// finish makes steps from what was gathered, equally many experts and ranks in each, and checks them.
-func (c *collector) finish() error {
-	if c.sources > 0 {
-		if err := c.complete(); err != nil {
-			return err
+// finish makes steps from what was gathered, equally many experts and ranks in each, and checks them. Steps that
+// not every source recorded are left out: the load is the sum over them, and a part of it has another balance.
+func (c *collector) finish() {
+	if all := len(c.cells); c.sources > 0 {
+		maps.DeleteFunc(c.cells, func(_ stepKey, s *Step) bool { return s.sources != c.sources })
+		switch dropped := all - len(c.cells); {
+		case dropped > 0 && c.sources == 1:
+			fail("a step is recorded twice")
+		case dropped == all && all > 0:
+			fail("holds no counts: no step was recorded by each of %d ranks", c.sources)
+		case dropped > 0:
+			c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
 		}
 	}
 	models := map[Phase]bool{} // one tells nothing apart
@@ -243,17 +240,13 @@ func (c *collector) finish() error {
 		models[key.model] = true
 	}
 	if c.chosen {
-		if err := c.named(); err != nil {
-			return err
-		}
+		c.finishChoices()
 	}
 	if len(c.cells) == 0 {
-		if err := c.asked.agree(nil); err != nil {
-			return err
-		}
+		c.asked.agree(nil)
 	}
 	if len(c.cells)*(c.Experts+c.Ranks) > c.most {
-		return fmt.Errorf("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
+		fail("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
 	for key, s := range c.cells {
 		s.Load.PerExpert, s.Received = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks)
@@ -264,30 +257,11 @@ func (c *collector) finish() error {
 	}
 	c.Window = !c.stepped
 	slices.SortFunc(c.steps, Step.compare)
-	return c.Record.finish()
+	c.Record.finish()
 }
 
-// complete leaves out the steps that not every source recorded: the load is the sum over them, and
-// a part of it has another balance.
-func (c *collector) complete() error {
-	all := len(c.cells)
-	maps.DeleteFunc(c.cells, func(_ stepKey, s *Step) bool { return s.sources != c.sources })
-	switch dropped := all - len(c.cells); {
-	case dropped > 0 && c.sources == 1:
-		return errors.New("a step is recorded twice")
-	case dropped == all && all > 0:
-		return fmt.Errorf("holds no counts: no step was recorded by each of %d ranks", c.sources)
-	case dropped > 0:
-		c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
-	}
-	return nil
-}
-
-// Incomplete is the code of the warning that passes are left out that not every rank recorded.
-const Incomplete = "incomplete_passes"
-
-// named checks what tokens chose: that it is experts, and how many there may be.
-func (c *collector) named() error {
+// finishChoices checks what tokens chose: that it is experts, and how many there may be.
+func (c *collector) finishChoices() {
 	padded, any := 0, 0
 	for _, s := range c.cells {
 		any += s.padding
@@ -297,17 +271,16 @@ func (c *collector) named() error {
 	}
 	switch c.atLeast = c.known == 0; {
 	case any > 0 && c.Experts == 0:
-		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
+		fail("want expert ids, have only 0 or −1: the engine recorded no routing")
 	case c.known > maxExperts:
-		return fmt.Errorf("want at most %d experts, have %d", maxExperts, c.known)
+		fail("want at most %d experts, have %d", maxExperts, c.known)
 	case c.known > 0 && int64(c.Experts) > c.known:
-		return fmt.Errorf("want experts below num_experts, %d, have %d", c.known, c.Experts-1)
+		fail("want experts below num_experts, %d, have %d", c.known, c.Experts-1)
 	}
 	c.Experts = max(c.Experts, int(c.known))
 	if padded > 0 {
 		c.warn("padded_tokens", "choices", padded)
 	}
-	return nil
 }
 
 // filled has n cells, 0 where nothing was recorded; nil for nil.
@@ -320,16 +293,4 @@ func filled(list []int64, n int) []int64 {
 		out[i] = max(v, 0)
 	}
 	return out
-}
-
-// expertsOf are numbers as expert ids; an id that no model has is an error.
-func expertsOf(ids []int64) ([]int32, error) {
-	out := make([]int32, len(ids))
-	for i, e := range ids {
-		if e < 0 || e >= maxExperts {
-			return nil, fmt.Errorf("the map names expert %d", e)
-		}
-		out[i] = int32(e)
-	}
-	return out, nil
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -19,57 +17,55 @@ import (
 func Read(path string) (*Record, error) { return ReadAs(path, nil) }
 
 // ReadAs is Read with the axes, which must agree with those that a file tells; nil takes the file's.
-func ReadAs(path string, axes Axes) (*Record, error) {
-	d, err := openDocument(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	r, err := d.record(axes)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return r, nil
+func ReadAs(path string, axes Axes) (r *Record, err error) {
+	err = reading(path, func() { r = openDocument(path).record(axes) })
+	return r, err
 }
 
 // record reads the document by its container: a folder, an array, a tree of objects, a table, or lines.
-func (d *document) record(axes Axes) (*Record, error) {
+func (d *document) record(axes Axes) *Record {
 	c := newCollector(d)
 	c.asked = axes
-	array, isArray := d.root.(tensor.Stored)
-	var t *table
-	var err error
+	c.locate(func() { c.read(d) })
 	switch {
-	case d.binary == safetensorsFile:
-		err = errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
-	case part(d.root, "records") != nil:
-		err = errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
-			"holds all of them")
-	case part(d.root, "schema_version") != nil && part(d.root, "kind") != nil:
-		err = errors.New("this is a result of moebalance, not counts: 'moebalance report' reads it")
-	case d.text == nil:
-		err = c.readFolder(d)
-	case isArray:
-		err = c.bare(d, array, axes)
-	case d.root != nil:
-		err = c.objects(d)
-	case d.isText():
-		if t, err = openTable(d); t != nil && err == nil {
-			err = c.readTable(t)
-		} else if t == nil {
-			err = c.readLines(d)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, err
 	case c.Format == "" && (len(c.placed) > 0 || d.isText() && assignments.Match(d.text)):
-		return nil, errPlacement
+		fail("%w", errPlacement)
 	case c.Format == "":
-		return nil, d.unknown()
+		d.fail()
 	case c.Format == countsFormat && (d.text == nil || d.binary != ""):
 		c.Format = statFormat
 	}
-	return c.Record, c.finish()
+	c.finish()
+	return c.Record
+}
+
+func (c *collector) read(d *document) {
+	root := d.root()
+	array, isArray := root.(tensor.Stored)
+	switch {
+	case d.binary == safetensorsFile:
+		fail("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
+	case part(root, "records") != nil:
+		fail("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
+			"holds all of them")
+	case part(root, "schema_version") != nil && part(root, "kind") != nil:
+		fail("this is a result of moebalance, not counts: 'moebalance report' reads it")
+	case d.text == nil:
+		c.readFolder(d)
+	case isArray && len(d.head) > 1:
+		fail("want one list or object, have several values")
+	case isArray:
+		c.Format = cmp.Or(d.binary, "JSON matrix") + " of loads"
+		c.bare(must(array()))
+	case root != nil:
+		c.objects(d, nothing())
+	case d.isText():
+		if t := openTable(d); t != nil {
+			c.readTable(t)
+		} else {
+			c.readLines(d)
+		}
+	}
 }
 
 // mostLayers are more than any model has; an array of more is of steps or tokens.
@@ -77,31 +73,22 @@ const mostLayers = 256
 
 // bare adds a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
-func (c *collector) bare(d *document, array tensor.Stored, axes Axes) error {
-	n := 0
-	for range d.values() {
-		n++
-	}
-	a, err := array()
-	c.Format = cmp.Or(d.binary, "JSON matrix") + " of loads"
+func (c *collector) bare(a tensor.Array) {
+	axes := c.asked
 	switch {
-	case n > 1:
-		return errors.New("want one list or object, have several values")
-	case err != nil:
-		return err
 	case axes.areChoices():
 		c.Format = routedFormat
 	case axes != nil:
 	case isMap(a):
-		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
+		fail("%w; or say that these are counts, by --axes layers,experts", errPlacement)
 	case len(a.Shape) != 2 || a.Shape[0] > mostLayers:
-		return fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
+		fail("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	default:
 		axes = Axes{"layers", "experts"}
 	}
-	return c.array(a, axes, nothing())
+	c.array(a, axes, nothing())
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which
@@ -125,17 +112,6 @@ func isMap(a tensor.Array) bool {
 	return true
 }
 
-// unreadable names the file where the error does not.
-func unreadable(path string, err error) error {
-	if named := (*input.Error)(nil); errors.As(err, &named) {
-		return err
-	}
-	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == path {
-		err = p.Err
-	}
-	return &input.Error{File: path, Err: err}
-}
-
 // ErrUnknown is wrapped by the error about what is in no known format.
 var ErrUnknown = errors.New("unknown format")
 
@@ -151,22 +127,25 @@ var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
 	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
 
-// unknown is what to say of a document without any counts.
-func (d *document) unknown() error {
+// fail says what a document without any counts is.
+func (d *document) fail() {
 	switch {
 	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
-		return errors.New("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
+		fail("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
 	case d.isText() && logPrefix.Match(d.text):
-		return errors.New("no line of this log tells expert load: 'moebalance counts --help' names the options that print " +
-			"such lines")
+		fail("no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines")
 	case d.broken != nil:
-		return d.broken
+		fail("%w", d.broken)
 	}
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
-	if keys := keysOf(d.root); len(keys) > 0 {
+	var keys []string
+	for _, p := range items(d.root()) {
+		keys = append(keys, p.Name)
+	}
+	if len(keys) > 0 {
 		found = "an object of the keys " + strings.Join(keys[:min(len(keys), 8)], ", ")
-	} else if d.root != nil {
+	} else if d.root() != nil {
 		found = "an object without keys"
 	}
-	return fmt.Errorf("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
+	fail("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
 }

@@ -160,23 +160,13 @@ func FuzzPlacement(f *testing.F) {
 }
 
 // parse is Read of a file's content.
-func parse(path string, text []byte) (*Record, error) {
-	d, err := newDocument(path, text)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	r, err := d.record(nil)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return r, nil
+func parse(path string, text []byte) (r *Record, err error) {
+	err = reading(path, func() { r = newDocument(path, text).record(nil) })
+	return r, err
 }
 
 // placementOf is ReadPlacement of a file's content.
-func placementOf(path string, text []byte, ranks int) (*Placement, error) {
-	d, err := newDocument(path, text)
-	if err != nil {
-		return nil, err
-	}
-	return d.placement(ranks)
+func placementOf(path string, text []byte, ranks int) (p *Placement, err error) {
+	err = reading(path, func() { p = newDocument(path, text).placement(ranks) })
+	return p, err
 }

@@ -49,36 +49,29 @@ var lines = []*regexp.Regexp{
 // readLines reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
 // counts, and lines that print counts, whose groups are the fields of an object. Idle steps, which vLLM reports as
 // balancedness 0, are left out and counted.
-func (c *collector) readLines(d *document) error {
-	log, n, found := engineLog{last: map[string]int64{}}, 0, false
+func (c *collector) readLines(d *document) {
+	log := engineLog{last: map[string]int64{}}
 	for line := range bytes.Lines(d.text) {
-		n++
+		c.unit, c.number = "line", c.number+1
 		for _, pattern := range lines {
 			m := pattern.FindSubmatch(line)
 			if m == nil {
 				continue
 			}
-			found = true
 			groups, object, of := map[string]string{}, &tensor.Parts{}, nothing()
 			for i, name := range pattern.SubexpNames() {
 				if groups[name] = string(m[i]); groups[name] != "" && name != "" {
 					*object = append(*object, tensor.Part{Name: name, Value: celled(groups[name])})
 				}
 			}
-			var err error
 			if groups["even"] != "" || groups["uneven"] != "" {
-				err = log.add(groups)
+				log.add(groups)
 			} else {
-				err = c.walk(object, &of)
+				c.walk(object, &of)
 			}
-			if err != nil {
-				return fmt.Errorf("line %d: %w", n, err)
-			}
+			c.Format = "engine log lines"
 			break
 		}
-	}
-	if found {
-		c.Format = "engine log lines"
 	}
 	if c.Reported = log.reported(d.path); log.idle > 0 {
 		c.warn("idle_steps", "steps", log.idle)
@@ -86,7 +79,6 @@ func (c *collector) readLines(d *document) error {
 	if len(log.last) > 0 {
 		c.warn("vllm_axis")
 	}
-	return nil
 }
 
 // engineLog is what the lines of a log said of balance.
@@ -97,7 +89,7 @@ type engineLog struct {
 }
 
 // add adds one line.
-func (l *engineLog) add(m map[string]string) error {
+func (l *engineLog) add(m map[string]string) {
 	line := Reported{Step: router.NoID, Passes: 1, labels: [3]string{m["model"]}}
 	step, err := strconv.ParseInt(m["step"], 10, 64)
 	if err == nil {
@@ -106,7 +98,7 @@ func (l *engineLog) add(m map[string]string) error {
 	text := cmp.Or(m["even"], m["uneven"])
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 0) {
-		return fmt.Errorf("want a balancedness, have %q", text)
+		fail("want a balancedness, have %q", text)
 	}
 	line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v)
 	if _, vllm := m["vllm"]; vllm {
@@ -123,10 +115,9 @@ func (l *engineLog) add(m map[string]string) error {
 	}
 	if line.slots, _ = strconv.ParseInt(m["size"], 10, 64); v == 0 || m["size"] != "" && line.slots == 0 {
 		l.idle++
-		return nil
+	} else {
+		l.told = append(l.told, line)
 	}
-	l.told = append(l.told, line)
-	return nil
 }
 
 // reported are the lines of a file. What tells lines of unlike passes apart names them where not all share it: for want

@@ -35,7 +35,7 @@ const unknown = math.MinInt64
 // names of numbers, as plain has them: "Layer Idx" and layer_idx → layer.
 var names = func() map[string]int {
 	all := map[string]int{}
-	for at, spellings := range map[int]string{
+	for at, spellings := range [numbersOf]string{
 		isStep:   "step iteration iter forwardpassid eplbstep",
 		isLayer:  "layer layerid layeridx layerindex moelayer",
 		isExpert: "expert expertid expertidx expertindex",
@@ -94,8 +94,6 @@ type context struct {
 	numbers      [numbersOf]int64
 	phase, model Phase // a model or a data set is no phase
 	copies       Slots // that are counted
-	shape        any   // of base64 that is no .npy
-	metadata     any   // of TensorRT-LLM's calibration
 	depth        int   // in how many lists and objects it stands
 	keyed        bool  // it stands in an object whose keys are numbers of layers, or of a layer's experts
 	counted      bool  // that object has a name of counts
@@ -109,58 +107,71 @@ func nothing() (of context) {
 	return of
 }
 
-func (of context) has(at int) bool { return of.numbers[at] != unknown }
+func (of *context) has(at int) bool { return of.numbers[at] != unknown }
+
+// describe reads what one field, its name as plain has it, says of the counts beside it and below.
+func (of *context) describe(name string, v any) {
+	at, isNumber := names[name]
+	switch name {
+	case "phase":
+		of.phase = phaseOf(word(v)) // a number means something else
+	case "model", "modelname":
+		of.model = Phase(word(v))
+	case "dataset":
+		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
+	case "usage":
+		at, isNumber, v = isPrompt, true, part(v, "prompt_tokens")
+	}
+	if n, ok := number(v); ok && isNumber && (n >= 0 || at == isCount || at == isExpert) {
+		of.numbers[at] = n
+	}
+}
 
 // maxDepth is more than any document has.
 const maxDepth = 32
 
 // objects reads the counts of objects wherever they stand in a document. One that holds none is about
 // those after it.
-func (c *collector) objects(d *document) error {
-	n, of := 0, nothing()
-	for v, err := range d.values() {
-		if n++; err == nil {
-			err = c.walk(v, &of)
-		}
-		if err != nil && n > 1 {
-			return fmt.Errorf("record %d: %w", n, err)
-		} else if err != nil {
-			return err
-		}
+func (c *collector) objects(d *document, of context) {
+	c.unit, c.number = "record", 0
+	for v := range d.records {
+		c.number++
+		c.walk(v, &of)
 	}
-	return nil
+}
+
+// each does something with each part of an object or a list, whose name a fault tells.
+func (c *collector) each(v any, do func(key string, v any)) {
+	for _, part := range items(v) {
+		c.keys = append(c.keys, part.Name)
+		do(part.Name, part.Value)
+		c.keys = c.keys[:len(c.keys)-1]
+	}
 }
 
 // walk reads what stands in an object or a list; around is what is known outside, and learns what an object without
 // counts says.
-func (c *collector) walk(v any, around *context) error {
-	of, parts := *around, items(v)
+func (c *collector) walk(v any, around *context) {
+	of := *around
 	if of.depth++; of.depth > maxDepth {
-		return fmt.Errorf("want at most %d lists and objects within one another", maxDepth)
+		fail("want at most %d lists and objects within one another", maxDepth)
 	}
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
-	for _, part := range parts {
-		if err := of.describe(plain(part.Name), part.Value); err != nil {
-			return named(part.Name, err)
-		}
-		about = about && !isDeep(part.Value)
-	}
+	c.each(v, func(key string, v any) {
+		of.describe(plain(key), v)
+		about = about && !isDeep(v)
+	})
 	if of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)) {
-		return c.cell(of)
+		c.cell(of)
+		return
 	}
-	for _, read := range []func(*context, string, any) error{c.hold, c.part} {
-		for _, part := range parts {
-			if err := read(&of, part.Name, part.Value); err != nil {
-				return named(part.Name, err)
-			}
-		}
-	}
+	c.each(v, func(key string, v any) { c.hold(&of, plain(key), v) })
+	c.each(v, func(key string, in any) { c.part(of, v, key, in) })
 	if about {
 		*around = of
 		around.depth = 0
 	}
-	return nil
 }
 
 // isDeep reports an array, an object or a list.
@@ -172,126 +183,79 @@ func isDeep(v any) bool {
 	return false
 }
 
-// named says at which key an error is.
-func named(key string, err error) error {
-	if key == "" {
-		return err
-	}
-	return fmt.Errorf("%s: %w", key, err)
-}
-
-var (
-	layerKey  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`) // of all that is below it
-	numberKey = regexp.MustCompile(`^(\d{1,5})$`)
-)
+// numbered are the keys that number a layer, of all that is below it, and those of a number alone: layer_3,
+// model.layers.3.mlp and 3.
+var numbered = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)
 
 // part reads one part of an object or a list.
-func (c *collector) part(around *context, key string, v any) error {
-	of := *around
+func (c *collector) part(of context, parent any, key string, v any) {
 	p, isPayload := payloads[plain(key)]
 	_, isArray := v.(tensor.Stored)
 	counts := isPayload && p.format == layerFormat
 	if isPayload && (isArray || !counts) {
-		return c.payload(p, v, of)
+		c.payload(p, v, parent, of)
+		return
 	}
-	m := layerKey.FindStringSubmatch(key)
-	isNumber := m == nil && numberKey.MatchString(key) && (of.keyed || of.depth == 1 && isArray)
-	if isNumber {
-		m = []string{key, key}
+	m := numbered.FindStringSubmatch(key)
+	alone := m != nil && m[2] != ""
+	if alone && !of.keyed && (of.depth > 1 || !isArray) {
+		m = nil
 	}
 	if m != nil {
-		n, _ := strconv.ParseInt(m[1], 10, 64) // five digits at most
-		if isNumber && !isDeep(v) && (of.counted || of.has(isLayer)) {
-			of.numbers[isExpert] = n
-			if err := of.number(isCount, cell(fmt.Sprint(v))); err != nil {
-				return err
-			}
-			return c.cell(of)
+		n, _ := strconv.ParseInt(m[1]+m[2], 10, 64) // five digits at most
+		if alone && !isDeep(v) && (of.counted || of.has(isLayer)) {
+			of.numbers[isExpert], of.numbers[isCount] = n, must(whole(fmt.Sprint(v)))
+			c.cell(of)
+			return
 		}
 		of.numbers[isLayer] = n
 	}
 	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
 	of.keyed = of.keyed || counts || m != nil || key == "layers"
-	if of.counted = of.counted || counts; m == nil || !isArray {
-		return c.walk(v, &of)
+	of.counted = of.counted || counts
+	switch {
+	case m == nil || !isArray:
+		c.walk(v, &of)
+	case alone && of.depth == 1 && isMap(arrayOf(v)):
+		fail("%w", errPlacement)
+	default:
+		c.payload(layerCounts, v, parent, of)
 	}
-	if a, err := arrayOf(v); err == nil && isNumber && of.depth == 1 && isMap(a) {
-		return errPlacement
-	}
-	return c.payload(layerCounts, v, of)
-}
-
-// describe reads what one field of an object, its name as plain has it, says of the counts beside it and below.
-func (of *context) describe(name string, v any) error {
-	if at, ok := names[name]; ok {
-		return of.number(at, v)
-	}
-	switch name {
-	case "phase":
-		of.phase = phaseOf(word(v)) // a number means something else
-	case "model", "modelname":
-		of.model = Phase(word(v))
-	case "dataset":
-		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
-	case "usage":
-		return of.number(isPrompt, part(v, "prompt_tokens"))
-	case "shape":
-		of.shape = v
-	case "metadata":
-		of.metadata = v
-	}
-	return nil
-}
-
-// number takes the number of a name from a cell, or from a field that holds one.
-func (of *context) number(at int, v any) error {
-	n, ok := number(v)
-	if text, isCell := v.(cell); isCell && (!ok || n < 0) {
-		return fmt.Errorf("want a whole number from 0 on, have %q", string(text))
-	}
-	if ok && (n >= 0 || at == isCount || at == isExpert) {
-		of.numbers[at] = n
-	}
-	return nil
 }
 
 // cell adds the slots of one expert or rank.
-func (c *collector) cell(of context) error {
+func (c *collector) cell(of context) {
 	c.Format = layerFormat
 	c.atLeast, c.stepped = true, c.stepped || of.has(isStep)
-	key, err := of.key()
-	if err != nil {
-		return err
-	}
 	level, at := router.LevelExpert, of.numbers[isExpert]
 	if !of.has(isExpert) {
 		level, at = router.LevelRank, of.numbers[isRank]
 	}
-	return cmp.Or(c.asked.agree(Axes{level + "s"}), c.add(c.at(key), level, int(at), []int64{of.numbers[isCount]}, true))
+	c.asked.agree(Axes{level + "s"})
+	c.add(c.at(of.key()), level, int(at), []int64{of.numbers[isCount]}, true)
 }
 
-// payload adds what stands under the key of a payload.
-func (c *collector) payload(p payload, v any, of context) error {
+// payload adds what stands under the key of a payload, in an object.
+func (c *collector) payload(p payload, v, object any, of context) {
 	c.Format = p.format
 	switch {
 	case v == nil:
-		return nil
+		return
 	case p.axes == nil:
-		return c.calibrated(v, of)
+		c.calibrated(v, object, of)
+		return
 	case p.axes.areChoices():
 		if of.numbers[isStep] = unknown; p.least == 1 && !of.has(isLayer) { // about the model
-			return nil
+			return
 		}
 	case p.format == loadFormat && of.copies == nil && of.numbers[isRedundant] < 1: // each expert is its only copy
 		p = layerCounts
 	}
-	a, err := routes(v, of.shape)
+	a := routes(v, object)
 	n := len(a.Shape)
 	switch {
-	case err != nil:
-		return err
 	case n < p.least || n > len(p.axes):
-		return fmt.Errorf("want %s, have %v; give a list alone in its file, with --axes, of other dimensions",
+		fail("want %s, have %v; give a list alone in its file, with --axes, of other dimensions",
 			strings.Join(p.axes, " × "), a.Shape)
 	case p.axes.has("copies"):
 		c.sources = max(1, c.sources)
@@ -300,16 +264,16 @@ func (c *collector) payload(p payload, v any, of context) error {
 		c.TopK = int(min(n, maxTopK))
 	}
 	c.known = max(c.known, of.numbers[isKnown])
-	return cmp.Or(c.onRanks(of.numbers[isRanks]), c.array(a, p.axes[len(p.axes)-n:], of))
+	c.onRanks(of.numbers[isRanks])
+	c.array(a, p.axes[len(p.axes)-n:], of)
 }
 
 // onRanks takes the ranks that an object names as the ranks of the record.
-func (c *collector) onRanks(ranks int64) error {
+func (c *collector) onRanks(ranks int64) {
 	if c.Ranks == 0 && ranks > 0 && ranks <= maxRanks {
 		c.Ranks = int(ranks)
 	}
 	if ranks > 0 && ranks != int64(c.Ranks) {
-		return fmt.Errorf("want at most %d ranks, the same in all steps, have %d and %d", maxRanks, c.Ranks, ranks)
+		fail("want at most %d ranks, the same in all steps, have %d and %d", maxRanks, c.Ranks, ranks)
 	}
-	return nil
 }

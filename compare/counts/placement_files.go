@@ -1,9 +1,7 @@
 package counts
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,73 +33,66 @@ const (
 var assignments = regexp.MustCompile(`(?m)^\s*` + assignmentsKey + `\s*:`)
 
 // configuration is the tree of TensorRT-LLM's EPLB configuration.
-func configuration(text []byte) (any, error) {
+func configuration(text []byte) any {
 	var file struct {
 		Ranks  int              `yaml:"ep_size" json:"ep_size"`
 		Slots  int              `yaml:"num_slots" json:"num_slots"`
 		Layers map[string][]int `yaml:"initial_global_assignments" json:"initial_global_assignments"`
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil, errors.New("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
+		fail("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
 	}
-	text, _ = json.Marshal(file) // numbers and lists
-	return newDecoder(text).decode()
+	return newDecoder(must(json.Marshal(file))).value()
 }
 
 // hold takes the slots that one field of an object names.
-func (c *collector) hold(of *context, key string, v any) error {
-	switch plain(key) {
+func (c *collector) hold(of *context, key string, v any) {
+	switch key {
 	case "recordtype":
 		c.moeOnly = c.moeOnly || word(v) == vllmMapping
 	case "modelmaps": // of a fork of vLLM
 		if c.moeOnly = true; len(items(v)) != 1 {
-			return fmt.Errorf("want one model, have %d", len(items(v)))
+			fail("want one model, have %d", len(items(v)))
 		}
 	case "devicelist": // of vllm-ascend, in any order
 		c.moeOnly = true
-		devices := items(v)
-		experts, all := map[int64]any{}, tensor.Array{Shape: []int64{1, int64(len(devices)), 0}}
-		for _, device := range devices {
-			at, _ := number(part(device.Value, "device_id"))
-			experts[at] = part(device.Value, "device_expert")
-		}
-		for rank := range int64(len(devices)) {
-			own, err := arrayOf(experts[rank])
-			if n := int64(len(own.Values)); err != nil || rank > 0 && n != all.Shape[2] {
-				return fmt.Errorf("want each of %d devices once, with equally many experts as device_expert", len(devices))
+		experts, all := map[int64]any{}, tensor.Array{Shape: []int64{1, int64(len(items(v))), 0}}
+		c.each(v, func(_ string, device any) {
+			at, _ := number(part(device, "device_id"))
+			experts[at] = part(device, "device_expert")
+		})
+		for rank := range all.Shape[1] {
+			list, ok := experts[rank].(tensor.Stored)
+			if ok {
+				own := must(list()).Values
+				ok = rank == 0 || int64(len(own)) == all.Shape[2]
+				all.Values, all.Shape[2] = append(all.Values, own...), int64(len(own))
 			}
-			all.Values, all.Shape[2] = append(all.Values, own.Values...), int64(len(own.Values))
+			if !ok {
+				fail("want each of %d devices once, with equally many experts as device_expert", all.Shape[1])
+			}
 		}
-		return c.holdArray(of, all)
+		c.holdArray(of, all)
 	case "initialglobalassignments":
-		for _, layer := range items(v) {
-			n, err := strconv.ParseInt(layer.Name, 10, 32)
-			a, failed := arrayOf(layer.Value)
-			if size := of.numbers[isCount]; cmp.Or(err, failed) != nil || size != int64(len(a.Values)) {
-				return fmt.Errorf("layer %s: want a list of %d slots (num_slots), have %d", layer.Name, size, len(a.Values))
+		c.each(v, func(layer string, v any) {
+			a, inner := arrayOf(v), *of
+			if size := of.numbers[isCount]; size != int64(len(a.Values)) {
+				fail("want a list of %d slots (num_slots), have %d", size, len(a.Values))
 			}
-			inner := *of
-			inner.numbers[isLayer] = n
-			if err := c.holdArray(&inner, a); err != nil {
-				return err
-			}
-		}
+			inner.numbers[isLayer] = must(strconv.ParseInt(layer, 10, 32))
+			c.holdArray(&inner, a)
+		})
 	case "physicaltologicalmap", "lastphysicaltologicalmap", "p2lmap":
-		a, err := arrayOf(v)
-		if err != nil {
-			return err
-		}
-		return c.holdArray(of, a)
+		c.holdArray(of, arrayOf(v))
 	}
-	return nil
 }
 
 // holdArray takes slots of all layers [0 1 2 0], or of the layer that the context names, slots by layer, or experts by
 // layer and rank. The copies that are counted beside them stand there.
-func (c *collector) holdArray(of *context, a tensor.Array) error {
+func (c *collector) holdArray(of *context, a tensor.Array) {
 	n := len(a.Shape)
 	if n < 1 || n > 3 || len(a.Values) == 0 || a.Shape[0] > maxLayers {
-		return fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
+		fail("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
 	}
 	layer, width := allLayers, len(a.Values)
 	if of.has(isLayer) {
@@ -114,76 +105,64 @@ func (c *collector) holdArray(of *context, a tensor.Array) error {
 	if n == 3 {
 		of.numbers[isRanks] = a.Shape[1]
 	}
-	if err := c.onRanks(of.numbers[isRanks]); err != nil {
-		return err
-	}
+	c.onRanks(of.numbers[isRanks])
 	of.copies = Slots{}
 	for row := range slices.Chunk(a.Values, width) {
-		experts, err := expertsOf(row)
-		if err != nil {
-			return err
+		experts := make([]int32, width)
+		for i, e := range row {
+			if e < 0 || e >= maxExperts {
+				fail("the map names expert %d", e)
+			}
+			experts[i] = int32(e)
 		}
 		if before := c.placed[layer]; c.source > 0 && before != nil && !slices.Equal(before, experts) {
-			return errors.New("the map of copies differs from the map of other ranks")
+			fail("the map of copies differs from the map of other ranks")
 		}
 		c.placed[layer], of.copies[layer] = experts, experts
 		layer++
 	}
-	return nil
 }
 
 // ReadPlacement reads where the experts are: a file of an engine, a fork's maps by model, or bare lists: of slots for
 // all layers, of slots by layer, or of experts by layer and rank. ranks is the EP size for files that
 // list slots only; 0 where the file says it. Errors are of type *input.Error.
-func ReadPlacement(path string, ranks int) (*Placement, error) {
-	d, err := openDocument(path)
-	var p *Placement
-	if err == nil {
-		p, err = d.placement(ranks)
-	}
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return p, nil
+func ReadPlacement(path string, ranks int) (p *Placement, err error) {
+	err = reading(path, func() { p = openDocument(path).placement(ranks) })
+	return p, err
 }
 
 // placement reads the document as a placement.
-func (d *document) placement(ranks int) (p *Placement, err error) {
+func (d *document) placement(ranks int) *Placement {
 	c, of := newCollector(d), nothing()
-	if d.isText() && assignments.Match(d.text) {
-		d.binary = "YAML file"
-		d.root, err = configuration(d.text)
-	}
-	if stored, ok := d.root.(tensor.Stored); ok {
-		var a tensor.Array
-		if a, err = stored(); err == nil {
-			c.moeOnly = true
-			err = c.holdArray(&of, a)
-		}
-	} else if err = cmp.Or(err, d.broken); err == nil && d.root != nil {
-		err = c.objects(d)
+	switch stored, ok := d.root().(tensor.Stored); {
+	case d.text == nil:
+		fail("want a file, have a folder; name a file in it")
+	case ok:
+		c.moeOnly = true
+		c.holdArray(&of, must(stored()))
+	case d.isText() && assignments.Match(d.text):
+		c.walk(configuration(d.text), &of)
+	case d.broken != nil:
+		fail("%w", d.broken)
+	default:
+		c.locate(func() { c.objects(d, of) })
 	}
 	switch {
-	case err != nil:
-		return nil, err
-	case d.text == nil:
-		return nil, errors.New("want a file, have a folder; name a file in it")
 	case len(c.placed) == 0:
-		return nil, errors.New("it names no layer: want an EPLB configuration (num_slots, initial_global_assignments), an " +
+		fail("it names no layer: want an EPLB configuration (num_slots, initial_global_assignments), an " +
 			"expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 	case c.Ranks != 0 && ranks != 0 && c.Ranks != ranks:
-		return nil, fmt.Errorf("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), c.Ranks)
+		fail("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), c.Ranks)
 	case max(c.Ranks, ranks) < 1:
-		return nil, errors.New("slots over an unknown number of ranks: give the EP size, by --ep")
+		fail("slots over an unknown number of ranks: give the EP size, by --ep")
 	}
 	experts := 0
 	for _, slots := range c.placed {
 		experts = max(experts, int(slices.Max(slots))+1)
 	}
-	if p, err = placed(d.path, experts, max(c.Ranks, ranks), c.placed); err == nil {
-		p.moeOnly = c.moeOnly
-	}
-	return p, err
+	p := must(placed(d.path, experts, max(c.Ranks, ranks), c.placed))
+	p.moeOnly = c.moeOnly
+	return p
 }
 
 // Write writes the slots as an engine takes them: TensorRT-LLM as moe_config.load_balancer of a static placement, by

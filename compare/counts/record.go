@@ -2,7 +2,6 @@ package counts
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,6 +62,8 @@ type Step struct {
 	padding int // choices that name no expert
 }
 
+func (s *Step) String() string { return fmt.Sprintf("iteration %d, layer %d", s.Iteration, s.Layer) }
+
 // counted is the slots per expert, or else per rank.
 func (s Step) counted() router.Load {
 	if s.Load.PerExpert != nil {
@@ -86,8 +87,6 @@ type stepKey struct {
 	layer        int
 	phase, model Phase
 }
-
-func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
 
 // Phase is the kind of work that a file labels a step with: prefill or decode, or the model or data
 // set, which are judged apart. It is empty where the file does not say.
@@ -121,11 +120,9 @@ func (r *Record) Phases() (parts []*Record) {
 	if len(byPhase[""]) == len(r.steps) {
 		return []*Record{r}
 	}
-	order := []Phase{Mixed, Decode, Prefill} // reversed
-	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
-		at := func(p Phase) int { return slices.Index(order, p) }
-		return cmp.Or(cmp.Compare(at(b), at(a)), -cmp.Compare(min(len(a), 1), min(len(b), 1)), cmp.Compare(a, b))
-	}) {
+	order := map[Phase]string{Prefill: "1", Decode: "2", Mixed: "3", "": "5"}
+	at := func(p Phase) string { return cmp.Or(order[p], "4"+string(p)) }
+	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int { return cmp.Compare(at(a), at(b)) }) {
 		part := r.with(byPhase[phase])
 		if part.Phase = phase; len(parts) > 0 {
 			part.Warnings = nil // the first one's are of the whole record
@@ -203,12 +200,12 @@ func (r *Record) warn(code string, args ...any) {
 }
 
 // finish checks what every format must satisfy, and warns about what all steps show.
-func (r *Record) finish() error {
+func (r *Record) finish() {
 	if r.TopK > r.Experts && r.Experts > 0 {
-		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
+		fail("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
 	if len(r.steps) == 0 && len(r.Reported) == 0 {
-		return errors.New("holds no counts")
+		fail("holds no counts")
 	}
 	slots := r.LayerSlots()
 	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return slots[layer] > 0 })
@@ -223,7 +220,6 @@ func (r *Record) finish() error {
 	}
 	r.findOneRank()
 	r.Engine = cmp.Or(r.Engine, engines[r.Format])
-	return nil
 }
 
 // engines that record in a format of their own.

@@ -4,32 +4,35 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/base64"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
+// unbase64 reads base64.
+func unbase64(v any) []byte {
+	raw, err := base64.StdEncoding.DecodeString(word(v))
+	if err != nil {
+		fail("want base64, have %.40q", word(v))
+	}
+	return raw
+}
+
 // routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), or of int32 whose shape
 // stands beside it (SGLang).
-func routes(v, shape any) (a tensor.Array, err error) {
-	text := word(v)
-	if text == "" {
+func routes(v, object any) tensor.Array {
+	if word(v) == "" {
 		return arrayOf(v)
 	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return a, fmt.Errorf("want base64, have %.40q", text)
-	}
+	raw := unbase64(v)
 	if bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)) {
-		return tensor.ParseNumPy(raw)
+		return must(tensor.ParseNumPy(raw))
 	}
-	dims, err := arrayOf(shape)
-	if err != nil {
-		return a, errors.New(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+	shape, ok := part(object, "shape").(tensor.Stored)
+	if !ok {
+		fail(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	return tensor.Dense(raw, "int32", dims.Values)
+	return must(tensor.Dense(raw, "int32", must(shape()).Values))
 }
 
 // maxCalibration bounds the choices of one iteration, which are compressed.
@@ -38,34 +41,26 @@ const maxCalibration = 1 << 28
 // calibrated reads calibration_data.json: the slots that a rank's tokens chose, layer after layer, as base64 of
 // compressed int32, with layer_idx, num_slots and token_selected_slots_shape (tokens and top-k) of each in the metadata
 // beside it. Slots are experts where none is redundant, and are taken as such.
-func (c *collector) calibrated(v any, of context) error {
-	raw, err := base64.StdEncoding.DecodeString(word(v))
-	if err != nil || of.metadata == nil {
-		return errors.New("want base64 beside the metadata of its layers")
-	}
-	packed, err := zlib.NewReader(bytes.NewReader(raw))
+func (c *collector) calibrated(v, object any, of context) {
+	packed, err := zlib.NewReader(bytes.NewReader(unbase64(v)))
+	var raw []byte
 	if err == nil {
 		raw, err = io.ReadAll(io.LimitReader(packed, maxCalibration))
 	}
-	if err != nil {
-		return errors.New("want base64 of what zlib compressed, whole")
+	if layers := part(object, "metadata"); err != nil || layers == nil {
+		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")
+	} else {
+		c.each(layers, func(_ string, layer any) {
+			of.numbers[isLayer], _ = number(part(layer, "layer_idx"))
+			slots, _ := number(part(layer, "num_slots"))
+			shape, n := arrayOf(part(layer, "token_selected_slots_shape")).Values, int64(len(raw))/4
+			if len(shape) == 2 && shape[0] >= 0 && shape[1] > 0 && shape[0] <= n/shape[1] {
+				n = shape[0] * shape[1]
+			}
+			c.known = max(c.known, slots)
+			c.array(must(tensor.Dense(raw[:4*n], "int32", shape)), Axes{"tokens", "topk"}, of)
+			raw = raw[4*n:]
+		})
 	}
-	for _, layer := range items(of.metadata) {
-		at, _ := number(part(layer.Value, "layer_idx"))
-		slots, _ := number(part(layer.Value, "num_slots"))
-		shape, _ := arrayOf(part(layer.Value, "token_selected_slots_shape"))
-		n := int64(len(raw)) / 4
-		if len(shape.Values) == 2 && shape.Values[0] >= 0 && shape.Values[1] > 0 && shape.Values[0] <= n/shape.Values[1] {
-			n = shape.Values[0] * shape.Values[1]
-		}
-		a, err := tensor.Dense(raw[:4*n], "int32", shape.Values)
-		if err == nil {
-			of.numbers[isLayer], c.known, raw = at, max(c.known, slots), raw[4*n:]
-			err = c.array(a, Axes{"tokens", "topk"}, of)
-		}
-		if err != nil {
-			return fmt.Errorf("layer %d: %w", at, err)
-		}
-	}
-	return c.onRanks(of.numbers[isRanks])
+	c.onRanks(of.numbers[isRanks])
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -20,111 +19,130 @@ var (
 	labels     = []string{"phase", "model", "modelname", "dataset"}
 )
 
-// table is a text whose rows are objects. Layer,Expert 0,Expert 1 and 3,5,7 → layer 3, expertcounts [5,7].
+// table is a text whose rows are counts. Layer,Expert 0,Expert 1 and 3,5,7 → layer 3, expertcounts [5,7].
 type table struct {
 	*csv.Reader
-	fields []string // of each column, "" where it says nothing
-	parts  []int    // the columns of experts or ranks from 0 on, or the one column of lists
-	counts string   // the field that these make
+	columns []column
+	parts   []int  // the columns of experts or ranks from 0 on, or the one column of lists
+	counts  string // the payload that these are
+}
+
+// column is what a column says: a number, a label, or nothing.
+type column struct {
+	name   string
+	number int // unknown for a label
 }
 
 // openTable opens a text as a table, whose header is the first line that does not begin with #; nil for a text that is
 // no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
-func openTable(d *document) (*table, error) {
+func openTable(d *document) *table {
 	text := bytes.TrimPrefix(d.text, []byte("\ufeff")) // which spreadsheets write
 	if bytes.IndexByte(text[:min(len(text), 1<<16)], '\n') < 0 {
-		return nil, nil
+		return nil
 	}
 	for _, comma := range ",;\t" {
 		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), counts: "expertcounts"}
 		t.ReuseRecord, t.Comment, t.Comma = true, '#', comma
 		head, _ := t.Read() // none where that is no CSV
-		if ok, err := t.columns(head, bytes.Contains(text, []byte(`"[`))); ok {
-			return t, err
+		if t.headed(head, bytes.Contains(text, []byte(`"[`))) {
+			return t
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// columns finds what the columns of a header say; not ok for no table of counts. Lists in cells are in quotes.
-func (t *table) columns(head []string, lists bool) (ok bool, err error) {
+// headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
+func (t *table) headed(head []string, lists bool) bool {
 	at, spelled, list := map[int]string{}, false, []int(nil)
+	var again [2]string // columns of one kind
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
-		number, isNumber := names[name]
-		if isNumber && number <= isCount {
-			if at[number] != "" {
-				err = fmt.Errorf("header: want one column of a kind, have %q and %q; remove one", at[number], spelling)
+		c := column{name, unknown}
+		switch number, isNumber := names[name]; {
+		case isNumber && number <= isCount:
+			if c.number = number; at[number] != "" {
+				again = [2]string{at[number], spelling}
 			}
 			at[number] = spelling
-		} else if !slices.Contains(labels, name) {
+		case !slices.Contains(labels, name):
 			if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(t.parts)) {
 				t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
 			} else if lists && listColumn.MatchString(name) {
 				list = []int{i}
 			}
-			name = ""
+			c.name = ""
 		}
-		t.fields = append(t.fields, name)
+		t.columns = append(t.columns, c)
 	}
 	layered := at[isLayer] != ""
-	if at[isCount] != "" && (at[isExpert] != "" || at[isRank] != "" && layered) {
+	cells := at[isCount] != "" && (at[isExpert] != "" || at[isRank] != "" && layered)
+	switch {
+	case cells:
 		t.parts = nil
-		return true, err
-	}
-	if len(t.parts) < 2 || !layered && !spelled {
+	case len(t.parts) < 2 || !layered && !spelled:
 		t.parts = list
 	}
-	if t.parts == nil {
-		return false, nil
+	if !cells && t.parts == nil {
+		return false
+	}
+	if again[0] != "" {
+		fail("header: want one column of a kind, have %q and %q; remove one", again[0], again[1])
+	}
+	if cells {
+		return true
 	}
 	if first := plain(head[t.parts[0]]); strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank") {
 		t.counts = "rankcounts"
 	}
-	for i, name := range t.fields {
-		if number, ok := names[name]; ok && number >= isExpert {
-			t.fields[i] = ""
+	for i, c := range t.columns {
+		if c.number >= isExpert {
+			t.columns[i] = column{"", unknown}
 		}
 	}
-	return true, err
+	return true
 }
 
 // readTable reads one count per layer and expert, or a row of them. Without steps, the counts are sums over the
 // recording, without a layer they are of one.
-func (c *collector) readTable(t *table) error {
+func (c *collector) readTable(t *table) {
+	c.unit = "line"
 	for {
 		cells, err := t.Read()
 		if err == io.EOF {
-			c.Format = "expert counts CSV"
-			return nil
+			break
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
-			return fmt.Errorf("line %d: want %d fields as in the header, quoted as in CSV, have others", bad.Line,
-				len(t.fields))
+			c.number = bad.Line
+			fail("want %d fields as in the header, quoted as in CSV, have others", len(t.columns))
 		}
-		var row *tensor.Parts
-		if row, err = t.object(cells); err == nil {
-			of := nothing()
-			err = c.walk(row, &of)
+		c.number, _ = t.FieldPos(0)
+		of := nothing()
+		for i, column := range t.columns {
+			switch {
+			case column.name == "":
+			case column.number == unknown:
+				of.describe(column.name, cells[i])
+			default:
+				n, err := whole(cells[i])
+				if err != nil || n < 0 {
+					fail("%s: want a whole number from 0 on, have %q", column.name, cells[i])
+				}
+				of.numbers[column.number] = n
+			}
 		}
-		if err != nil {
-			line, _ := t.FieldPos(0)
-			return fmt.Errorf("line %d: %w", line, err)
+		if t.parts == nil {
+			c.cell(of)
+		} else {
+			c.keys = []string{t.counts}
+			c.payload(payloads[t.counts], t.list(cells), nil, of)
+			c.keys = nil
 		}
 	}
+	c.Format = "expert counts CSV"
 }
 
-// object is a row.
-func (t *table) object(cells []string) (*tensor.Parts, error) {
-	row := make(tensor.Parts, 0, len(t.fields)+1)
-	for i, name := range t.fields {
-		if name != "" {
-			row = append(row, tensor.Part{Name: name, Value: cell(cells[i])})
-		}
-	}
-	if t.parts == nil {
-		return &row, nil
-	}
+// list are the counts of a row.
+func (t *table) list(cells []string) any {
 	var list []string
 	for _, i := range t.parts {
 		list = append(list, cells[i])
@@ -135,8 +153,7 @@ func (t *table) object(cells []string) (*tensor.Parts, error) {
 	}
 	counts, ok := celled(text).(tensor.Stored)
 	if !ok {
-		return nil, fmt.Errorf("%s: want whole numbers, have %.60q", t.counts, text)
+		fail("want whole numbers, have %.60q", text)
 	}
-	row = append(row, tensor.Part{Name: t.counts, Value: counts})
-	return &row, nil
+	return counts
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -12,19 +13,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
-
-// cell is the text of a table's cell or a line's group. Where a number belongs it must be one.
-type cell string
-
-// celled is what stands in a cell or a group: a list or an object as JSON is, else text.
-func celled(text string) any {
-	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
-		if v, err := newDecoder([]byte(text)).decode(); err == nil {
-			return v
-		}
-	}
-	return cell(text)
-}
 
 // maxParts bounds the values of a record of JSON, each of which takes ten times its text.
 const maxParts = 1 << 22
@@ -41,6 +29,22 @@ func newDecoder(text []byte) *decoder {
 		jsontext.AllowInvalidUTF8(true)), text, maxParts}
 }
 
+// values are the values of JSON one after another, of a list of objects its items, as the lines of JSONL are:
+// [{…}, {…}] → two values.
+func (d *decoder) values(yield func(any) bool) {
+	for more := true; more; {
+		for d.left = maxParts; d.PeekKind() == ']' || d.StackDepth() == 0 && d.ofObjects(); {
+			d.token()
+		}
+		if d.PeekKind() == 0 {
+			if _, err := d.ReadToken(); err == io.EOF {
+				return
+			}
+		}
+		more = yield(d.value())
+	}
+}
+
 // ofObjects reports that a list of objects comes next, or of lists of them.
 func (d *decoder) ofObjects() bool {
 	at := int(d.InputOffset())
@@ -48,45 +52,65 @@ func (d *decoder) ofObjects() bool {
 	return d.PeekKind() == '[' && bytes.HasPrefix(text, []byte("{"))
 }
 
-// decode reads the next value.
-func (d *decoder) decode() (any, error) {
+func (d *decoder) token() jsontext.Token {
+	token, err := d.ReadToken()
+	return must(token, d.notJSON(err))
+}
+
+// value reads the next value.
+func (d *decoder) value() any {
 	if d.left--; d.left < 0 {
-		return nil, fmt.Errorf("want at most %d values in one record", maxParts)
+		fail("want at most %d values in one record", maxParts)
 	}
 	object := d.PeekKind() == '{'
 	if !object && !d.ofObjects() {
 		text, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		end := int(d.InputOffset())
-		return leaf(d.text[end-len(text) : end : end]), nil
+		text, end := must(text, d.notJSON(err)), int(d.InputOffset())
+		return leaf(d.text[end-len(text) : end : end])
 	}
-	_, err := d.ReadToken()
 	parts := &tensor.Parts{}
-	for err == nil && d.PeekKind() != '}' && d.PeekKind() != ']' {
+	for d.token(); d.PeekKind() != '}' && d.PeekKind() != ']'; {
 		var part tensor.Part
 		if object {
-			var name jsontext.Token
-			if name, err = d.ReadToken(); err != nil {
-				break
-			}
-			part.Name = name.String()
+			part.Name = d.token().String()
 		}
-		part.Value, err = d.decode()
+		part.Value = d.value()
 		*parts = append(*parts, part)
 	}
-	if err == nil {
-		_, err = d.ReadToken()
+	d.token()
+	return parts
+}
+
+// notJSON says where the text is no JSON, and by what: `[[NaN,1]]` → line 1 is no JSON: it goes wrong at "NaN,1]]".
+func (d *decoder) notJSON(err error) error {
+	bad := (*jsontext.SyntacticError)(nil)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
+	case !errors.As(err, &bad):
+		return err
 	}
-	return parts, err
+	at := min(int(bad.ByteOffset), len(d.text))
+	return fmt.Errorf("line %d is no JSON: it goes wrong at %.20q", 1+bytes.Count(d.text[:at], []byte("\n")), d.text[at:])
+}
+
+// celled is what stands in a cell of a table or a group of a line: a list or an object as JSON is, else text.
+func celled(text string) (v any) {
+	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") ||
+		attempt(func() { v = newDecoder([]byte(text)).value() }) != nil {
+		return text
+	}
+	return v
 }
 
 // leaf is a value of JSON that holds no object. A number that is not whole says nothing, like true and null.
 func leaf(text []byte) any {
 	switch text[0] {
 	case '[':
-		return tensor.Stored(func() (tensor.Array, error) { return numbers(text) })
+		return tensor.Stored(func() (a tensor.Array, err error) {
+			err = attempt(func() { a = numbers(text) })
+			return a, err
+		})
 	case '"':
 		unquoted, _ := jsontext.AppendUnquote(nil, text) // valid, as it was read
 		return string(unquoted)
@@ -115,24 +139,13 @@ func part(v any, name string) (found any) {
 	return found
 }
 
-// keysOf are the names of an object's fields.
-func keysOf(v any) (keys []string) {
-	for _, p := range items(v) {
-		keys = append(keys, p.Name)
-	}
-	return keys
-}
-
 // word is a text, empty for anything else.
 func word(v any) string {
-	if text, ok := v.(cell); ok {
-		return string(text)
-	}
 	text, _ := v.(string)
 	return text
 }
 
-// number is a whole number, which may stand in quotes or in a cell.
+// number is a whole number, which may stand in quotes.
 func number(v any) (int64, bool) {
 	if n, ok := v.(int64); ok {
 		return n, true
@@ -161,18 +174,19 @@ func whole[T string | []byte](text T) (n int64, err error) {
 }
 
 // arrayOf is an array or a list of numbers.
-func arrayOf(v any) (tensor.Array, error) {
-	if stored, ok := v.(tensor.Stored); ok {
-		return stored()
+func arrayOf(v any) tensor.Array {
+	stored, ok := v.(tensor.Stored)
+	if !ok {
+		fail("want lists of counts or a tensor")
 	}
-	return tensor.Array{}, errors.New("want lists of counts or a tensor")
+	return must(stored())
 }
 
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
 
 // numbers reads the numbers of a list in JSON, or of lists of one depth and length: [[1, 2], [3, 4]] → shape 2 × 2.
-func numbers(text []byte) (a tensor.Array, err error) {
+func numbers(text []byte) (a tensor.Array) {
 	a.Values = make([]int64, 0, 1+bytes.Count(text, []byte(",")))
 	var items [maxDimensions + 1]int64 // so far, of each list that is open
 	for at, depth := 0, 0; at < len(text); at++ {
@@ -183,11 +197,10 @@ func numbers(text []byte) (a tensor.Array, err error) {
 				a.Shape[depth] = items[depth+1]
 			}
 			if have := items[depth+1]; a.Shape[depth] != have {
-				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[depth],
-					have)
+				fail("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[depth], have)
 			}
 		case b == '[' && depth == maxDimensions:
-			return a, fmt.Errorf("want at most %d dimensions", maxDimensions)
+			fail("want at most %d dimensions", maxDimensions)
 		case b == '[' && (depth < len(a.Shape) || len(a.Values) == 0):
 			if depth == len(a.Shape) {
 				a.Shape = append(a.Shape, -1)
@@ -196,7 +209,7 @@ func numbers(text []byte) (a tensor.Array, err error) {
 			depth++
 			items[depth] = 0
 		case depth != len(a.Shape) || b == '[':
-			return a, fmt.Errorf("want lists of counts, layers × experts, of one depth, have %.60s", text)
+			fail("want lists of counts, layers × experts, of one depth, have %.60s", text)
 		default:
 			end := at
 			for text[end] > ' ' && text[end] != ',' && text[end] != ']' {
@@ -207,11 +220,11 @@ func numbers(text []byte) (a tensor.Array, err error) {
 				for open := range depth { // lists before this one are counted already
 					items[open]--
 				}
-				return a, fmt.Errorf("item %d: %w", items[1:depth+1], err)
+				fail("item %d: %w", items[1:depth+1], err)
 			}
 			a.Values, at = append(a.Values, n), end-1
 			items[depth]++
 		}
 	}
-	return a, nil
+	return a
 }
