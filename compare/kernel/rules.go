@@ -240,7 +240,8 @@ var kernelRules = []kernelRule{
 	{combine, "TileKernels", `reduce_fused_impl\b`, ""},
 	// moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details
 	{combine, "vLLM, SGLang, triton_kernels",
-		`_?moe_sum_(?:reduce_|vec_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|_finalize_matmul`, ""},
+		`_?moe_sum_(?:reduce_|vec_|vec_dynamic_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|` +
+			`_finalize_matmul`, ""},
 
 	// attention
 	// flash-attention hopper; cutlass fmha
@@ -261,9 +262,12 @@ var kernelRules = []kernelRule{
 	{attention, "vLLM, SGLang", `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*|` +
 		`concat_and_cache_mla\w*_kernel\b|merge_attn_states_kernel\b|\w*rotary_embedding_kernel\b|` +
 		`set_mla_kv_buffer_kernel\b`, ""},
-	// fla/ops, causal_conv1d.py: linear attention
-	{attention, "flash-linear-attention: vLLM, SGLang",
-		`chunk_(?:gated_delta|fwd_kernel|scaled_dot_kkt)\w*|fused_recurrent_\w+|_?causal_conv1d_\w+`, ""},
+	// fla/ops, mamba/ops, causal_conv1d.py: linear attention and state space models
+	{attention, "flash-linear-attention, Mamba: vLLM, SGLang",
+		`chunk_(?:gated_delta|fwd_kernel|scaled_dot_kkt|kda|gla|local_cumsum)\w*|fused_recurrent_\w+|kda_gate_\w+|` +
+			`recompute_w_u_fwd\w*|merge_\d+x\d+_to_\w+_inverse\w*|fused_sigmoid_gating_delta_rule\w*|` +
+			`l2norm_fwd\w*|_?causal_conv1d_\w+|_fused_post_conv_kernel\b|_?selective_scan_\w+|` +
+			`_(?:chunk_scan|chunk_state|chunk_cumsum|state_passing|bmm_chunk)_fwd_kernel\b`, ""},
 	// ggml-cuda/fattn*.cuh; xqa cubins
 	{attention, "llama.cpp, TensorRT-LLM", `flash_attn_(?:ext|tile|vec_ext)\w*|kernel_mha\b|xqa_kernel_\w+`, ""},
 	// triton_unified_attention.py, triton_decode_attention.py
