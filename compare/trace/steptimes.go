@@ -24,9 +24,9 @@ type StepTime struct {
 }
 
 // RankStep is how a rank spends a step, mean over the steps that count: an instant counts once, where kernels of
-// two streams run side by side as the work that began first, and as collective only without work. Wait and transfer are the parts of its
-// collectives before and after the last rank arrived, undefined where the steps cannot be replayed. Without kernel is
-// the rest of the step's wall time, undefined where no step has one.
+// two streams run side by side as the work that began first, and as collective only without work. Wait and transfer
+// are the parts of its collectives before and after the last rank arrived, undefined where the steps cannot be
+// replayed. Without kernel is the rest of the step's wall time, undefined where no step has one.
 type RankStep struct {
 	Rank         int                     `json:"rank"`
 	WorkNS       map[Phase]router.Number `json:"work_ns"` // outside collectives
