@@ -54,10 +54,7 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 			k.know("any", "any number of tokens")
 		}
 	}
-	if n := fresh + replaced; n > 0 {
-		k.know("made", n)
-	}
-	k.know("files", len(list), "model", s.Model, "ranks", s.Layout.Ranks(), "folder", word(dir), "new", fresh,
+	k.know("made", positive(fresh+replaced), "files", len(list), "model", s.Model, "ranks", s.Layout.Ranks(), "folder", word(dir), "new", fresh,
 		"replaced", replaced, "size", quantity.Bytes(float64(bytes)), "dtype", string(s.DType), "mode", string(s.Mode),
 		"plan", list[len(list)-1].Plan)
 	return k.tell("cache.written|cache.there")

@@ -18,53 +18,47 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	k := knowing(checkCaveats(r.Checks))
 	k.verdict = Verdict(r.Verdict)
 	k.repeats(r, run)
+	k.evidence(r)
 	if r.Verdict.Refused() && !(run.Left > 0 && r.Gain.N == 0) { // a check that fails before any pair may pass yet
 		return k.tell(k.failed(r, run))
 	}
 	k.gains(r)
-	return k.tell(k.decided(r, run))
+	k.decides(r, run)
+	return k.tell("bench.unfinished|bench.copies|bench.few|bench.outliers|bench." +
+		strings.ReplaceAll(string(r.Verdict), " ", "_") + "|bench.below")
 }
 
-// gain is a measured gain: its number and the clause that says it, by whether its interval contains 0.
+// gain is a measured gain: its number, and where its interval contains 0 the value that its clause has alone.
 func (k *known) gain(g gain.Gain, v Verdict, what string) {
 	k.verdict = v
 	k.know("what", what, "gain", g.Estimate, "low", g.Low, "high", g.High)
-	label, said := "gain", "said.gain"
-	if g.Method == gain.OneLaunch {
-		label = "gain, widened interval"
-	}
-	k.add("gain", Number{label, g.Estimate, Fraction, g.Low, g.High, Measured})
+	k.add("gain", Number{"gain" + when(g.Method == gain.OneLaunch, ", widened interval"), g.Estimate, Fraction, g.Low,
+		g.High, Measured})
 	switch undecided := v == Verdict(gain.Inconclusive); {
 	case undecided && g.Low > 0:
-		said = "said.undecided"
-	case (undecided || v == Verdict(gain.NoVerdict)) && g.Low <= 0 && g.High >= 0:
-		said = "said.between"
+		k.know("undecided", what)
 	case g.Low <= 0 && g.High >= 0:
-		said = "said.unshown"
+		k.know("between", "gain", "unshown", when(!undecided && v != Verdict(gain.NoVerdict), "gain"))
 	}
-	k.know("said", k.say(said))
 }
 
 // gains are the gain of a campaign, how its units agree, and what imbalance costs.
 func (k *known) gains(r gain.Result) {
-	for _, p := range r.Points {
-		if p.Leads {
-			k.know("place", " at "+named(p.Name, p.Value))
-		}
-	}
 	k.gain(r.Gain, k.verdict, r.Called(gain.Perfect).Label())
 	for _, c := range r.Leading() {
 		if s := c.Share; s != nil && s.High > 0 && k.values["share"] == nil { // of an arm more uneven than normal: nothing
 			k.know("share_arm", string(c.Arm), "share", s.Estimate, "share_low", s.Low, "share_high", s.High)
 		}
-		if d := c.Dose; d != nil && d.Slope.Defined() && len(k.reasons["dose"]) == 0 {
+		if d := c.Dose; d != nil && d.Slope.Defined() && k.values["cost"] == nil {
 			k.dose(d)
 		}
 	}
 	for _, p := range r.Points {
 		k.know("loads", "") // they are measured
-		if g := p.Gain; !p.Leads && g.Estimate.Defined() {
-			k.know("at", named(p.Name, p.Value), "at_gain", g.Estimate, "at_low", g.Low, "at_high", g.High)
+		if g, at := p.Gain, named(p.Name, p.Value); p.Leads {
+			k.know("place", " at "+at)
+		} else if g.Estimate.Defined() {
+			k.know("at", at, "at_gain", g.Estimate, "at_low", g.Low, "at_high", g.High)
 			k.because("points", k.say("point"))
 		}
 	}
@@ -74,55 +68,44 @@ func (k *known) gains(r gain.Result) {
 			k.know("caution", caution)
 		}
 	}
-	if r.Verdict == gain.NotSignificant && r.Gain.High > 0 {
-		k.know("below", r.Threshold)
-	}
 }
 
 // dose says what each 10 % of imbalance costs, or, where no line goes through the arms, the largest load.
 func (k *known) dose(d *gain.Dose) {
-	k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10)
 	if !d.Bent {
-		k.because("dose", k.say("dose"))
+		k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10)
 	} else if line := d.Line(); len(line) > 0 && line[len(line)-1].Low > 1 {
 		k.know("load", line[len(line)-1].MaxOverMean, "cost", line[len(line)-1].Time-1)
-		k.because("dose", k.say("dose.bent"))
 	}
 }
 
 // manyUnits is the practical limit of pairs and launches.
 const manyUnits = 100
 
-// decided picks the lines of a campaign that no check refuses: by how far it is, and by its verdict.
-func (k *known) decided(r gain.Result, run gain.Run) string {
+// decides gathers what leads before a verdict does, by how far a campaign is, and what would decide an open one.
+func (k *known) decides(r gain.Result, run gain.Run) {
+	far := r.Outliers()
+	k.know("left", positive(run.Left), "all", run.Left+run.Launches, "copies", when(warns(r, gain.CheckCopies), "each arm"))
 	switch {
-	case run.Left > 0:
-		k.know("left", run.Left, "all", run.Left+run.Launches)
-		if !r.Gain.Low.Defined() {
-			k.know("place", "")
-		}
-		return "bench.unfinished"
-	case warns(r, gain.CheckCopies):
-		return "bench.copies"
 	case !r.Gain.Low.Defined() || !r.Gain.Estimate.Defined():
-		return "bench.few"
-	case r.Verdict != gain.Inconclusive:
-		return map[gain.Verdict]string{gain.Significant: "bench.significant", gain.NoVerdict: "bench.one_launch",
-			gain.Faster: "bench.builds", gain.Slower: "bench.builds", gain.Equal: "bench.equal"}[r.Verdict] + "|bench.below"
+		k.know("few", k.values["complete"])
+	case r.Verdict == gain.NotSignificant && r.Gain.High > 0:
+		k.know("below", r.Threshold)
+	case r.Verdict == gain.Inconclusive:
+		k.know("more", "")
+		if r.PairsNeeded.Defined() {
+			k.know("needed", quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"])))
+		}
+		if r.PairsNeeded < manyUnits && !warns(r, gain.CheckOutliers) {
+			k.know("more", r.PairsNeeded)
+		}
+		if far > 0 {
+			k.know("far", far, "undecided", "", "between", "gain")
+		}
 	}
-	if k.know("more", ""); r.PairsNeeded.Defined() {
-		k.know("needed", quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"])))
-	}
-	if r.PairsNeeded < manyUnits && !warns(r, gain.CheckOutliers) {
-		k.know("more", r.PairsNeeded)
-	}
-	if far := r.Outliers(); far > 0 {
-		k.know("far", far, "said", k.say("said.between"))
-	}
-	return "bench.outliers|bench.open"
 }
 
-// repeats is how a campaign of its kind is run anew, as far as it knows its command, and what its verdict rests on.
+// repeats is how a campaign of its kind is run anew, as far as it knows its command.
 func (k *known) repeats(r gain.Result, run gain.Run) {
 	unit, units, flag, least, treatment := "pair", "pairs", "--pairs", gain.MinPairs, run.Treatment
 	if r.Design == gain.WithinLaunch {
@@ -132,7 +115,7 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 		treatment = ""
 	}
 	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again, "unit", unit,
-		"units", units, "n", r.Gain.N, "least", max(gain.MinPairs, r.Gain.N), "more", least,
+		"units", units, "n", r.Gain.N, "least", max(gain.MinPairs, r.Gain.N), "more", least, "ranks", positive(run.Ranks),
 		"complete", quantity.Count(r.Gain.N, "complete "+unit), "counted", quantity.Count(r.Gain.N, unit))
 	if r.Builds.Named() {
 		k.builds(r.Builds)
@@ -143,33 +126,22 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 	if run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch {
 		k.know("benchmark", r.Command)
 	}
-	if run.Ranks > 0 {
-		k.know("ranks", run.Ranks)
-	}
-	k.evidence(r)
 }
 
 // evidence is what a verdict rests on: an interval, and how the balance of the arms is known.
 func (k *known) evidence(r gain.Result) {
-	side := map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
-		gain.Inconclusive: "contains"}[r.Verdict]
-	if !r.Builds.Named() {
-		k.know("balance", map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured",
-			gain.None: "not proved"}[cmp.Or(r.Balance, gain.None)])
-	}
-	interval := "interval"
+	grade := map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured"}[r.Balance]
+	k.know("threshold", r.Threshold, "balance", when(!r.Builds.Named() && !r.Verdict.Refused(), cmp.Or(grade, "not proved")),
+		"side", map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
+			gain.Inconclusive: "contains"}[r.Verdict])
 	switch {
 	case r.Verdict.Refused():
-		interval = "interval.refused"
-		k.know("balance", "")
+		k.know("refused", k.values["complete"])
 	case r.Gain.Method == gain.OneLaunch:
 		k.know("sd", 100*gain.LaunchSD)
-		interval = "interval.one_launch"
 	case !r.Gain.Low.Defined():
-		interval = "interval.none"
+		k.know("alone", k.values["counted"])
 	}
-	k.know("side", side, "threshold", r.Threshold)
-	k.know("interval", k.say(interval))
 }
 
 // hooked begins the formats of engines that the hook serves.
@@ -185,22 +157,21 @@ func (k *known) failed(r gain.Result, run gain.Run) string {
 		why = []string{"a check failed, so the gain decides nothing"}
 	}
 	k.refuse(why)
-	said := strings.Join(why, " ")
-	failed := func(name string) bool {
-		return slices.ContainsFunc(r.Failed(), func(c gain.Check) bool { return c.Name == name })
+	said, unproved, unequal := strings.Join(why, " "), false, false
+	for _, c := range r.Failed() {
+		unproved, unequal = unproved || c.Name == gain.CheckProof, unequal || c.Name == gain.CheckWork
 	}
-	if run.Treatment == "hook" || !failed(gain.CheckProof) || failed(gain.CheckWork) ||
-		strings.Contains(said, gain.BalancedToo) { // which no better proof mends
+	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
+	case run.Treatment == "hook", !unproved, unequal, strings.Contains(said, gain.BalancedToo): // no better proof mends it
 		return "bench.refused"
+	case !byItself:
+		return "bench.unproved"
 	}
-	if run.Treatment == "" && strings.Contains(said, "--trust-arms") { // else they were trusted, or say otherwise
-		k.know("trusted", run.Reports)
-	}
+	k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports))
 	if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
 		k.know("benchmark", "")
 	}
-	return map[bool]string{true: "bench.unproved_trt", false: "bench.unproved"}[run.Treatment == "" ||
-		run.Treatment == "trtllm"]
+	return "bench.unproved_trt"
 }
 
 // warns reports whether a check of this name warns.
@@ -221,9 +192,10 @@ func checkCaveats(checks []gain.Check) []Caveat {
 	var open []router.Warning
 	weights := map[string]caveat.Severity{}
 	for _, c := range checks {
-		if s, weighs := map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
-			gain.Unknown: caveat.Unknown}[c.Status]; weighs {
-			open, weights[c.Name] = append(open, c.Warning()), s
+		if c.Status != gain.Pass {
+			open = append(open, c.Warning())
+			weights[c.Name] = map[gain.CheckStatus]caveat.Severity{gain.Fail: caveat.Doubt, gain.Warn: caveat.Warn,
+				gain.Unknown: caveat.Unknown}[c.Status]
 		}
 	}
 	return caveats(open, weights)
@@ -246,9 +218,10 @@ func Why(r gain.Result, run gain.Run) string {
 // failures are the words of the failed checks. Unequal work leads where it makes the arms not comparable.
 func failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
-		each := caveat.Each(c.Warning())
-		if texts = append(texts, each...); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
-			texts = slices.Concat(each, texts[:len(texts)-len(each)])
+		if each := caveat.Each(c.Warning()); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
+			texts = slices.Concat(each, texts)
+		} else {
+			texts = append(texts, each...)
 		}
 	}
 	return texts

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,14 +20,11 @@ func OfComparison(c *diff.Comparison) Answer {
 	for _, p := range c.Phases {
 		k.exchanges(p.Phase, p.Collective && p.NormalNS > 0)
 	}
-	steps, launches := quantity.Count(c.Perfect.Steps, "step"), "of one launch per arm"
+	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
 	}
-	if c.BothInOneLaunch() {
-		launches = "per arm in one launch"
-	}
-	k.know("ranks", len(c.Ranks), "of_steps", steps, "launches", launches)
+	k.know("ranks", len(c.Ranks), "of_steps", steps, "together", when(c.BothInOneLaunch(), "per arm in one launch"))
 	if c.Builds.Named() {
 		k.builds(c.Builds)
 	}
@@ -54,18 +50,17 @@ func (k *known) refuse(why []string) {
 func (k *known) refused(c *diff.Comparison) string {
 	k.refuse(Refusals(c))
 	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
+	first := append(c.Refusals, router.Warning{})[0].Key()
 	switch {
 	case slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == "refused.swapped" }):
 		k.know("swapped", launch.Quote([]string{sides[1], sides[0]}))
 		return "compare.swapped"
-	case len(c.Ranks) == 0:
-		if len(c.Normal.Exports)+len(c.Perfect.Exports) == 2 { // a pattern without quotes
-			k.know("one_arm", launch.Quote(sides))
-		}
+	case len(c.Ranks) == 0: // of two files maybe a pattern without quotes
+		k.know("one_arm", when(len(c.Normal.Exports)+len(c.Perfect.Exports) == 2, launch.Quote(sides)))
 		return "compare.ranks"
-	case c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && c.Refusals[0].Key() == "refused.arm":
-		k.know("trusted", launch.Quote(sides))
 	}
+	k.know("trusted", when(c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && first == "refused.arm",
+		launch.Quote(sides)))
 	return "compare.refused"
 }
 
@@ -78,65 +73,61 @@ func (k *known) builds(b gain.Builds) {
 // Refusals say why the sides of a comparison are no two arms of one run.
 func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
-		text := caveat.Text(w)
-		if w.Subject != "" { // a warning of its trace
-			text = fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text)
+		of := "" // a warning of its trace
+		if w.Subject != "" {
+			of = fmt.Sprintf("the %s side is uncertain: ", w.Subject)
 		}
-		texts = append(texts, text)
+		texts = append(texts, of+caveat.Text(w))
 	}
-	return append(texts, map[bool][]string{true: {"the sides are no two arms of one run"}}[len(texts) == 0]...)
+	if len(texts) == 0 {
+		texts = []string{"the sides are no two arms of one run"}
+	}
+	return texts
 }
 
 // wholeSteps compares whole steps of two builds, and names the phase that changes most.
 func (k *known) wholeSteps(c *diff.Comparison) {
 	change := c.Step.PerfectNS/c.Step.NormalNS - 1
-	k.know("evidence", "measured in", "change", max(change, -change), "how",
-		map[bool]string{true: "less", false: "more"}[change < 0])
+	k.know("evidence", "measured in", "change", max(change, -change), "less", when(change < 0, "less"))
 	k.number("normal", "GPU time per step, "+string(c.Builds[0]), c.Step.NormalNS, NS, Measured)
 	k.number("perfect", "GPU time per step, "+string(c.Builds[1]), c.Step.PerfectNS, NS, Measured)
 	k.number("change", "change", change, Fraction, Measured)
-	if len(c.Phases) > 0 {
-		p := slices.MaxFunc(c.Phases, func(a, b diff.PhaseChange) int {
-			return cmp.Compare(max(a.DifferenceNS, -a.DifferenceNS), max(b.DifferenceNS, -b.DifferenceNS))
-		})
-		k.know("phase", map[bool]string{true: "collectives of "}[p.Collective]+string(p.Phase), "phase_ns", p.DifferenceNS)
+	most := router.Number(0)
+	for _, p := range c.Phases {
+		if d := max(p.DifferenceNS, -p.DifferenceNS); d > most {
+			most = d
+			k.know("phase", when(p.Collective, "collectives of ")+string(p.Phase), "phase_ns", p.DifferenceNS)
+		}
 	}
 }
 
-// predicted picks the line of two arms: the gain that a campaign measured beside them, else what they predict.
+// predicted picks the lines of two arms: by the gain that a campaign measured beside them, else by what they predict.
 func (k *known) predicted(c *diff.Comparison) string {
-	s, line := c.Split, "compare.unknown"
+	s := c.Split
+	if s.Known() {
+		k.parts(c)
+	}
 	few, partial := warned(c, diff.FewRanks)
+	contrary, unlike := warned(c, diff.CampaignUnlike)
 	switch {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+map[bool]string{true: "predicted", false: "unknown"}[s.Known()]+" from")
-		if line = "compare.measured"; s.Verdict == gain.Significant {
-			line = "compare.significant"
-		}
+		return when(s.Verdict == gain.Significant, "compare.significant|") + "compare.measured"
 	case s.Known():
-		k.know("evidence", "predicted from")
+		k.know("evidence", "predicted from", "contrary", when(unlike, caveat.Text(contrary)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
-		line = k.foretold(c)
-		if contrary, ok := warned(c, diff.CampaignUnlike); ok {
-			k.know("doubt", caveat.Text(contrary))
-			line = "compare.campaign"
-		}
+		k.foretold(c)
+		return "compare.campaign|compare.gain|compare.unlike|compare.unshown"
 	case partial:
 		k.doubt(few)
-		return "compare.few_ranks"
-	default:
-		k.know("doubt", "these traces allow no prediction of the gain")
 	}
-	if s.Known() {
-		k.parts(c)
-	}
-	return line
+	return "compare.few_ranks|compare.unknown"
 }
 
-// warned is the warning of a code, if there is one.
-func warned(c *diff.Comparison, code string) (router.Warning, bool) {
-	at := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return w.Code == code })
+// warned is the warning of the first of some codes that there is.
+func warned(c *diff.Comparison, codes ...string) (router.Warning, bool) {
+	at := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return slices.Contains(codes, w.Code) })
 	if at < 0 {
 		return router.Warning{}, false
 	}
@@ -163,35 +154,29 @@ func (k *known) parts(c *diff.Comparison) {
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
 		if other.Gain.Defined() {
 			k.know("kind", other.Steps, "kind_gain", other.Gain)
-			k.because("kinds", k.say("kind"))
+			k.because("kinds", k.say("of_kind"))
 		}
 	}
 }
 
-// foretold picks the line of a prediction: of which steps, and what makes most of it.
-func (k *known) foretold(c *diff.Comparison) string {
+// foretold gathers a prediction: of which steps, and what makes most of it.
+func (k *known) foretold(c *diff.Comparison) {
 	s := c.Split
-	k.know("gain", s.Gain, "low", s.Low, "high", s.High)
+	slow, slower := warned(c, diff.SlowGPU)
+	_, unknown := warned(c, diff.EqualWorkUnknown)
+	k.know("low", s.Low, "high", s.High, "work", when(unknown, "the same work"))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps)
 	}
-	if w, ok := warned(c, diff.SlowGPU); ok {
-		k.know("slower", fmt.Sprint(w.Args["rank"]))
-	}
-	if _, unknown := warned(c, diff.EqualWorkUnknown); unknown {
-		k.know("work", "the same work")
+	if slower {
+		k.know("slower", fmt.Sprint(slow.Args["rank"]))
 	}
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
+		k.know("gain", s.Gain)
 		k.mostly(s)
-		return "compare.gain"
+	} else if w, ok := warned(c, "perfect_not_balanced", "arms_look_alike"); ok {
+		k.know("of", w.Args["of"], "here", w.Args["here"], "there", w.Args["there"])
 	}
-	for _, code := range []string{"perfect_not_balanced", "arms_look_alike"} {
-		if w, ok := warned(c, code); ok {
-			k.know("of", w.Args["of"], "here", w.Args["here"], "there", w.Args["there"])
-			return "compare.unlike"
-		}
-	}
-	return "compare.unshown"
 }
 
 // mostly names the part that makes most of a gain, which explains more than half of it; where the other part

@@ -22,12 +22,11 @@ func OfCounts(c *counts.Result, given string) Answer {
 		k.reported(c)
 		return k.tell("counts.reported|counts.one_rank|counts.none")
 	}
-	k.know("level", s.Level, "layers", s.Layers)
-	if source := filepath.Base(s.Source); len(c.Records) > 1 && s.Phase != "" {
-		k.know("source", fmt.Sprintf("%s (%s)", source, s.Phase))
-	} else if len(c.Records) > 1 {
-		k.know("source", source)
+	source := filepath.Base(s.Source)
+	if s.Phase != "" {
+		source += fmt.Sprintf(" (%s)", s.Phase)
 	}
+	k.know("level", s.Level, "layers", s.Layers, "source", when(len(c.Records) > 1, source))
 	worst := k.loads(c, s)
 	k.number("mean", "mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
 	k.number("worst", "worst layer", worst.MaxOverMean, MaxMean, Recorded)
@@ -72,18 +71,15 @@ func (k *known) loads(c *counts.Result, s counts.Summary) (worst imbalance.Row) 
 	switch n := len(flagged); {
 	case n == 0 && router.Above(worst.MaxOverMean, worst.Floor, c.Threshold): // of few tokens
 		k.know("how", "as even as chance allows")
+	case n == 0 && quantity.Decimals(worst.MaxOverMean, 2) == "1.00":
+		k.know("how", "even", "where", "")
 	case n == 0:
 		k.know("how", "even")
-		if quantity.Decimals(worst.MaxOverMean, 2) == "1.00" {
-			k.know("where", "")
-		}
 	default:
-		k.know("part", fmt.Sprintf("%s %d", worst.Level, worst.Worst))
-		if s.Layers > 1 && n == s.Layers {
-			k.know("flagged", strings.Replace(fmt.Sprintf("all %d layers are", n), "all 2 ", "both ", 1))
-		} else if s.Layers > 1 {
-			k.know("flagged", fmt.Sprintf("%d of %d layers %s", n, s.Layers, map[bool]string{true: "is", false: "are"}[n == 1]))
-		}
+		some := fmt.Sprintf("%d of %d layers %s", n, s.Layers, cmp.Or(when(n == 1, "is"), "are"))
+		all := strings.Replace(fmt.Sprintf("all %d layers are", n), "all 2 ", "both ", 1)
+		k.know("part", fmt.Sprintf("%s %d", worst.Level, worst.Worst),
+			"flagged", when(s.Layers > 1, cmp.Or(when(n == s.Layers, all), some)))
 	}
 	return worst
 }

@@ -49,16 +49,23 @@ func (k *known) because(name, words string) {
 	}
 }
 
-// say words the first of some rows whose values are all known: "gain|gain.unknown"; empty where there is none.
-func (k *known) say(keys string) (text string) {
-	each(keys, func(key string) bool {
-		words, whole := caveat.Say(key, k.values)
-		if whole {
-			text = words
-		}
-		return whole
-	})
-	return text
+// say words a row of the catalog; empty where some of its values are not known.
+func (k *known) say(key string) string { return caveat.Say(key, k.values) }
+
+// when is a text where something holds, else empty.
+func when(holds bool, text string) string {
+	if holds {
+		return text
+	}
+	return ""
+}
+
+// positive is a number that is known where it is above 0.
+func positive(n int) router.Number {
+	if n > 0 {
+		return router.Number(n)
+	}
+	return router.Undefined()
 }
 
 // each offers the names of each group, such as "a|b c", until one of the group is taken.
@@ -89,7 +96,7 @@ func (k *known) tell(lines string) Answer {
 		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
 		k.know("verdict", string(a.Verdict))
 		kind, _, _ := strings.Cut(key, ".")
-		a.Basis = k.say("basis." + key + "|basis." + kind)
+		a.Basis = cmp.Or(k.say("basis."+key), k.say("basis."+kind))
 		a.Line, whole = caveat.Fill(row.Text, k.values)
 		return whole
 	})

@@ -22,23 +22,15 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	best, given := r.Best(), cmp.Or(given, "COUNTS")
 	k := knowing(caveats(r.Caveats(), nil))
 	k.verdict = Verdict(best.Verdict)
-	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", "without copies")
-	if best.Redundant > 0 {
-		k.know("With", "with "+quantity.Count(best.Redundant, "copy"), "redundant", fmt.Sprint(best.Redundant))
-	}
+	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", withCopies(best), "redundant", positive(best.Redundant),
+		"costs", when(r.Untimed(), "saves"))
 	if least := r.WithFewest(best); least.Redundant < best.Redundant && least.Change < 0 {
-		k.know("fewer", -least.Change, "with_fewer", "without copies")
-		if least.Redundant > 0 {
-			k.know("with_fewer", "with "+quantity.Count(least.Redundant, "copy"))
-		}
+		k.know("fewer", -least.Change, "with_fewer", withCopies(least))
 	}
 	k.judgedOn(r, best)
 	k.predictions(best)
 	k.written(files)
-	if r.Untimed() {
-		k.know("costs", "saves")
-	}
-	switch decided := caveat.Text(best.Reason); {
+	switch decided, wrote := caveat.Text(best.Reason), len(files) > 0; {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined(): // before anything is put to use
 		k.know("undecided", decided, "unjudged", given)
 		k.steps = nil
@@ -46,21 +38,17 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		k.know("flat", decided)
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
-		if len(files) == 0 {
-			k.know("keep", best.Ranks)
-		}
-	case len(files) == 0:
-		if r.Untimed() {
-			k.know("untimed", given)
-		}
-		if k.know("write", given); engines[r.Engine] != "" {
-			k.know("engine", engines[r.Engine], "flag", r.Engine)
-		}
-		if r.Engine == counts.TensorRT {
-			k.know("new", "NEW.yaml")
-		}
+		k.know("keep", when(!wrote, fmt.Sprint(best.Ranks)))
+	case !wrote:
+		k.know("write", given, "untimed", when(r.Untimed(), given), "engine", engines[r.Engine],
+			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == counts.TensorRT, "NEW.yaml"))
 	}
 	return k.tell("place.unknown|place.flat|place.falls|place")
+}
+
+// withCopies says how many copies a placement has: "with 2 copies".
+func withCopies(p place.Placement) string {
+	return cmp.Or(when(p.Redundant > 0, "with "+quantity.Count(p.Redundant, "copy")), "without copies")
 }
 
 // engines that take placements, in words.
@@ -86,25 +74,11 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	for _, w := range r.Warnings {
 		if n, ok := w.Args["alike"].(float64); ok && w.Code == "judged_learned" {
 			alike = int(n)
-			k.know("alike", n)
 		}
 	}
-	traffic, judged := "unseen traffic", "judged on no other window"
-	switch n := len(r.Judged); {
-	case r.LeftOut > 0:
-		judged = fmt.Sprintf("judged on %s of windows left out in turn · written plan learned from all",
-			quantity.Count(r.LeftOut, "kind"))
-	case n > 0:
-		k.know("windows", n)
-		judged = k.say("judged")
-	}
-	if len(r.Judged) > 0 && alike == len(r.Judged) {
-		traffic = "traffic already seen"
-	}
-	if len(r.Learned) == 1 {
-		k.know("one", "one window")
-	}
-	k.know("traffic", traffic, "judged", judged, "baseline", baseline)
+	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", positive(alike),
+		"one", when(len(r.Learned) == 1, "one window"), "traffic",
+		cmp.Or(when(alike > 0 && alike == len(r.Judged), "traffic already seen"), "unseen traffic"))
 	if best.Change < 0 {
 		k.know("fall", -best.Change)
 	}

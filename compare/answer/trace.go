@@ -27,16 +27,13 @@ func OfTrace(t *trace.Trace, given string) Answer {
 		k.know("launches", t.Hidden.Launches, "hidden", t.Hidden.NS)
 		return k.tell("trace.hidden")
 	case len(t.Ranks) < 2:
-		k.know("given", []string{"none", "one"}[len(t.Ranks)])
-		if t.World > 1 {
+		if k.know("few", []string{"none", "one"}[len(t.Ranks)]); t.World > 1 {
 			k.know("world", t.World)
 		}
 		return k.tell("trace.one_rank")
 	case doubt.Code != "":
 		k.doubt(doubt)
-		if !strings.Contains(given, "--counts") {
-			k.know("uncounted", given)
-		}
+		k.know("uncounted", when(!strings.Contains(given, "--counts"), given))
 		k.steps = k.next("mend." + doubt.Key() + "|again")
 		return k.tell("trace.doubt")
 	}
@@ -84,26 +81,27 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.number("gain", "gain of even ranks", t.Bound.Gain, Fraction, Inferred)
 	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
+	k.number("waiting", "waiting per step", w.WaitNS, NS, Measured)
 	if o, ok := t.RankTime(); ok {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", LayerName(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
 		k.load(t, o.Imbalance, basis)
 	}
-	k.costs(t)
-	k.waits(t)
+	k.evened(t)
+	k.waits(w, t.Bound.StepNS)
 	k.leadsTo(t, given)
 	if rank, by, slower := t.SlowGPU(); slower {
-		k.know("slow_rank", rank, "by", by, "or", map[bool]string{true: "more tokens"}[t.Attention == nil])
+		k.know("slow_rank", rank, "by", by, "or", when(t.Attention == nil, "more tokens"))
 		k.number("dense", fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
 	}
-	stall := min(w.Cause.NS, w.WaitNS) // the last rank may make up for a part
-	switch rank := last(w); {
-	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
-		if k.know("whom", "the ranks in turn", "stall", stall); rank != nil && rank.Name == trace.LateHosts {
+	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
+		k.know("stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
+	}
+	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0) {
+		k.know("whom", "the ranks in turn")
+		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
 			k.know("on", rank.Rank, "whom", "the others", "stall", rank.WaitNS)
 		}
-	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, true):
-		k.know("stall", stall)
 	}
 	if t.UnevenAttention() {
 		k.know("attention", t.Attention.Imbalance)
@@ -115,30 +113,24 @@ func (k *known) judge(t *trace.Trace, given string) {
 	k.unevenKind(t)
 }
 
-// costs says what even ranks and even tokens would gain.
-func (k *known) costs(t *trace.Trace) {
-	even, _ := t.WhatIf(trace.EvenRanks)
-	p, gain := t.Replay(), t.Bound.Gain
-	switch {
-	case p != nil && p.Undecided && even.InTime > 0.0005 && t.Warned(trace.LateLaunches):
+// evened is what even ranks and even tokens would gain.
+func (k *known) evened(t *trace.Trace) {
+	k.know("gain", max(t.Bound.Gain, 0))
+	if even, _ := t.WhatIf(trace.EvenRanks); even.InTime > 0.0005 && t.Replay().Undecided && t.Warned(trace.LateLaunches) {
 		k.know("most_gain", even.InTime)
-	case gain < 0.0005:
+	} else if t.Bound.Gain < 0.0005 {
 		k.know("little", 0.001)
 	}
-	k.know("gain", max(gain, 0))
-	k.know("much", k.say("much.open|much.little|much"))
 	if tokens, ok := t.WhatIf(trace.EvenTokens); ok {
 		k.know("token_gain", max(tokens.Gain, 0))
 		k.number("tokens", "gain of even tokens", tokens.Gain, Fraction, Inferred)
 	}
-	k.know("costs", k.say("gain|gain.unknown"), "left", k.say("left|left.unknown"), "tokens", k.say("tokens|gain.unknown"))
 }
 
 // waits says how long ranks wait and mostly why, where that matters, which step waits far longer, and what to
 // look at on the host of the rank that arrives last.
-func (k *known) waits(t *trace.Trace) {
-	w := &t.Waiting
-	if k.number("waiting", "waiting per step", w.WaitNS, NS, Measured); w.Matters(t.Bound.StepNS) {
+func (k *known) waits(w *trace.Waiting, stepNS router.Number) {
+	if w.Matters(stepNS) {
 		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
 	}
 	if len(w.Late) > 0 {
@@ -164,44 +156,41 @@ func last(w *trace.Waiting) *trace.Arrival {
 
 // cause says for what ranks wait: the part that explains most of it, and how much.
 func (k *known) cause(c trace.Cause, whole router.Number) string {
-	if c.Name == "" {
-		return k.say("cause.none")
-	}
 	much := quantity.Duration(c.NS)
-	if c.NS >= whole || much == quantity.Duration(whole) {
+	switch {
+	case c.Name == "":
+		much = ""
+	case c.NS >= whole || much == quantity.Duration(whole):
 		much = "all" // where it is more, the rank has less of something else
 	}
 	what := strings.Replace(c.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1)
 	k.know("cause", much, "what", what, "did", string(c.Did))
-	return k.say("cause")
+	return k.say("caused")
 }
 
 // uneven says who is slow where, and which expert is behind it. Load is only spoken of where it is recorded
 // and agrees.
 func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
-	first, how := rows[0], "slowest"
-	where, slow := LayerName(first.Layer), "slow.rank"
+	first, where := rows[0], LayerName(rows[0].Layer)
+	k.know("where", where, "how", "slowest")
 	for _, load := range t.Imbalance {
 		switch flagged := load.Layer == first.Layer && load.Quantity == imbalance.Load && load.Flagged; {
 		case flagged && load.Level == router.LevelExpert:
 			k.know("expert", load.Worst, "expert_in", where, "expert_load", load.MaxOverMean, "null", load.NullP95)
 		case flagged && load.Level == router.LevelRank && load.Worst == first.Worst:
-			how = "overloaded"
+			k.know("how", "overloaded")
 		}
 	}
 	switch many := len(rows) > 1; {
 	case first.Steps > 0 && 2*first.WorstSteps <= first.Steps: // no rank is the slowest in most steps
-		if slow = "slow.changing"; many {
-			where = quantity.Count(len(rows), "layer")
+		if k.know("changing", where); many {
+			k.know("changing", quantity.Count(len(rows), "layer"))
 		}
-	case many:
+	case !slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }):
+		k.know("rank", first.Worst, "most", when(many, ", most"))
+	default:
 		k.know("most", ", most")
-		if slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }) {
-			slow = "slow.layers"
-		}
 	}
-	k.know("rank", first.Worst, "where", where, "how", how)
-	k.know("slow", k.say(slow))
 }
 
 // uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
@@ -227,10 +216,10 @@ func (k *known) load(t *trace.Trace, time router.Number, basis Basis) {
 // unevenKind finds steps of another kind, with a tenth of the expert time at least, that are uneven: "even"
 // speaks of all of them.
 func (k *known) unevenKind(t *trace.Trace) {
-	own := t.Replay()
+	_, others := t.OtherKinds()
 	for _, p := range t.Replays {
-		for _, other := range t.StepKinds {
-			if own != nil && p.Kind != own.Kind && p.Kind == other.Kind && other.Time.Flagged > 0 {
+		for _, other := range others {
+			if p.Kind == other.Kind && other.Time.Flagged > 0 && t.Replay() != nil {
 				k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance,
 					"kind_gain", p.WhatIf[0].Gain)
 				k.number("kind_gain", "gain of even ranks", p.WhatIf[0].Gain, Fraction, Inferred)
@@ -247,14 +236,12 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	case both && !several:
 		k.know("both", given)
 	case t.Arm == string(gain.Perfect) && !both:
-		k.know("perfect", map[bool]string{true: "PERFECT", false: given}[several])
+		k.know("perfect", cmp.Or(when(several, "PERFECT"), given))
 	}
-	if found := countsFlag.FindAllString(given, -1); strings.Contains(given, "--counts ") {
-		k.know("counts", strings.ReplaceAll(strings.Join(found, " "), "--counts ", ""))
-	}
-	_, after, _ := strings.Cut(given, "--model ")
-	model, _, _ := strings.Cut(after, " ")
-	k.know("model", model)
+	found := strings.Join(countsFlag.FindAllString(given, -1), " ")
+	_, model, _ := strings.Cut(found, "--model ")
+	k.know("counts", when(strings.Contains(given, "--counts "), strings.ReplaceAll(found, "--counts ", "")),
+		"model", append(strings.Fields(model), "")[0])
 	k.hooked(t.Treatment())
 	for _, p := range t.Phases {
 		k.exchanges(p.Phase, p.CollectiveNS > 0)

@@ -1,13 +1,13 @@
-// Package caveat is the catalog of what results say: a code with values in, a sentence out. It is the one
-// place that has the words of answers, warnings, checks and next steps, so that one thing has one name;
-// packages that warn or answer have codes and numbers.
+// Package caveat is the catalog of every sentence that a result says: a code with values in, a sentence out.
+//
+// It has the words of answers, reasons and next steps as well as of warnings and checks, so that one thing has one
+// name; packages that warn or answer have codes and numbers.
 package caveat
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -44,12 +44,8 @@ func Group(w router.Warning) string {
 
 func several(v any) bool { _, ok := v.([]any); return ok }
 
-// Say words a row of answers, and reports whether there is one whose values are all known.
-func Say(key string, values router.Args) (text string, whole bool) {
-	row, there := sentences[key]
-	text, whole = Fill(row, values)
-	return text, there && whole
-}
+// Say words a row of answers; empty where some of its values are not known.
+func Say(key string, values router.Args) string { return whollyFilled(sentences[key], values) }
 
 // Step words what to do next, and its command, and reports whether all values of both are known. What bench fills
 // in stands in ‹angle quotes›: {concurrency}.
@@ -70,38 +66,30 @@ func Known(w router.Warning) bool { return words(w.Key()) != "" && (w.Args != ni
 // differ in a", "the arms differ in b".
 func Each(w router.Warning) (texts []string) {
 	for name, v := range w.Args {
-		if list, ok := v.([]any); ok && strings.Contains(words(w.Key()), "{"+name+":;}") {
+		if list, _ := v.([]any); strings.Contains(words(w.Key()), "{"+name+":;}") {
 			for _, one := range list {
-				single := maps.Clone(w.Args)
-				single[name] = one
-				texts = append(texts, Text(router.Warning{Code: w.Code, Args: single}))
+				single := router.Warning{Code: w.Code, Args: maps.Clone(w.Args)}
+				single.Args[name] = one
+				texts = append(texts, Text(single))
 			}
-			return texts
 		}
 	}
-	return []string{Text(w)}
+	if len(texts) == 0 {
+		texts = []string{Text(w)}
+	}
+	return texts
 }
 
-// Text words a warning. A warning that the catalog lacks brings its own words, or is told by its
-// name and values: out_of_range with 3 rows → "out of range (rows 3)".
+// Text words a warning. A warning that the catalog lacks brings its own words, or is told by its name: out_of_range →
+// "out of range".
 func Text(w router.Warning) string {
-	if text, whole := Fill(words(w.Key()), w.Args); whole && Known(w) {
+	text, whole := Fill(words(w.Key()), w.Args)
+	why, _ := w.Args["why"].(string)
+	switch {
+	case text != "" && (whole || w.Text == "") && (w.Args != nil || w.Text == ""):
 		return text
+	case w.Text != "" || why == "":
+		return cmp.Or(w.Text, strings.ReplaceAll(w.Code, "_", " "))
 	}
-	if w.Text != "" {
-		return w.Text
-	}
-	name, values := strings.ReplaceAll(w.Code, "_", " "), []string{}
-	for _, key := range slices.Sorted(maps.Keys(w.Args)) {
-		if v := w.Args[key]; key != "why" && has(v) {
-			values = append(values, strings.ReplaceAll(key, "_", " ")+" "+write(v, "~"))
-		}
-	}
-	if why, ok := w.Args["why"].(string); ok {
-		name += ": " + cmp.Or(unchecked[why], strings.ReplaceAll(why, "_", " "))
-	}
-	if len(values) > 0 {
-		name += " (" + strings.Join(values, ", ") + ")"
-	}
-	return name
+	return strings.ReplaceAll(w.Code, "_", " ") + ": " + cmp.Or(unchecked[why], strings.ReplaceAll(why, "_", " "))
 }

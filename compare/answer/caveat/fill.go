@@ -2,6 +2,7 @@ package caveat
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,42 +11,47 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-var (
-	placeholder = regexp.MustCompile(`\{(\w+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
-	optional    = regexp.MustCompile(`\[([^]]*)\]`)
-)
+// token is a part of a text that stands for something: [what may be left out] or {name:format|default}.
+var token = regexp.MustCompile(`\[([^]]*)\]|\{(=?\w+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
 
-// Fill puts values into a text, and reports whether all that it needs are known. {name} is a value and
-// {name:format} one in a format: see formats, #noun (numbers of things: rank 3), is noun (3 layers are), a noun that
-// is counted, ; (words between these), or words (the entry of this key, with the same values). {name|NAME} is NAME
-// where the value is not known, and what stands in [brackets] is left out there: "[ on {arm}]" without an arm is
-// nothing.
+// Fill puts values into a text, and reports whether all that it needs are known. Of alternatives with " | " between
+// them it fills the first whose values all are. {name} is a value, {=name} another row, and {name:format} a value in a
+// format: see formats, #noun (numbers of things: rank 3), is noun (3 layers are), a noun that is counted, ; (words between
+// these), or words (the entry of this key, with the same values). {name|NAME} is NAME where the value is not known, and
+// what stands in [brackets] is left out there: "[ on {arm}]" without an arm is nothing.
 func Fill(text string, values router.Args) (filled string, whole bool) {
-	text = optional.ReplaceAllStringFunc(text, func(part string) string {
-		if lacks(part, values) {
-			return ""
+	for alternative := range strings.SplitSeq(text, " | ") {
+		whole = true
+		filled = token.ReplaceAllStringFunc(alternative, func(part string) string {
+			m := token.FindStringSubmatch(part)
+			if m[2] == "" {
+				return whollyFilled(m[1], values)
+			}
+			v := values[m[2]]
+			if row, is := strings.CutPrefix(m[2], "="); is {
+				v = Say(row, values)
+			}
+			if !has(v) {
+				v = m[4]
+			} else if m[3] == "words" {
+				v, _ = Fill(words(fmt.Sprint(v)), values)
+			}
+			whole = whole && has(v)
+			return write(v, m[3])
+		})
+		if whole {
+			break
 		}
-		return part[1 : len(part)-1]
-	})
-	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
-		parts := placeholder.FindStringSubmatch(p)
-		switch v, format := values[parts[1]], parts[2]; {
-		case !has(v) && parts[3] != "":
-			return parts[3]
-		case format == "words":
-			text, _ := Fill(words(v.(string)), values)
-			return text
-		default:
-			return write(v, format)
-		}
-	}), !lacks(text, values)
+	}
+	return filled, whole
 }
 
-// lacks reports a text with a value that is not known.
-func lacks(text string, values router.Args) bool {
-	return slices.ContainsFunc(placeholder.FindAllStringSubmatch(text, -1), func(p []string) bool {
-		return !has(values[p[1]]) && p[3] == ""
-	})
+// whollyFilled is a text with its values, empty where one is not known.
+func whollyFilled(text string, values router.Args) string {
+	if filled, whole := Fill(text, values); whole {
+		return filled
+	}
+	return ""
 }
 
 // split are the words and the numbers of a value: one, or a list.
@@ -55,11 +61,10 @@ func split(v any) (words []string, numbers []float64) {
 		list = []any{v}
 	}
 	for _, v := range list {
-		switch v := v.(type) {
-		case string:
-			words = append(words, v)
-		case float64:
-			numbers = append(numbers, v)
+		if word, ok := v.(string); ok && word != "" {
+			words = append(words, word)
+		} else if number, ok := v.(float64); ok {
+			numbers = append(numbers, number)
 		}
 	}
 	return words, numbers
@@ -68,7 +73,7 @@ func split(v any) (words []string, numbers []float64) {
 // has reports a value that is known.
 func has(v any) bool {
 	words, numbers := split(v)
-	return len(numbers) > 0 || strings.Join(words, "") != ""
+	return len(words)+len(numbers) > 0
 }
 
 // write is a value in a format; of several in a unit, the least and the most.
@@ -104,7 +109,7 @@ func write(v any, format string) string {
 var formats = map[string]func(float64) string{"": quantity.Plain[float64], "n": quantity.Plain[float64],
 	"ns": quantity.Duration[float64], "%": quantity.Percent[float64], "+%": quantity.Change[float64],
 	"0%": quantity.Confidence[float64], // of no more decimals than it has
-	"3":  quantity.Digits3[float64], "~": quantity.Digits4[float64],
+	"3":  quantity.Digits3[float64],
 	".0": decimals(0), ".1": decimals(1), ".2": decimals(2), ".3": decimals(3),
 	"+ns": func(v float64) string { return map[bool]string{true: "+"}[v > 0] + quantity.Duration(v) },
 	"speed": func(v float64) string {

@@ -19,6 +19,7 @@ const (
 	notCompared = "not comparable: {why}."
 	refused     = "{verdict}: {why}."
 	openNext    = "measure.hook|more|longer"
+	newer       = "{other} is {gain:speed} than {one}[{place}]."
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
 	comparedWhy = "kinds"
@@ -30,7 +31,6 @@ const (
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	served      = "[; they serve {any}]."
-	inSteps     = "[ in {steps}]"
 	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
 	written     = "{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}"
 )
@@ -39,32 +39,32 @@ const (
 var Lines = map[string]Line{
 	// A trace.
 	"trace.hidden": {"no answer", hidden, "", "", "graphs"},
-	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, {given} was given.", "", "",
+	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, {few} was given.", "", "",
 		"all|ranks"},
 	"trace.doubt": {"no answer", noAnswer, "", "remedy", ""},
 	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense " +
 		"GEMMs: a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
 	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
-		"{costs}.", "waiting " + judgedTrace, "late host", "both late|again"},
+		"{=even_ranks}.", "waiting " + judgedTrace, "late host", "both late|again"},
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
-		"{experts:%}; {tokens}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
-	"trace.uneven": {"uneven", under + "{slow}; {costs}.", judgedTrace, "expert wait late", unevenNext},
-	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {costs}.",
+		"{experts:%}; {=even_tokens}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
+	"trace.uneven": {"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait late", unevenNext},
+	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {=even_ranks}.",
 		"gain loss load time worst", "load_without_time", "both backend"},
 	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
 		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
 		judgedTrace, "late host", "both|balanced|late|again"},
-	"trace.even": {"even", under + "expert time is even; {left}.", judgedTrace, "wait late", evenNext},
+	"trace.even": {"even", under + "expert time is even; {=left}.", judgedTrace, "wait late", evenNext},
 
 	// A comparison.
 	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
 	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
 	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm|whole"},
-	"compare.unknown":   {"no answer", noAnswer, "", "", measureNext},
-	"compare.campaign":  {"no answer", noAnswer, compared, "kinds", measureNext},
+	"compare.unknown":   {"no answer", "no answer: these traces allow no prediction of the gain.", "", "", measureNext},
+	"compare.campaign":  {"no answer", "no answer: {contrary}.", compared, "kinds", measureNext},
 	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
-	"compare.builds": {"no verdict", "steps of {other} take {change:%} {how} GPU time than steps of {one}.",
+	"compare.builds": {"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 		"normal perfect change", "phase", "builds"},
 	"compare.gain": {"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
 		"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
@@ -73,24 +73,25 @@ var Lines = map[string]Line{
 		"[ for {steps}]" + slowerToo, compared, "kinds", measureNext},
 	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
 		"the normal side's {here:.3}.", compared, "kinds", measureNext},
-	"compare.measured":    {"", "{said}.", compared, comparedWhy, measureNext},
-	"compare.significant": {"", "{said}.", compared, "placement " + comparedWhy, "plan"},
+	"compare.measured":    {"", "{=said}.", compared, comparedWhy, measureNext},
+	"compare.significant": {"", "{=said}.", compared, "placement " + comparedWhy, "plan"},
 
 	// A campaign.
 	"bench.refused":      {"", refused, "", "rest", "checks|builds|measure.hook|measure"},
 	"bench.unproved":     {"", refused, "", "rest", "prove.hook"},
 	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
-	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]" +
-		"[{place}].", "gain", campaignWhy, "resume"},
-	"bench.copies":      {"", "no decision: each arm reports one value in all launches.", "gain", campaignWhy, "checks"},
-	"bench.few":         {"", "no decision: {complete} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
-	"bench.one_launch":  {"", "{n:launch} cannot decide: {said}.", "gain", campaignWhy, "five"},
-	"bench.open":        {"", "{said}.", "gain", "dose needed checks share", openNext},
-	"bench.outliers":    {"", "no decision: {far:is launch} far off; {said}.", "gain", campaignWhy, openNext},
-	"bench.equal":       {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
-	"bench.builds":      {"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
-	"bench.significant": {"", "{said}[{caution}].", "gain", campaignWhy, "page trace plan"},
-	"bench.below": {"", "{said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy,
+	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].",
+		"gain", campaignWhy, "resume"},
+	"bench.copies":                {"", "no decision: {copies} reports one value in all launches.", "gain", campaignWhy, "checks"},
+	"bench.few":                   {"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
+	"bench.no_verdict":            {"", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
+	"bench.inconclusive":          {"", "{=said}.", "gain", "dose needed checks share", openNext},
+	"bench.outliers":              {"", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
+	"bench.equivalent":            {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
+	"bench.faster":                {"", newer, "gain", campaignWhy, buildsNext},
+	"bench.slower":                {"", newer, "gain", campaignWhy, buildsNext},
+	"bench.imbalance_significant": {"", "{=said}[{caution}].", "gain", campaignWhy, "page trace plan"},
+	"bench.below": {"", "{=said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy,
 		"page measure.hook|loads"},
 
 	// A placement.
@@ -121,19 +122,18 @@ var Lines = map[string]Line{
 
 // sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
 var sentences = map[string]string{
-	"basis.trace":           "{evidence}" + ofTrace,
-	"basis.trace.late":      "waits measured, gain inferred" + ofTrace,
-	"basis.trace.hidden":    "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.one_rank":  "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.doubt":     "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.compare":         "[{evidence} ]{of_steps} {launches} · {ranks:rank}",
-	"basis.bench":           "{interval}[ · balance {balance}]",
-	"interval":              "interval of {counted}[ {side} the {threshold:0%} threshold]",
-	"interval.refused":      "{complete}",
-	"interval.one_launch":   "one launch · launch sd of {sd:.1} points assumed",
-	"interval.none":         "no interval from {counted}",
-	"basis.place":           "[learned from {one} · ]{judged} · {ranks:rank} · baseline: {baseline}",
-	"judged":                "judged on {windows:other window}[, {alike} of them like a learned one]",
+	"basis.trace":          "{evidence}" + ofTrace,
+	"basis.trace.late":     "waits measured, gain inferred" + ofTrace,
+	"basis.trace.hidden":   "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.one_rank": "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.trace.doubt":    "{gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.compare":        "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}",
+	"basis.bench":          "{=interval}[ · balance {balance}]",
+	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | " +
+		"no interval from {alone} | interval of {counted}[ {side} the {threshold:0%} threshold]",
+	"basis.place": "[learned from {one} · ]{=judged} · {ranks:rank} · baseline: {baseline}",
+	"judged": "judged on {kinds:kind} of windows left out in turn · written plan learned from all | " +
+		"judged on {windows:other window}[, {alike} of them like a learned one] | judged on no other window",
 	"basis.counts":          "recorded load over {level}s · {layers:layer}[ of {source}]",
 	"basis.counts.reported": "claimed by the engine over {passes:pass}",
 	"basis.cache":           "{exact} of {files:file} exact",
@@ -141,19 +141,12 @@ var sentences = map[string]string{
 	"basis.cache.there":     written,
 	"basis.plans":           "{basis}",
 
-	"gain":         "even ranks would gain {much}" + inSteps,
-	"gain.unknown": "what that costs is unknown",
-	"tokens":       "even tokens would gain about {token_gain:%}" + inSteps,
-	"left":         "{much} is left to gain" + inSteps,
-	"left.unknown": "what is left to gain is unknown",
-
-	"much":        "about {gain:%}",
-	"much.little": "under {little:0%}",
-	"much.open":   "{gain:%} to {most_gain:%}",
-
-	"slow.changing": "the slowest rank changes in {where}",
-	"slow.rank":     "rank {rank} is {how}[{most}] in {where}",
-	"slow.layers":   "expert time is uneven[{most}] in {where}",
+	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
+	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
+	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
+	"much":        "{gain:%} to {most_gain:%} | under {little:0%} | about {gain:%}",
+	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
+		"expert time is uneven[{most}] in {where}",
 
 	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
 	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
@@ -161,8 +154,7 @@ var sentences = map[string]string{
 	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
 	"why.wait":              "ranks wait {wait:ns} per step, {wait_cause}",
 	"why.late":              "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}",
-	"cause":                 "{cause} of it for {what}[ ({did})]",
-	"cause.none":            "and no single cause explains most of it",
+	"caused":                "{cause} of it for {what}[ ({did})] | and no single cause explains most of it",
 
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
 	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
@@ -170,12 +162,12 @@ var sentences = map[string]string{
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
-	"kind":      "for {kind} it would be about {kind_gain:speed}",
+	"of_kind":   "for {kind} it would be about {kind_gain:speed}",
 
-	"said.gain":      "{what} is {gain:speed}[{place}]",
-	"said.unshown":   "no gain shown: speed changes by {low:+%} to {high:+%}[{place}]",
-	"said.undecided": "undecided: {what} is {low:%} to {high:%} faster[{place}]",
-	"said.between":   "the gain is between {low:+%} and {high:+%}[{place}]",
+	"said": "undecided: {undecided} is {low:%} to {high:%} faster[{place}] | " +
+		"no {unshown} shown: speed changes by {low:+%} to {high:+%}[{place}] | " +
+		"the {between} is between {low:+%} and {high:+%}[{place}] | {what} is {gain:speed}[{place}]",
+	"so_far": "the gain is {low:+%} to {high:+%}[{place}]",
 
 	"caution.explained_gain": ", more than the rank load explains",
 	"caution.fixed_rate":     ", at a request rate that fixes throughput",
@@ -183,8 +175,8 @@ var sentences = map[string]string{
 	"why.needed":    "about {needed} in all would decide",
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
 	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%}",
-	"dose":          "each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
-	"dose.bent":     "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}]",
+	"why.dose": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}] | " +
+		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
