@@ -10,12 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 )
 
-func benchCmd() *cobra.Command {
-	c := answers("bench", cobra.ArbitraryArgs, new(benchOptions), render.CampaignTables...)
-	c.AddCommand(datasetCmd())
-	return c
-}
-
 // answer starts or resumes a campaign, sees it through and judges it.
 func (o *benchOptions) answer(c *cobra.Command, words []string) (d output.Document, err error) {
 	if err := o.check(c, words); err != nil {

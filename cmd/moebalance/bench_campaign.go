@@ -28,7 +28,7 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		return nil, err
 	}
 	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
-	campaign, err := bench.Create(folder, o.spec, time.Now())
+	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
 		return nil, usage(fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder)))
@@ -55,14 +55,14 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 
 // checkSpec refuses a campaign that cannot run on this host, or cannot decide.
 func (o *benchOptions) checkSpec() error {
-	if err := o.spec.Check(); err != nil {
+	if err := o.Spec.Check(); err != nil {
 		return usage(err)
 	}
-	if text := o.spec.Undeclared(); text != "" {
+	if text := o.Undeclared(); text != "" {
 		return withCode(exitNotComparable,
 			fmt.Errorf("the commands of the arms differ in %s: remove the difference", text))
 	}
-	if err := thisHost().Resolve(o.spec); err != nil {
+	if err := thisHost().Resolve(o.Spec); err != nil {
 		return usage(err)
 	}
 	return nil
@@ -108,7 +108,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	shown := render.NewProgress(stderr, campaign)
 	defer shown.Clear()
 	h := thisHost()
-	o.spec = campaign.Spec
+	o.Spec = campaign.Spec
 	if o.needsHook(campaign.Spec.Command.Normal) && campaign.Left() > 0 {
 		var err error
 		if h.Environ, err = hookEnviron(campaign.Folder); err != nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,36 +14,23 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/bench/points"
 )
 
 // benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
-	Treatment bench.Treatment `flag:"treatment" preset:"trtllm"`
-	Server    words           `flag:"server"`
-	Client    words           `flag:"client"`
-	Ready     string          `flag:"ready"`
-	Points    string          `flag:"points"`
-	Arms      []string        `flag:"arm"`
-
+	bench.Spec
+	Server   words         `flag:"server"`
+	Client   words         `flag:"client"`
+	Ready    string        `flag:"ready"`
 	Launches int           `flag:"launches" preset:"5"`
 	Pairs    int           `flag:"pairs" preset:"8"`
 	Seed     uint64        `flag:"seed"`
-	Timeout  time.Duration `flag:"timeout"`
-
-	Proof     string      `flag:"proof"`
-	Counts    string      `flag:"counts"`
-	Ranks     int         `flag:"ranks"`
-	Metrics   []string    `flag:"metric"`
-	Output    string      `flag:"result"`
-	Threshold flags.Share `flag:"threshold" preset:"10%"`
-
+	Proof    string        `flag:"proof"`
+	Metrics  []string      `flag:"metric"`
 	Campaign target.Folder `flag:"campaign"`
 	Resume   string        `flag:"resume"`
 	gainGates
 	resultFlags
-
-	spec bench.Spec
 }
 
 // whileResuming are the flags that --resume can be combined with. The campaign has
@@ -89,59 +75,38 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	if !c.Flags().Changed("seed") {
 		o.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
-	o.spec = bench.Spec{
-		Design:    bench.Design{Pairs: o.Pairs, Seed: o.Seed},
-		Treatment: o.Treatment,
-		Command:   bench.Command{Normal: slices.Concat(words, o.Client), Server: o.Server, Ready: o.Ready},
-		Output:    o.Output, Counts: o.Counts, Ranks: o.Ranks,
-		Timeout: o.Timeout, Typed: flags.Typed(c, slices.Concat(ofDesign, whileResuming)...),
-	}
+	o.Design = bench.Design{Pairs: o.Pairs, Seed: o.Seed}
+	o.Command = bench.Command{Normal: slices.Concat(words, o.Client), Server: o.Server, Ready: o.Ready}
+	o.Typed = flags.Typed(c, slices.Concat(ofDesign, whileResuming)...)
 	if len(words) > 0 {
-		o.spec.Typed = slices.Concat(o.spec.Typed, []string{"--"}, words)
+		o.Typed = slices.Concat(o.Typed, []string{"--"}, words)
 	}
-	if err := cmp.Or(o.readArms(c), o.chooseDesign(c), o.readMetrics()); err != nil {
+	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c), o.readMetrics()); err != nil {
 		return err
 	}
-	if o.Points != "" {
-		at, err := points.Parse(o.Points)
-		if err != nil {
-			return usagef("--%w", err)
-		}
-		o.spec.Points = &at
-	}
 	if o.Proof != "" {
-		o.spec.Treatment.Line = o.Proof
+		o.Treatment.Line = o.Proof
 	}
-	if o.spec.Threshold = float64(o.Threshold); !c.Flags().Changed("timeout") {
-		o.spec.Timeout = o.spec.DefaultTimeout()
-	}
-	if o.spec.Folder, err = os.Getwd(); err == nil && o.needsHook(words) {
+	if o.Folder, err = os.Getwd(); err == nil && o.needsHook(words) {
 		err = checkHookCache()
 	}
 	return err
 }
 
-// readArms takes the arms apart.
-func (o *benchOptions) readArms(c *cobra.Command) error {
-	for _, text := range o.Arms {
-		a, err := bench.ParseArm(text)
-		if err != nil {
-			return usagef("--arm: %w", err)
-		}
-		o.spec.Arms = append(o.spec.Arms, a)
-	}
-	o.spec.Builds = bench.BuildsOf(o.spec.Arms)
+// nameBuilds takes two arms that nothing sets apart as builds.
+func (o *benchOptions) nameBuilds(c *cobra.Command) error {
+	o.Builds = bench.BuildsOf(o.Arms)
 	given := c.Flags().Changed
 	switch {
-	case !o.spec.Builds.Named():
+	case !o.Builds.Named():
 		return nil
 	case given("treatment") || given("proof"):
 		return usagef("--arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
-			"--treatment and --proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
+			"--treatment and --proof, or say what sets both apart", o.Builds[0], o.Builds[1])
 	case !given("threshold"):
 		o.Threshold = 0
 	}
-	o.spec.Treatment = bench.Treatment{}
+	o.Treatment = bench.Treatment{}
 	return nil
 }
 
@@ -149,31 +114,31 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 	given := c.Flags().Changed
-	asked := given("launches") || o.spec.Routers()
+	asked := given("launches") || o.Routers()
 	switch {
 	case asked && given("pairs"):
 		return usagef("--pairs are launches of one arm each, --launches hold all arms: want one of them")
-	case asked && !given("treatment") && !o.spec.Builds.Named():
-		o.spec.Treatment, _ = bench.ParseTreatment("hook")
+	case asked && !given("treatment") && !o.Builds.Named():
+		o.Treatment, _ = bench.ParseTreatment("hook")
 	}
 	if asked && o.Launches < 1 {
 		return usagef("--launches %d: want 1 or more", o.Launches)
 	}
-	within := o.spec
+	within := o.Spec
 	within.Design.Launches, within.Design.Pairs = o.Launches, 0
 	switch err := within.CheckWithin(); {
 	case asked && err != nil:
 		return usage(err)
 	case asked || o.Client != nil && !given("pairs") && err == nil:
-		o.spec.Design = within.Design
+		o.Design = within.Design
 	}
 	return nil
 }
 
 // needsHook reports whether the engine is started with the hook for PyTorch.
 func (o *benchOptions) needsHook(words []string) bool {
-	engine := slices.Concat(o.spec.Command.Server, words)
-	return o.spec.Treatment.Name == "hook" && (len(engine) == 0 || engine[0] != launch.OwnName)
+	engine := slices.Concat(o.Command.Server, words)
+	return o.Treatment.Name == "hook" && (len(engine) == 0 || engine[0] != launch.OwnName)
 }
 
 // readMetrics takes the wanted metrics apart.
@@ -184,9 +149,9 @@ func (o *benchOptions) readMetrics() error {
 			return usagef("--metric: %w", err)
 		}
 		if rule != nil {
-			o.spec.Custom = append(o.spec.Custom, m)
+			o.Custom = append(o.Custom, m)
 		}
-		o.spec.Metric = cmp.Or(o.spec.Metric, name)
+		o.Metric = cmp.Or(o.Metric, name)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -25,7 +24,7 @@ type compareOptions struct {
 	Normal    string        `flag:"counts-normal"`
 	Perfect   string        `flag:"counts-perfect"`
 	Model     *router.Model `flag:"model"`
-	Threshold flags.Share   `flag:"threshold" preset:"10%"`
+	Threshold float64       `flag:"threshold" in:"%" preset:"10%"`
 	Metric    string        `flag:"metric"`
 	Arms      []string      `flag:"arm"`
 	Trust     bool          `flag:"trust-arms"`
@@ -34,11 +33,6 @@ type compareOptions struct {
 	resultFlags
 
 	builds gain.Builds // that --arm names
-}
-
-func compareCmd() *cobra.Command {
-	return answers("compare", argCount(1, -1, "the normal side and the perfect side"), new(compareOptions),
-		render.ComparisonTables...)
 }
 
 // effective are the flags that change what is said of inputs of a kind, whose name comes first.
@@ -95,7 +89,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: float64(o.Threshold),
+	options := trace.Options{Threshold: o.Threshold,
 		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
@@ -142,7 +136,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) (d outp
 		return d, usagef("--trust-arms: the first side is named perfect and the second normal: give the normal side first")
 	}
 	result, err := source.ReadReports(sides, source.ReportOptions{Metric: name, Custom: custom, Trust: o.Trust,
-		Builds: o.builds, Threshold: float64(o.Threshold)})
+		Builds: o.builds, Threshold: o.Threshold})
 	if err != nil {
 		return d, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -18,23 +17,12 @@ import (
 )
 
 type countsOptions struct {
-	Ranks     int           `flag:"ep"`
-	Placement string        `flag:"placement"`
+	counts.Options
+	From      string        `flag:"placement"`
 	Model     *router.Model `flag:"model"`
-	axesFlags
-	Threshold flags.Share  `flag:"threshold" preset:"10%"`
-	FailAbove *flags.Share `flag:"fail-above"`
+	Axes      counts.Axes   `flag:"axes"`
+	FailAbove *float64      `flag:"fail-above" in:"%"`
 	resultFlags
-}
-
-// axesFlags say what the dimensions of an array are.
-type axesFlags struct {
-	Axes counts.Axes `flag:"axes"`
-}
-
-func countsCmd() *cobra.Command {
-	return answers("counts", argCount(1, -1, "at least one file or folder of expert counts"), new(countsOptions),
-		render.CountsTables...)
 }
 
 // answer leads to place with the same counts and the same placement; of files of both arms it reads the ones of normal
@@ -48,13 +36,13 @@ func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Docum
 		return d, err
 	}
 	given := sameResult(c, source.Learned(paths), "ep", "placement", "threshold", "fail-above")
-	if o.Placement != "" {
-		given = launch.Quote([]string{"--from", o.Placement}) + " " + given
+	if o.From != "" {
+		given = launch.Quote([]string{"--from", o.From}) + " " + given
 	}
 	if d = render.Counts(result, given); o.FailAbove == nil {
 		return d, nil
 	}
-	limit := float64(*o.FailAbove)
+	limit := *o.FailAbove
 	switch worst := imbalance.Furthest(result.Imbalance, router.LevelRank, imbalance.Load); {
 	case worst == nil:
 		return d, withCode(exitInconclusive,
@@ -69,21 +57,20 @@ func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Docum
 
 // judge reads the records, and the files that flags name, and judges them.
 func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
-	judging := counts.Options{Ranks: o.Ranks, Threshold: float64(o.Threshold)}
-	if o.Placement != "" {
+	if o.From != "" {
 		var err error
-		if judging.Placement, err = counts.ReadPlacement(o.Placement, o.Ranks); err != nil {
+		if o.Placement, err = counts.ReadPlacement(o.From, o.Ranks); err != nil {
 			return nil, err
 		}
 	}
 	if o.Model != nil {
-		judging.Shape, judging.MoELayers = &o.Model.Shape, o.Model.Routed()
+		o.Shape, o.MoELayers = &o.Model.Shape, o.Model.Routed()
 	}
 	records, err := source.Records(paths, o.Axes)
-	result := counts.NewResult(judging.Threshold)
+	result := counts.NewResult(o.Threshold)
 	for _, r := range records {
 		if err == nil {
-			err = result.Add(r, judging)
+			err = result.Add(r, o.Options)
 		}
 	}
 	return result, err

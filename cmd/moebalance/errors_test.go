@@ -81,7 +81,7 @@ const asked = `
 4 bench --campaign D/10 --treatment env:OTHER=1 -- D/engine :: balance is not proved: perfect arm, ranks
 4 bench --campaign D/11 --pairs 6 -- D/half :: tokens_per_rank (normal 8, perfect 4)
 4 bench --campaign D/12 --treatment env:ENABLE_PERFECT_ROUTER=1 --ranks 3 -- D/engine :: no evidence of this rank
-2 bench dataset x :: no arguments
+2 bench dataset x :: no argument
 2 bench dataset --input-mean 0 :: bench dataset:
 2 profile :: want a command after --
 2 profile --iterations 9-5 -- x ::

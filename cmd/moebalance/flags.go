@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
@@ -18,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -28,8 +28,8 @@ import (
 )
 
 // parsers read the texts of flags, by the type that they return.
-var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes,
-	router.ParseMethod, router.ParseMode, logits.ParseDType, bench.ParseTreatment, parsePolicy, parseNames, parseWords,
+var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes, router.ParseMethod,
+	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, parseNames, parseWords,
 	parseModel}
 
 // names are a list with commas, words the words of a command.
@@ -64,10 +64,7 @@ func (o *outputFlag) ending(what string, ours ...string) (string, error) {
 
 // resultFlags say how a result is shown, and change nothing about it.
 type resultFlags struct {
-	Format output.Format `flag:"format" preset:"text"`
-	JSON   bool          `flag:"json"`
-	Table  string        `flag:"table"`
-	Brief  bool          `flag:"brief"`
+	output.View
 	outputFlag
 }
 
@@ -83,60 +80,51 @@ type answering interface {
 
 func (f *resultFlags) result() *resultFlags { return f }
 
-// answers is a verb with a result, whose tables may be the named ones.
-func answers(file string, args cobra.PositionalArgs, o answering, tables ...string) *cobra.Command {
-	c := verb(file, args, o, func(c *cobra.Command, args []string) error {
-		view, err := o.result().view(c, tables)
-		if err != nil {
-			return err
-		}
-		d, judged := o.answer(c, args)
-		if d.Headline == "" {
-			return judged
-		}
-		read, err := o.result().show(c, view, d)
-		var gate *codeError
-		if err != nil || read || !errors.As(judged, &gate) || gate.why == "" {
-			return cmp.Or(err, judged)
-		}
-		return withCode(gate.code, fmt.Errorf("%w: %s", gate.err, gate.why))
-	})
-	c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(tables, ", "), helpWidth)
-	return c
-}
-
-// view is how the result is wanted: as a flag says, else as the output's name ends, x.csv → csv.
-func (f *resultFlags) view(c *cobra.Command, tables []string) (v output.View, err error) {
-	for _, apart := range [][]string{{"json", "format"}, {"brief", "json"}, {"brief", "format"}, {"brief", "table"}} {
-		if c.Flags().Changed(apart[0]) && c.Flags().Changed(apart[1]) {
-			return v, usagef("want --%s or --%s, not both", apart[0], apart[1])
-		}
+// show runs a verb with a result, whose tables may be the named ones, and shows it.
+func show(c *cobra.Command, args []string, o answering, tables []string) error {
+	f := o.result()
+	if err := cmp.Or(f.choose(c), output.CheckTable(f.Table, tables)); err != nil {
+		return err
 	}
-	v = output.View{Format: f.Format, Table: f.Table, Brief: f.Brief}
-	switch ending, err := f.ending("result", ".txt", ".json", ".csv", ".md"); {
-	case err != nil:
-		return v, fmt.Errorf("%w; 'moebalance report -o r.html' makes a page, which a browser prints to PDF", err)
-	case f.JSON:
-		v.Format = output.JSON
-	case c.Flags().Changed("format") || f.Brief:
-	case slices.Contains(output.Formats, strings.TrimPrefix(ending, ".")):
-		v.Format = output.Format(ending[1:])
+	d, judged := o.answer(c, args)
+	if d.Headline == "" {
+		return judged
 	}
-	if f.File.Path == "" {
-		v.Width = output.Width(c.OutOrStdout())
+	if err := f.File.WriteOr(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, f.View, d) }); err != nil {
+		return err
 	}
-	return v, output.CheckTable(f.Table, tables)
-}
-
-// show writes the document to stdout, or to the file. People have read it with its reasons, or else not.
-func (f *resultFlags) show(c *cobra.Command, v output.View, d output.Document) (read bool, err error) {
-	err = f.File.WriteOr(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, v, d) })
-	if err == nil && v.Format == output.CSV {
-		for i, note := range d.Notes {
+	for i, note := range d.Notes {
+		if f.Format == output.CSV {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))
 		}
 	}
-	return f.File.Path == "" && !f.Brief && (v.Format == output.Text || v.Format == output.Markdown), err
+	read := f.File.Path == "" && !f.Brief && (f.Format == output.Text || f.Format == output.Markdown)
+	if gate, ok := errors.AsType[*codeError](judged); ok && gate.why != "" && !read {
+		return withCode(gate.code, fmt.Errorf("%w: %s", gate.err, gate.why))
+	}
+	return judged
+}
+
+// choose takes the format as a flag says, else as the output's name ends: x.csv is csv.
+func (f *resultFlags) choose(c *cobra.Command) error {
+	for _, apart := range [][]string{{"json", "format"}, {"brief", "json"}, {"brief", "format"}, {"brief", "table"}} {
+		if c.Flags().Changed(apart[0]) && c.Flags().Changed(apart[1]) {
+			return usagef("want --%s or --%s, not both", apart[0], apart[1])
+		}
+	}
+	switch ending, err := f.ending("result", ".txt", ".json", ".csv", ".md"); {
+	case err != nil:
+		return fmt.Errorf("%w; 'moebalance report -o r.html' makes a page, which a browser prints to PDF", err)
+	case f.JSON:
+		f.Format = output.JSON
+	case c.Flags().Changed("format") || f.Brief:
+	case slices.Contains(output.Formats, output.Format(strings.TrimPrefix(ending, "."))):
+		f.Format = output.Format(ending[1:])
+	}
+	if f.File.Path == "" {
+		f.Width = output.Width(c.OutOrStdout())
+	}
+	return nil
 }
 
 // gated is the word of a gate on a result, whose reasons are said where the result was not read with them.
@@ -146,8 +134,8 @@ func gated(code int, why, format string, args ...any) error {
 
 // gainGates are gates on the gain of a campaign.
 type gainGates struct {
-	RequireVerdict bool         `flag:"require-verdict"`
-	FailAbove      *flags.Share `flag:"fail-above"`
+	RequireVerdict bool     `flag:"require-verdict"`
+	FailAbove      *float64 `flag:"fail-above" in:"%"`
 }
 
 // judge turns a campaign into the exit code that was asked for.

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
@@ -16,21 +17,29 @@ var help embed.FS
 // helpWidth is the most columns of a line of help.
 const helpWidth = 100
 
-// verb is a command with its text of help, a file: the line of its use, a line that says what it is for, the
+// command is a verb with its text of help, a file: the line of its use, a line that says what it is for, the
 // description, after "Examples:" commands that run as they stand, and after "Flags:" what each is for. Its
-// flags are the fields of the options, a pointer to a struct or nil.
-func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.Command,
-	[]string) error) *cobra.Command {
+// flags are the fields of the options, a pointer to a struct that runs or answers with some tables, or nil.
+func command(file string, options any, args cobra.PositionalArgs, tables []string) *cobra.Command {
 	use, rest, _ := strings.Cut(helpText(file), "\n")
 	short, rest, _ := strings.Cut(rest, "\n\n")
 	rest, _, _ = strings.Cut(rest, "\nFlags:\n")
 	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
 	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"),
-		Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+		Example: strings.TrimRight(examples, "\n"), Args: args}
 	c.Flags().SortFlags = false // help lists them in the order of the fields
-	if options != nil {
-		flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) }, parsers...)
+	switch o := options.(type) {
+	case nil:
+		return c
+	case answering:
+		c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(tables, ", "), helpWidth)
+		c.RunE = func(c *cobra.Command, args []string) error { return show(c, args, o, tables) }
+	case interface {
+		run(*cobra.Command, []string) error
+	}:
+		c.RunE = o.run
 	}
+	flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) }, parsers...)
 	target.Guard(c, wrote)
 	return c
 }

@@ -15,24 +15,23 @@ import (
 	"github.com/moebalance/moebalance/logits/hook"
 )
 
-func hookCmd() *cobra.Command {
-	var o struct {
-		Folder target.Folder `flag:"output,o"`
+type hookOptions struct {
+	Folder target.Folder `flag:"output,o"`
+}
+
+func (o *hookOptions) run(c *cobra.Command, _ []string) error {
+	if o.Folder.Path == "" {
+		return usagef("want -o, the folder to write")
 	}
-	return verb("hook", argCount(0, 0, "flags only"), &o, func(c *cobra.Command, _ []string) error {
-		if o.Folder.Path == "" {
-			return usagef("want -o, the folder to write")
+	for _, f := range hook.Files(version) {
+		write := func(w io.Writer) error { _, err := w.Write(f.Text); return err }
+		if err := o.Folder.Write(f.Name, write); err != nil {
+			return err
 		}
-		for _, f := range hook.Files(version) {
-			if err := o.Folder.Write(f.Name,
-				func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
-				return err
-			}
-		}
-		path, err := filepath.Abs(o.Folder.Path)
-		fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
-		return err
-	})
+	}
+	path, err := filepath.Abs(o.Folder.Path)
+	fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
+	return err
 }
 
 // hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,

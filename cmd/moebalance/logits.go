@@ -16,42 +16,33 @@ import (
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-func logitsCmd() *cobra.Command {
-	c := verb("logits", cobra.ArbitraryArgs, nil, noVerb)
-	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
-	return c
-}
+// verifyOptions and listOptions are of verbs that read a cache folder.
+type (
+	verifyOptions struct{ resultFlags }
+	listOptions   struct{ resultFlags }
+)
 
-// cacheOptions are the flags of a verb that reads a cache folder, shows it and judges it.
-type cacheOptions struct {
-	resultFlags
-	read  func(context.Context, string, func(done, total int)) (logits.Verification, error)
-	shown func(dir string, v logits.Verification) output.Document
-	judge func(logits.Verification) error
-}
-
-func logitsVerifyCmd() *cobra.Command {
-	return cacheCmd("logits-verify", &cacheOptions{read: logits.Verify, shown: render.VerifiedCache,
-		judge: logits.Verification.Err})
-}
-
-func logitsListCmd() *cobra.Command {
-	return cacheCmd("logits-list", &cacheOptions{read: logits.List, shown: render.ListedCache,
-		judge: func(logits.Verification) error { return nil }})
-}
-
-func cacheCmd(file string, o *cacheOptions) *cobra.Command {
-	return answers(file, argCount(1, 1, "one cache folder"), o, o.shown("", logits.Verification{}).TableNames()...)
-}
-
-func (o *cacheOptions) answer(c *cobra.Command, args []string) (output.Document, error) {
-	progress, stop := showEntries(c.ErrOrStderr())
-	v, err := o.read(c.Context(), args[0], progress)
-	stop()
+func (o *verifyOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
+	v, err := readCache(c, args[0], logits.Verify)
 	if err != nil {
-		return output.Document{}, err
+		return d, err
 	}
-	return o.shown(args[0], v), withCode(exitGate, o.judge(v))
+	return render.VerifiedCache(args[0], v), withCode(exitGate, v.Err())
+}
+
+func (o *listOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
+	v, err := readCache(c, args[0], logits.List)
+	if err != nil {
+		return d, err
+	}
+	return render.ListedCache(args[0], v), nil
+}
+
+func readCache(c *cobra.Command, dir string, read func(context.Context, string,
+	func(done, total int)) (logits.Verification, error)) (logits.Verification, error) {
+	progress, stop := showEntries(c.ErrOrStderr())
+	defer stop()
+	return read(c.Context(), dir, progress)
 }
 
 // planning are the flags of the verbs that lay plans out.

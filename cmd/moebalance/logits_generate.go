@@ -27,12 +27,6 @@ type generateOptions struct {
 	resultFlags
 }
 
-func logitsGenerateCmd() *cobra.Command {
-	c := answers("logits-generate", argCount(0, 0, "flags only"), new(generateOptions), "entries")
-	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
-	return c
-}
-
 // check finds bad flags.
 func (o *generateOptions) check(c *cobra.Command) error {
 	switch {

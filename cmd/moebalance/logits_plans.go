@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +26,6 @@ const mostSlots = 1 << 28
 
 // allPlans are ours and the engines' own.
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
-
-func logitsPlansCmd() *cobra.Command {
-	c := answers("logits-plans", argCount(0, 0, "flags only"), new(plansOptions),
-		render.Plans{}.Document().TableNames()...)
-	c.Flags().Lookup("plans").Usage += " " + strings.Join(allPlans(), ", ")
-	return c
-}
 
 func (o *plansOptions) answer(c *cobra.Command, _ []string) (d output.Document, err error) {
 	if o.Placement != "" && c.Flags().Changed("ep") {

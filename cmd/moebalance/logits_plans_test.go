@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,5 +88,16 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	}
 	if _, _, code := runPlans(t, append(args, "--ep", "2")...); code != exitUsage {
 		t.Errorf("--placement with --ep: exit %d", code)
+	}
+}
+
+// Help names every plan.
+func TestHelpNamesPlans(t *testing.T) {
+	for file, plans := range map[string][]string{"logits-generate": plan.Names(), "logits-plans": allPlans()} {
+		for _, name := range plans {
+			if !regexp.MustCompile(`\n  --plans?:.* ` + name + `\b`).MatchString(helpText(file)) {
+				t.Errorf("help/%s.txt lacks %s", file, name)
+			}
+		}
 	}
 }

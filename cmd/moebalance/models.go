@@ -10,11 +10,6 @@ import (
 
 type modelsOptions struct{ resultFlags }
 
-func modelsCmd() *cobra.Command {
-	return answers("models", argCount(0, -1, "names of models, or none"), new(modelsOptions),
-		render.Models(nil).TableNames()...)
-}
-
 func (o *modelsOptions) answer(_ *cobra.Command, names []string) (output.Document, error) {
 	if len(names) == 0 {
 		return render.Models(router.Models()), nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"maps"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -22,40 +20,13 @@ import (
 )
 
 type placeOptions struct {
-	Ranks     []int         `flag:"ep"`
-	Redundant []int         `flag:"redundant" preset:"0"`
-	Judge     []string      `flag:"judge"`
-	From      string        `flag:"from"`
-	MaxMoves  *flags.Share  `flag:"max-moves"`
-	Plan      policy        `flag:"plan" preset:"robust"`
-	Nodes     int           `flag:"nodes" preset:"1"`
-	Model     *router.Model `flag:"model"`
-	axesFlags
-	Threshold flags.Share `flag:"threshold" preset:"10%"`
-	TensorRT  target.File `flag:"write-trtllm"`
-	SGLang    target.File `flag:"write-sglang"`
-	VLLM      target.File `flag:"write-vllm"`
-	Ascend    target.File `flag:"write-ascend"`
-	source.Timing
+	source.Placing
+	Model    *router.Model `flag:"model"`
+	TensorRT target.File   `flag:"write-trtllm"`
+	SGLang   target.File   `flag:"write-sglang"`
+	VLLM     target.File   `flag:"write-vllm"`
+	Ascend   target.File   `flag:"write-ascend"`
 	resultFlags
-}
-
-func placeCmd() *cobra.Command {
-	return answers("place", argCount(1, -1, "at least one file or folder of expert counts"), new(placeOptions),
-		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()...)
-}
-
-// policy is how copies are placed. The robust plan is chosen where the counts allow it, which "" stands for.
-type policy string
-
-func parsePolicy(text string) (policy, error) {
-	switch text {
-	case place.PlanEPLB:
-		return policy(text), nil
-	case place.PlanRobust:
-		return "", nil
-	}
-	return "", errors.New("want robust or eplb")
 }
 
 func (o *placeOptions) check() error {
@@ -64,19 +35,21 @@ func (o *placeOptions) check() error {
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks)
 	case o.MaxMoves != nil && *o.MaxMoves > 1:
 		return usagef("--max-moves: want at most 100 %%, which is all copies, have %s", quantity.Confidence(*o.MaxMoves))
+	case !slices.Contains([]string{place.PlanRobust, place.PlanEPLB}, o.Policy):
+		return usagef("--plan: want %s or %s, have %q", place.PlanRobust, place.PlanEPLB, o.Policy)
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
 	case len(o.files()) > 0 && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
 		return usagef("--redundant and --ep: want one value where a placement is written")
 	}
-	if err := o.Timing.Check(); err != nil {
-		return err
+	if o.Policy == place.PlanRobust {
+		o.Policy = "" // where the counts allow it
 	}
 	for _, values := range []*[]int{&o.Redundant, &o.Ranks} {
 		slices.Sort(*values)
 		*values = slices.Compact(*values)
 	}
-	return nil
+	return o.Timing.Check()
 }
 
 // files are where engines find the placement that they take.
@@ -91,10 +64,14 @@ func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Docume
 	if err := o.check(); err != nil {
 		return d, err
 	}
+	o.Learn = paths
 	if !c.Flags().Changed("redundant") {
 		o.Redundant = nil // as recorded
 	}
-	result, err := o.judged(c.Context(), paths)
+	if o.Model != nil {
+		o.Shape, o.MoELayers = &o.Model.Shape, o.Model.Routed()
+	}
+	result, err := o.Judged(c.Context())
 	if errors.Is(err, router.ErrShape) {
 		err = usage(err)
 	}
@@ -113,15 +90,4 @@ func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Docume
 	}
 	apart := sameResult(c, paths, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
 	return render.Place(result, apart, written...), nil
-}
-
-// judged reads the records, and learns and judges the placements.
-func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
-	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Timing: o.Timing,
-		Options: place.Options{Ranks: o.Ranks, Redundant: o.Redundant, Nodes: o.Nodes, Policy: string(o.Plan),
-			Threshold: float64(o.Threshold), MaxMoves: (*float64)(o.MaxMoves)}}
-	if o.Model != nil {
-		p.Shape, p.MoELayers = &o.Model.Shape, o.Model.Routed()
-	}
-	return p.Judged(ctx)
 }

@@ -28,11 +28,6 @@ type profileOptions struct {
 	DryRun    bool            `flag:"dry-run"`
 }
 
-func profileCmd() *cobra.Command {
-	var o profileOptions
-	return verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
-}
-
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	p := launch.Profile{Nsys: o.Nsys, Arguments: o.Arguments, Rank: o.Rank}
 	p.Variable, p.Windows = launch.ReadWindows(o.Windows, words)

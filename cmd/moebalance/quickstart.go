@@ -20,17 +20,16 @@ import (
 	"github.com/moebalance/moebalance/testdata"
 )
 
-func quickstartCmd() *cobra.Command {
-	var o struct {
-		Dir target.Folder `flag:"dir"`
+type quickstartOptions struct {
+	Dir target.Folder `flag:"dir"`
+}
+
+func (o *quickstartOptions) run(c *cobra.Command, _ []string) error {
+	folder := cmp.Or(o.Dir.Path, freeName("moebalance-quickstart"))
+	if old, _ := os.ReadDir(folder); len(old) > 0 {
+		return usagef("--dir: want a new or empty folder: %q holds files", folder)
 	}
-	return verb("quickstart", none, &o, func(c *cobra.Command, _ []string) error {
-		folder := cmp.Or(o.Dir.Path, freeName("moebalance-quickstart"))
-		if old, _ := os.ReadDir(folder); len(old) > 0 {
-			return usagef("--dir: want a new or empty folder: %q holds files", folder)
-		}
-		return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
-	})
+	return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 }
 
 // quickstart runs the steps in dir and prints what they found, the page's path, and the next commands, with

@@ -24,12 +24,6 @@ type reportOptions struct {
 	outputFlag
 }
 
-func reportCmd() *cobra.Command {
-	var o reportOptions
-	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
-		o.run)
-}
-
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if _, err := o.ending("page", ".html", ".htm"); err != nil {
 		return err

@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
@@ -102,8 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // exitCode maps an error to the exit code: its own, or the code of its kind.
 func exitCode(ctx context.Context, err error) int {
-	var coded *codeError
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*codeError](err); ok {
 		return coded.code
 	}
 	for _, kind := range []struct {
@@ -125,29 +126,89 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
+// verbs are the commands by their files of help, "logits-list" the verb list of the verb logits. A group of help
+// reaches down to the next. What has no options is a page of help that belongs to no verb.
+var verbs = []struct {
+	group, file string
+	options     func() any
+	args        cobra.PositionalArgs
+	tables      []string // of the result
+}{
+	{"Run an engine", "bench", fresh[benchOptions], cobra.ArbitraryArgs, render.CampaignTables},
+	{"", "bench-dataset", fresh[datasetOptions], none, nil},
+	{"", "profile", fresh[profileOptions], argCount(1, -1, "a command after --"), nil},
+	{"", "hook", fresh[hookOptions], none, nil},
+	{"", "workload", fresh[workloadOptions], none, nil},
+	{"Read what engines recorded", "trace", fresh[traceOptions], argCount(1, -1, "at least one export"),
+		render.Trace(&trace.Trace{}, "").TableNames()},
+	{"", "compare", fresh[compareOptions], argCount(1, -1, "the normal side and the perfect side"),
+		render.ComparisonTables},
+	{"", "counts", fresh[countsOptions], argCount(1, -1, "at least one file or folder of expert counts"),
+		render.CountsTables},
+	{"", "report", fresh[reportOptions], argCount(1, -1, "at least one campaign folder, result, export or file of "+
+		"expert counts"), nil},
+	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs, nil},
+	{"", "logits-generate", fresh[generateOptions], none, []string{"entries"}},
+	{"", "logits-verify", fresh[verifyOptions], argCount(1, 1, "one cache folder"),
+		render.VerifiedCache("", logits.Verification{}).TableNames()},
+	{"", "logits-list", fresh[listOptions], argCount(1, 1, "one cache folder"),
+		render.ListedCache("", logits.Verification{}).TableNames()},
+	{"", "logits-plans", fresh[plansOptions], none, render.Plans{}.Document().TableNames()},
+	{"", "place", fresh[placeOptions], argCount(1, -1, "at least one file or folder of expert counts"),
+		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()},
+	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs, render.Models(nil).TableNames()},
+	{"Start", "quickstart", fresh[quickstartOptions], none, nil},
+	{"", "campaigns", nil, none, nil}, {"", "numbers", nil, none, nil}, {"", "formats", nil, none, nil},
+	{"", "exit-codes", nil, none, nil}, {"", "proof", nil, none, nil}, {"", "loader", nil, none, nil},
+}
+
+func fresh[T any]() any { return new(T) }
+
+// group is the options of a command that only groups verbs.
+type group struct{}
+
+// run says which verbs there are.
+func (*group) run(c *cobra.Command, args []string) error {
+	var names, verbs []string // pages of help are no verbs, and may be meant
+	for _, sub := range c.Commands() {
+		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
+			verbs = append(verbs, sub.Name())
+		}
+	}
+	wanted := "want " + strings.Join(verbs, ", ")
+	if len(args) == 0 {
+		return usagef("no verb: %s", wanted)
+	}
+	return usagef("unknown verb %q: %s%s", args[0], wanted, router.Near(args[0], names))
+}
+
 func rootCmd() *cobra.Command {
-	root := verb("moebalance", cobra.ArbitraryArgs, nil, noVerb)
+	root := command("moebalance", new(group), cobra.ArbitraryArgs, nil)
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d",
 		helpWidth)))
-	for _, group := range []struct {
-		title string
-		verbs []*cobra.Command
-	}{
-		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
-		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
-		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
-		{"Start", []*cobra.Command{quickstartCmd()}},
-	} {
-		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
-		for _, c := range group.verbs {
-			c.GroupID = group.title
-			root.AddCommand(c)
+	made, last := map[string]*cobra.Command{}, ""
+	for _, v := range verbs {
+		var options any
+		if v.options != nil {
+			options = v.options()
 		}
-	}
-	for _, topic := range []string{"campaigns", "numbers", "formats", "exit-codes", "proof", "loader"} {
-		root.AddCommand(verb(topic, none, nil, nil)) // a page of help that belongs to no verb
+		c := command(v.file, options, v.args, v.tables)
+		if v.group != "" {
+			last = v.group
+			root.AddGroup(&cobra.Group{ID: last, Title: last + ":"})
+		}
+		within, _, _ := strings.Cut(v.file, "-")
+		switch parent := made[within]; {
+		case parent != nil:
+			parent.AddCommand(c)
+			continue
+		case options != nil:
+			c.GroupID = last
+		}
+		made[v.file] = c
+		root.AddCommand(c)
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: none, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
@@ -163,7 +224,7 @@ func strict(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "completion":
-			c.Args, c.RunE = cobra.ArbitraryArgs, noVerb
+			c.Args, c.RunE = cobra.ArbitraryArgs, new(group).run
 			for _, shell := range c.Commands() {
 				shell.Args = none
 			}
@@ -173,7 +234,7 @@ func strict(root *cobra.Command) {
 				case len(rest) == 0:
 					return nil
 				case of.HasSubCommands():
-					return noVerb(of, rest)
+					return new(group).run(of, rest)
 				default:
 					return usagef("want one verb, have %q, too", rest[0])
 				}
@@ -182,32 +243,15 @@ func strict(root *cobra.Command) {
 	}
 }
 
-// noVerb is the error of a command that only groups verbs.
-func noVerb(c *cobra.Command, args []string) error {
-	var names, verbs []string // pages of help are no verbs, and may be meant
-	for _, sub := range c.Commands() {
-		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
-			verbs = append(verbs, sub.Name())
-		}
-	}
-	wanted := "want " + strings.Join(verbs, ", ")
-	if len(args) == 0 {
-		return usagef("no verb: %s", wanted)
-	}
-	return usagef("unknown verb %q: %s%s", args[0], wanted, router.Near(args[0], names))
-}
-
 // flagError says what is wrong with a flag, and what may have been meant.
 func flagError(c *cobra.Command, err error) error {
 	text := err.Error()
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		text += router.Near("--"+cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
-	case errors.As(err, &invalid):
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		text = fmt.Sprintf("--%s: %v", invalid.GetFlag().Name, invalid.Unwrap())
 		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) && !strings.Contains(text,
 			invalid.GetValue()+": ") { // a file that is wrong is named

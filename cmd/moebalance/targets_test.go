@@ -150,8 +150,9 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	each(rootCmd(), func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "moebalance") + " --" + f.Name)
-			_, file := flags.Field(f).(*target.File)
-			_, folder := flags.Field(f).(*target.Folder)
+			field, _ := flags.Field(f)
+			_, file := field.(*target.File)
+			_, folder := field.(*target.Folder)
 			if (file && !known["--"+f.Name] || folder) && !known[name] {
 				t.Errorf("%s is an output without a case", name)
 			}

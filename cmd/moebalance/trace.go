@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -30,14 +29,9 @@ type traceOptions struct {
 	Counts    string        `flag:"counts"`
 	Model     *router.Model `flag:"model"`
 	Summary   target.File   `flag:"summary"`
-	Threshold flags.Share   `flag:"threshold" preset:"10%"`
-	FailAbove *flags.Share  `flag:"fail-above"`
+	Threshold float64       `flag:"threshold" in:"%" preset:"10%"`
+	FailAbove *float64      `flag:"fail-above" in:"%"`
 	resultFlags
-}
-
-func traceCmd() *cobra.Command {
-	return answers("trace", argCount(1, -1, "at least one export"), new(traceOptions),
-		render.Trace(&trace.Trace{}, "").TableNames()...)
 }
 
 // check finds flags without effect before a file is opened.
@@ -62,7 +56,7 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Threshold, options.Progress = float64(o.Threshold), read
+	options.Threshold, options.Progress = o.Threshold, read
 	if o.Summary.Path != "" {
 		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
@@ -73,7 +67,7 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 	d = render.Trace(t, sameResult(c, args, "fail-above"))
 	switch doubt := t.Doubt(); {
 	case o.FailAbove != nil:
-		return d, traceGate(t, float64(*o.FailAbove))
+		return d, traceGate(t, *o.FailAbove)
 	case doubt.Code == trace.CountsContradict:
 		return d, withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}

@@ -15,22 +15,21 @@ import (
 // as TensorRT-LLM reads it.
 const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
-func workloadCmd() *cobra.Command {
-	var o workload.Config
-	return verb("workload", none, &o, func(c *cobra.Command, _ []string) error {
-		o.Perfect = os.Getenv(perfectRouterVariable) == "1"
-		engine, err := workload.New(o)
-		if err != nil {
-			return usage(err)
-		}
-		for rank := 0; o.Perfect && rank < o.Ranks; rank++ {
-			fmt.Fprintf(c.ErrOrStderr(), "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
-				quantity.Count(o.Tokens, "token"))
-		}
-		result, err := engine.Run(c.Context())
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(c.OutOrStdout()).Encode(result)
-	})
+type workloadOptions struct{ workload.Config }
+
+func (o *workloadOptions) run(c *cobra.Command, _ []string) error {
+	o.Perfect = os.Getenv(perfectRouterVariable) == "1"
+	engine, err := workload.New(o.Config)
+	if err != nil {
+		return usage(err)
+	}
+	for rank := 0; o.Perfect && rank < o.Ranks; rank++ {
+		fmt.Fprintf(c.ErrOrStderr(), "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
+			quantity.Count(o.Tokens, "token"))
+	}
+	result, err := engine.Run(c.Context())
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(c.OutOrStdout()).Encode(result)
 }

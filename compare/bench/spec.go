@@ -19,15 +19,15 @@ import (
 // launch and does not change afterwards.
 type Spec struct {
 	Design    Design    `json:"design"`
-	Treatment Treatment `json:"treatment"`
+	Treatment Treatment `json:"treatment" flag:"treatment" preset:"trtllm"`
 	Command   Command   `json:"command"`
 	// Arms are what sets an arm apart beside the treatment. One that is neither normal nor
 	// perfect is a further arm, and runs with the learned router.
-	Arms []ArmSpec `json:"arms,omitempty"`
+	Arms []ArmSpec `json:"arms,omitempty" flag:"arm"`
 	// Builds name two arms that stand in the places of normal and perfect, with no treatment
 	// and no proof: two releases, or an option on and off.
 	Builds gain.Builds    `json:"builds"`
-	Points *points.Points `json:"points,omitempty"`
+	Points *points.Points `json:"points,omitempty" flag:"points"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
 	Folder string `json:"folder"`
@@ -38,18 +38,18 @@ type Spec struct {
 	Custom []string `json:"custom,omitempty"`
 	// Output is the file that holds the results, with placeholders; empty means
 	// the command's stdout.
-	Output string `json:"output,omitempty"`
+	Output string `json:"output,omitempty" flag:"result"`
 
 	// Counts is where each launch records its expert loads, with placeholders;
 	// Host.Counts reads them, and they prove how it was routed.
-	Counts string `json:"counts,omitempty"`
+	Counts string `json:"counts,omitempty" flag:"counts"`
 
 	// ranks that must prove the treatment; 0: those that the report names, else those seen
-	Ranks int `json:"ranks"`
+	Ranks int `json:"ranks" flag:"ranks"`
 	// Threshold is the gain that counts as significant, as a fraction.
-	Threshold float64 `json:"threshold"`
+	Threshold float64 `json:"threshold" flag:"threshold" in:"%" preset:"10%"`
 
-	Timeout time.Duration `json:"timeout_ns"` // of a launch; 0 is none
+	Timeout time.Duration `json:"timeout_ns" flag:"timeout"` // of a launch; 0 is none
 
 	// Typed are the words by which bench was told all this, but for the treatment and the design: next steps
 	// repeat them.

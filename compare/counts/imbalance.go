@@ -16,13 +16,14 @@ import (
 // Options says how the imbalance of a record is computed. The zero value takes
 // everything from the record, with a threshold of 0.
 type Options struct {
-	Ranks     int        // EP size, in place of the record's; experts contiguous unless Placement is given
+	// EP size, in place of the record's; experts are contiguous unless Placement is given.
+	Ranks     int        `flag:"ep"`
 	Placement *Placement // where the experts are, in place of the record's
 	// Shape supplies the model's top-k and groups, which change the null; nil takes
 	// the record's top-k and no groups. Its experts must be the record's.
 	Shape     *router.Shape
 	MoELayers []int   // of the model, for a placement that numbers them alone; nil where it is not named
-	Threshold float64 // of router.Flagged, as a fraction
+	Threshold float64 `flag:"threshold" in:"%" preset:"10%"` // of router.Flagged, as a fraction
 }
 
 // ErrOptions is wrapped by the errors about options that contradict the record.

@@ -19,19 +19,25 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Options says what is placed.
+// Options says what is placed, by flags and by what is found from them.
 type Options struct {
-	Ranks     []int             // EP sizes
-	Redundant []int             // physical experts less logical ones; with each EP size a placement
-	Nodes     int               // above 1, and where they divide the model's groups, EPLB is hierarchical
+	// EP sizes, and physical experts less logical ones: with each EP size a placement.
+	Ranks     []int `flag:"ep"`
+	Redundant []int `flag:"redundant" preset:"0"`
+	// The share of all copies that may move from the baseline; nil for all.
+	MaxMoves *float64 `flag:"max-moves" in:"%"`
+	// PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more.
+	Policy string `flag:"plan" preset:"robust"`
+	// Above 1, and where they divide the model's groups, EPLB is hierarchical.
+	Nodes int `flag:"nodes" preset:"1"`
+	// The least reduction of the busiest rank's load that is worth a trial.
+	Threshold float64 `flag:"threshold" in:"%" preset:"10%"`
+
 	Shape     *router.Shape     // of the model, nil where it is not named
-	Threshold float64           // the least reduction of the busiest rank's load that is worth a trial
 	Cost      *Cost             // what a trace tells of time, nil for none
 	NoTime    router.Warning    // why there is none
 	Dose      *Dose             // nil for none
 	From      *counts.Placement // that runs; nil takes the records'
-	MaxMoves  *float64          // the share of all copies that may move from the baseline; nil for all
-	Policy    string            // PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more
 	MoELayers []int             // of the model, nil where it is not named
 }
 

@@ -14,11 +14,12 @@ import (
 
 // Placing is what a placement is asked for with, as flags give it.
 type Placing struct {
-	Learn, Judge []string // paths of statistics; without any to judge on, the first are divided
-	Axes         counts.Axes
-	From         string // a placement
+	place.Options             // Ranks and Redundant are nil where they are recorded
+	Learn         []string    // paths of statistics, which are divided without any to judge on
+	Judge         []string    `flag:"judge"`
+	From          string      `flag:"from"` // a placement
+	Axes          counts.Axes `flag:"axes"`
 	Timing
-	place.Options // Ranks and Redundant are nil where they are recorded; the rest is found from the other fields
 }
 
 // Timing is the evidence of the time that expert work takes, as flags give it.

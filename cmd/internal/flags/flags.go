@@ -17,11 +17,8 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Share is a fraction that people write as a percentage: 10% and 0.1 are both 0.1.
-type Share float64
-
-// ParseShare reads a share. A bare number above 1 is refused, because it could mean either.
-func ParseShare(text string) (Share, error) {
+// parseShare reads a share: 10% and 0.1 are both 0.1. A bare number above 1 is refused, because it could mean either.
+func parseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if percent {
@@ -33,23 +30,24 @@ func ParseShare(text string) (Share, error) {
 	case !percent && v > 1:
 		return 0, errors.New("want " + number + "% if a percentage is meant, or a fraction from 0 to 1")
 	}
-	return Share(v), nil
+	return v, nil
 }
 
 // Bind adds to a command a flag for each field of a struct, and of the structs that it embeds, that has the tag
-// `flag:"name,letter"`. Before the flag is given it has the value of the tag `preset:"text"`; usage is the line of
-// help for a name. The text is read by the parser, a func(string) (T, error), of the field's type; a pointer to
-// such a type is nil until the flag is given, and a list of texts takes a flag any number of times.
+// `flag:"name,letter"`; usage is the line of help for a name. Before the flag is given, the field has the value of
+// the tag `preset:"text"`. The text is read by the parser, a func(string) (T, error), of the field's type, or as a
+// share with the tag `in:"%"`. A pointer to T is nil until the flag is given; a list of T that has no parser itself
+// takes a flag any number of times.
 func Bind(c *cobra.Command, options any, usage func(name string) string, parsers ...any) {
-	b := binder{c.Flags(), usage, map[reflect.Type]reflect.Value{}}
+	by := map[reflect.Type]reflect.Value{}
 	for _, p := range append(parsers, plain...) {
-		b.parsers[reflect.TypeOf(p).Out(0)] = reflect.ValueOf(p)
+		by[reflect.TypeOf(p).Out(0)] = reflect.ValueOf(p)
 	}
-	b.fields(reflect.ValueOf(options).Elem())
+	bind(c.Flags(), reflect.ValueOf(options).Elem(), usage, by)
 }
 
 // plain are the parsers of types that are not of one verb.
-var plain = []any{ParseShare, input.Numbers,
+var plain = []any{input.Numbers,
 	func(text string) (string, error) { return text, nil },
 	saying("true or false, or nothing", strconv.ParseBool),
 	saying("a whole number, such as 8", strconv.Atoi),
@@ -69,57 +67,48 @@ func saying[T any](wanted string, parse func(string) (T, error)) func(string) (T
 	}
 }
 
-type binder struct {
-	flags   *pflag.FlagSet
-	usage   func(name string) string
-	parsers map[reflect.Type]reflect.Value
-}
-
-func (b binder) fields(options reflect.Value) {
+func bind(into *pflag.FlagSet, options reflect.Value, usage func(string) string, by map[reflect.Type]reflect.Value) {
 	for i := range options.NumField() {
-		field, at := options.Type().Field(i), options.Field(i)
+		field := options.Type().Field(i)
 		name, letter, _ := strings.Cut(field.Tag.Get("flag"), ",")
-		switch {
-		case name == "" && field.Anonymous:
-			b.fields(at)
-		case name == "":
-		case field.Type == reflect.TypeFor[[]string]():
-			b.flags.StringArrayVarP(at.Addr().Interface().(*[]string), name, letter, nil, b.usage(name))
-		default:
-			b.bind(at, name, letter, field.Tag.Get("preset"))
+		if name == "" {
+			if field.Anonymous {
+				bind(into, options.Field(i), usage, by)
+			}
+			continue
+		}
+		v := &value{into: options.Field(i), preset: field.Tag.Get("preset")}
+		var ok bool
+		if v.by, ok = by[field.Type]; field.Tag.Get("in") == "%" {
+			v.by = reflect.ValueOf(parseShare)
+		} else if !ok {
+			v.by = by[field.Type.Elem()]
+		}
+		if v.preset != "" {
+			if err := v.read(v.preset); err != nil {
+				panic(fmt.Sprintf("preset of --%s: %v", name, err))
+			}
+		}
+		flag := into.VarPF(v, name, letter, usage(name))
+		if field.Type.Kind() == reflect.Bool {
+			flag.NoOptDefVal = "true"
 		}
 	}
 }
 
-func (b binder) bind(at reflect.Value, name, letter, preset string) {
-	by, ok := b.parsers[at.Type()]
-	if !ok {
-		by = b.parsers[at.Type().Elem()]
-	}
-	v := &value{into: at, by: by}
-	if preset != "" {
-		if err := v.read(preset); err != nil {
-			panic(fmt.Sprintf("preset of --%s: %v", name, err))
-		}
-	}
-	flag := b.flags.VarPF(v, name, letter, b.usage(name))
-	if at.Kind() == reflect.Bool {
-		flag.NoOptDefVal = "true"
-	}
-}
-
-// value is a flag that is given once at most: pflag would take the last of several texts.
+// value is a flag. It is given once at most, but for lists: pflag would take the last of several texts.
 type value struct {
 	into, by reflect.Value // the field, and its parser
-	text     string
-	given    bool
+	preset   string
+	texts    []string // that were given
 }
 
 func (v *value) Set(text string) error {
-	if v.given {
-		return fmt.Errorf("want one value, have %q and %q", v.text, text)
+	many := v.into.Kind() == reflect.Slice && v.into.Type() != v.by.Type().Out(0)
+	if len(v.texts) > 0 && !many {
+		return fmt.Errorf("want one value, have %q and %q", v.texts[0], text)
 	}
-	v.given = true
+	v.texts = append(v.texts, text)
 	return v.read(text)
 }
 
@@ -128,17 +117,24 @@ func (v *value) read(text string) error {
 	if err, _ := out[1].Interface().(error); err != nil {
 		return err
 	}
-	into := v.into
-	if into.Type() != out[0].Type() {
-		into.Set(reflect.New(out[0].Type()))
-		into = into.Elem()
+	switch {
+	case v.into.Type() == out[0].Type():
+		v.into.Set(out[0])
+	case v.into.Kind() == reflect.Slice:
+		v.into.Set(reflect.Append(v.into, out[0]))
+	default:
+		v.into.Set(reflect.New(out[0].Type()))
+		v.into.Elem().Set(out[0])
 	}
-	into.Set(out[0])
-	v.text = text
 	return nil
 }
 
-func (v *value) String() string { return v.text }
+func (v *value) String() string {
+	if len(v.texts) > 0 {
+		return strings.Join(v.texts, ", ")
+	}
+	return v.preset
+}
 
 // Type is what help shows a value by: a type of Go's own, nothing for bool.
 func (v *value) Type() string {
@@ -148,15 +144,16 @@ func (v *value) Type() string {
 	return "string"
 }
 
-// Field is a pointer to the field that a flag was bound to, nil for a list of texts.
-func Field(f *pflag.Flag) any {
+// Field is a pointer to the field that a flag was bound to, and the texts that were given for it; nil for a flag of
+// another kind.
+func Field(f *pflag.Flag) (field any, texts []string) {
 	if v, ok := f.Value.(*value); ok {
-		return v.into.Addr().Interface()
+		return v.into.Addr().Interface(), v.texts
 	}
-	return nil
+	return nil, nil
 }
 
-// Given are the flags that were given, but for the ones named: "--steps", "--table".
+// Given are the flags that were given, but for the ones named: "--ep", "--table".
 func Given(c *cobra.Command, but ...string) (names []string) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains(but, f.Name) {
@@ -170,13 +167,9 @@ func Given(c *cobra.Command, but ...string) (names []string) {
 // again.
 func Typed(c *cobra.Command, but ...string) (words []string) {
 	for _, name := range Given(c, but...) {
-		value := c.Flag(strings.TrimPrefix(name, "--")).Value
-		values := []string{value.String()}
-		if list, ok := value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, v := range values {
-			words = append(words, name, v)
+		_, texts := Field(c.Flag(strings.TrimPrefix(name, "--")))
+		for _, text := range texts {
+			words = append(words, name, text)
 		}
 	}
 	return words

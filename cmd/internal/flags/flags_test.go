@@ -9,14 +9,14 @@ import (
 )
 
 func TestShare(t *testing.T) {
-	for text, want := range map[string]Share{"10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 1, "0": 0,
+	for text, want := range map[string]float64{"10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 1, "0": 0,
 		"250%": 2.5, "1000%": 10} {
-		if s, err := ParseShare(text); err != nil || math.Abs(float64(s-want)) > 1e-15 {
+		if s, err := parseShare(text); err != nil || math.Abs(s-want) > 1e-15 {
 			t.Errorf("%q is %v, %v; want %v", text, s, err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "-1", "NaN", "10%%", "1e9", "10", "250", "1001%", "2000%"} {
-		if _, err := ParseShare(text); err == nil {
+		if _, err := parseShare(text); err == nil {
 			t.Errorf("%q passed", text)
 		}
 	}
@@ -25,10 +25,10 @@ func TestShare(t *testing.T) {
 // A field has its preset until its flag is given, a pointer is nil until then, and only a list is given twice.
 func TestBind(t *testing.T) {
 	type Inner struct {
-		Limit *Share `flag:"limit"`
+		Limit *float64 `flag:"limit" in:"%"`
 	}
 	type options struct {
-		Share Share    `flag:"share" preset:"10%"`
+		Share float64  `flag:"share" in:"%" preset:"10%"`
 		Sizes []int    `flag:"sizes,s" preset:"1,2"`
 		Deep  bool     `flag:"deep"`
 		List  []string `flag:"list"`

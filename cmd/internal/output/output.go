@@ -37,12 +37,12 @@ const (
 )
 
 // Formats lists them in the order help shows them.
-var Formats = []string{string(Text), string(JSON), string(CSV), string(Markdown)}
+var Formats = []Format{Text, JSON, CSV, Markdown}
 
 // ParseFormat is the format of a name.
 func ParseFormat(name string) (Format, error) {
-	if !slices.Contains(Formats, name) {
-		return "", fmt.Errorf("want one of %s", strings.Join(Formats, ", "))
+	if !slices.Contains(Formats, Format(name)) {
+		return "", errors.New("want one of text, json, csv, md")
 	}
 	return Format(name), nil
 }
@@ -63,11 +63,12 @@ var ErrNoTable = errors.New("no such table")
 // Notes is the name by which the notes are asked for, which people see behind the answer.
 const Notes = "notes"
 
-// View is the part of a document that is shown, and its format.
+// View is the part of a document that is shown, and its format, as flags say it.
 type View struct {
-	Format Format
-	Brief  bool   // the answer's line alone
-	Table  string // the only table, by name, whole; "" is the lead, or for CSV the first
+	Format Format `flag:"format" preset:"text"`
+	JSON   bool   `flag:"json"`  // the format, too
+	Table  string `flag:"table"` // the only table, by name, whole; "" is the lead, or for CSV the first
+	Brief  bool   `flag:"brief"` // the answer's line alone
 	Width  int    // of the terminal (Width), 0 for none
 }
 

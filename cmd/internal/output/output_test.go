@@ -230,8 +230,8 @@ func TestHostileNames(t *testing.T) {
 	d := Document{Headline: names[0], Notes: names, Tables: []table.Table{table.Of("t", names[0], names, "name",
 		table.Computed("name", func(name string) any { return name }))}, Value: names}
 	written := map[Format]string{}
-	for _, name := range Formats {
-		f, b := Format(name), strings.Builder{}
+	for _, f := range Formats {
+		b := strings.Builder{}
 		if err := Write(&b, View{Format: f}, d); err != nil {
 			t.Fatal(err)
 		}

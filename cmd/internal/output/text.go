@@ -43,8 +43,7 @@ var colors = map[answer.Tone]text.Color{answer.Undecided: text.FgYellow, answer.
 // answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
 func (w *writer) answer(d Document) {
 	const mostNumbers = 3
-	a := d.Answer
-	basis, between := "", "   "
+	a, numbers, basis, between := d.Answer, []string{}, "", "   "
 	if a.Basis != "" {
 		basis = " · " + a.Basis
 	}
@@ -52,7 +51,6 @@ func (w *writer) answer(d Document) {
 		between = " · "
 	}
 	w.line(w.set(colors[a.Verdict.Tone()], "", w.prose(string(a.Verdict))) + w.prose(basis))
-	var numbers []string
 	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
 		numbers = append(numbers, n.String())
 	}
@@ -78,10 +76,8 @@ func (w *writer) answer(d Document) {
 
 // table writes a table with its title; of more than the most rows, it says how many there are.
 func (w *writer) table(t table.Table, most int) {
-	if title := w.prose(t.Title); title != "" && w.Format == Markdown {
-		w.line("### " + title)
-	} else if title != "" {
-		w.line(title)
+	if heading := map[bool]string{true: "### "}[w.Format == Markdown]; t.Title != "" {
+		w.line(heading + w.prose(t.Title))
 	}
 	if t = t.Filled(); t.Len() > most {
 		t = t.Cut(most)

@@ -5,46 +5,37 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/router/draft"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
+
+	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/router/draft"
 )
 
 // ErrRefused is wrapped by the error about an output that cannot be written or that would destroy
 // something.
 var ErrRefused = errors.New("not written")
 
-// guard holds what the outputs of a verb must not replace. Its paths are without links.
+// guard holds what the outputs of a verb must not replace.
 type guard struct {
-	ours   func(path string) bool
-	force  bool
-	inputs []string
-	claims map[string]string // the flag that writes a path
+	ours  func(path string) bool
+	force bool
+	taken map[string]string // what a path is, by its draft.Place in small letters: some systems ignore the case
 }
 
-// output is the output that a flag names, nil for other flags.
-func output(f *pflag.Flag) *File {
-	switch o := flags.Field(f).(type) {
-	case *File:
-		return o
-	case *Folder:
-		return &o.File
-	}
-	return nil
-}
+// input is what words of the command line may mean.
+const input = "an input"
 
 // Guard checks the outputs of a verb before it runs, and each file again before it takes its place. An
 // output never is an input. An existing file is replaced only if it is ours, written by this program, or
 // with --force, a flag that verbs with outputs get.
 func Guard(c *cobra.Command, ours func(path string) bool) {
-	g := &guard{ours: ours, claims: map[string]string{}}
+	g := &guard{ours: ours, taken: map[string]string{}}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if output(f) != nil {
+		if o, _ := flags.Field(f); output(o) != nil {
 			c.PreRunE = g.before
 		}
 	})
@@ -53,37 +44,43 @@ func Guard(c *cobra.Command, ours func(path string) bool) {
 	}
 }
 
+// output is the file or folder that a flag names, nil for other flags.
+func output(field any) *File {
+	if o, ok := field.(interface{ output() *File }); ok {
+		return o.output()
+	}
+	return nil
+}
+
+func (f *File) output() *File { return f }
+
 // before checks the outputs against all other words of the command line.
-func (g *guard) before(c *cobra.Command, args []string) (err error) {
-	g.addWords("", args...)
+func (g *guard) before(c *cobra.Command, args []string) error {
 	var outputs []*File
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		list, _ := f.Value.(pflag.SliceValue)
-		switch o := output(f); {
-		case o != nil:
-			o.guard, o.flag = g, "--"+f.Name
+		field, texts := flags.Field(f)
+		if o := output(field); o == nil {
+			args = append(args, texts...)
+		} else if o.guard, o.flag = g, "--"+f.Name; o.Path != "" {
 			outputs = append(outputs, o)
-		case list != nil:
-			g.addWords("", list.GetSlice()...)
-		case f.Changed:
-			g.addWords("", f.Value.String())
 		}
 	})
+	g.add("", args...)
 	for _, o := range outputs {
-		if o.Path != "" && err == nil {
-			err = o.check()
+		if err := o.check(); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // separators stand between a path and what is around it in a word: --flag=PATH, A,B,
 // /host:/container, @PATH, and whole command lines in quotes.
 const separators = "=,:@;<>'\"` \t\n"
 
-// addWords adds the paths that words may mean, relative ones from a folder, and the files that match them:
+// add takes the paths that words may mean, relative ones from a folder, and the files that match them:
 // "--log=*.txt" → "--log=*.txt", "--log", "*.txt", "a.txt", "b.txt".
-func (g *guard) addWords(dir string, words ...string) {
+func (g *guard) add(dir string, words ...string) {
 	for _, word := range words {
 		parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
 		_, value, _ := strings.Cut(word, "=")
@@ -96,18 +93,20 @@ func (g *guard) addWords(dir string, words ...string) {
 			}
 			matches, _ := filepath.Glob(part)
 			for _, path := range append(matches, part) {
-				g.inputs = append(g.inputs, draft.Place(path))
+				g.taken[key(path)] = input
 			}
 		}
 	}
 }
+
+func key(path string) string { return strings.ToLower(draft.Place(path)) }
 
 // Inputs refuses the file if words of a command that ran in a folder mean it.
 func (f *File) Inputs(dir string, words ...string) error {
 	if f.Path == "" {
 		return nil
 	}
-	f.guard.addWords(dir, words...)
+	f.guard.add(dir, words...)
 	return f.check()
 }
 
@@ -118,31 +117,29 @@ var kinds = map[bool]string{true: "folder", false: "file"}
 // lost.
 func (f *File) check() error {
 	there, err := os.Stat(f.Path)
-	at := draft.Place(f.Path)
-	in := func(folder string) bool { return strings.HasPrefix(at, folder+"/") }
-	by, claimed := f.guard.claims[strings.ToLower(at)] // some systems ignore the case of names
-	denied := unix.Access(filepath.Dir(at), unix.W_OK)
-	switch {
+	at, folder := key(f.Path), filepath.Dir(draft.Place(f.Path))
+	by, own := f.guard.taken[at], "the output of "+f.flag
+	for up := filepath.Dir(at); by == "" && there != nil && up != filepath.Dir(up); up = filepath.Dir(up) {
+		by = f.guard.taken[up] // a folder that is an input
+	}
+	refusal := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w: "+format, append([]any{f.flag, ErrRefused}, args...)...)
+	}
+	switch denied := unix.Access(folder, unix.W_OK); {
 	case err == nil && there.IsDir() != f.folder:
-		return f.refusal("want a %s, but %q is a %s", kinds[f.folder], f.Path, kinds[!f.folder])
+		return refusal("want a %s, but %q is a %s", kinds[f.folder], f.Path, kinds[!f.folder])
 	case f.folder:
 		return nil
-	case claimed && by != f.flag:
-		return f.refusal("%q is the output of %s, too: choose another name for one of them", f.Path, by)
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
-	case slices.Contains(f.guard.inputs, at) || there != nil && slices.ContainsFunc(f.guard.inputs, in):
-		return f.refusal("%q is an input, or lies in one, which is never replaced: choose another file", f.Path)
+	case by != "" && by != own:
+		return refusal("%q is %s: choose another file", f.Path, by)
 	case denied != nil:
-		return f.refusal("no folder %q that can be written in: %v", filepath.Dir(f.Path), denied)
+		return refusal("no folder %q that can be written in: %v", folder, denied)
 	case there != nil && there.Size() > 0 && !f.guard.force && !f.guard.ours(f.Path):
-		return f.refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+
+		return refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+
 			"--force", f.Path)
 	}
-	f.guard.claims[strings.ToLower(at)] = f.flag
+	f.guard.taken[at] = own
 	return nil
-}
-
-func (f *File) refusal(format string, args ...any) error {
-	return fmt.Errorf("%s: %w: "+format, append([]any{f.flag, ErrRefused}, args...)...)
 }

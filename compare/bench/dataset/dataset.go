@@ -14,14 +14,14 @@ import (
 // Spec describes a synthetic set of requests: lengths drawn from normal
 // distributions, random token ids. It is the token-norm-dist data set of the
 // TensorRT-LLM documents, with a seed of its own, so that both arms and every
-// machine can have the same one.
+// machine can have the same one. Its fields are flags.
 type Spec struct {
-	Requests   int
-	InputMean  float64 // tokens of a prompt
-	InputSD    float64
-	OutputMean float64 // tokens to generate
-	OutputSD   float64
-	Seed       uint64
+	Requests   int     `flag:"num-requests" preset:"1000"`
+	InputMean  float64 `flag:"input-mean" preset:"1024"` // tokens of a prompt
+	InputSD    float64 `flag:"input-stdev"`
+	OutputMean float64 `flag:"output-mean" preset:"128"` // tokens to generate
+	OutputSD   float64 `flag:"output-stdev"`
+	Seed       uint64  `flag:"seed" preset:"1"`
 }
 
 // lowID and highID bound the token ids drawn: behind special ones, and in every vocabulary.

@@ -4,6 +4,7 @@ package points
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -33,9 +34,9 @@ func Parse(s string) (Points, error) {
 	name, list, ok := strings.Cut(s, "=")
 	switch {
 	case !ok || !pointName.MatchString(name):
-		return Points{}, fmt.Errorf("points %q: want NAME=VALUE,VALUE…, such as concurrency=1,8,64,256", s)
+		return Points{}, errors.New("want NAME=VALUE,VALUE…, such as concurrency=1,8,64,256")
 	case slices.Contains(reserved, name):
-		return Points{}, fmt.Errorf("points %q: {%s} stands for something else: choose another name", s, name)
+		return Points{}, fmt.Errorf("{%s} stands for something else: choose another name", name)
 	}
 	p := Points{Name: name}
 	for v := range strings.SplitSeq(list, ",") {
@@ -46,8 +47,7 @@ func Parse(s string) (Points, error) {
 		}
 		numbers, err := input.Numbers(v)
 		if err != nil || numbers[0] == 0 {
-			return Points{}, fmt.Errorf(
-				"points %q: value %q: want positive numbers, or a range such as 1-4 or 16-64:16", s, v)
+			return Points{}, fmt.Errorf("want positive numbers, or a range such as 1-4 or 16-64:16, have %q", v)
 		}
 		for _, n := range numbers {
 			p.Values = append(p.Values, strconv.Itoa(n))
@@ -56,7 +56,7 @@ func Parse(s string) (Points, error) {
 	slices.SortStableFunc(p.Values, func(a, b string) int { return cmp.Compare(Number(a), Number(b)) })
 	once := slices.CompactFunc(slices.Clone(p.Values), func(a, b string) bool { return Number(a) == Number(b) })
 	if len(once) < max(2, len(p.Values)) {
-		return Points{}, fmt.Errorf("points %q: want two values or more, none of them twice", s)
+		return Points{}, errors.New("want two values or more, none of them twice")
 	}
 	return p, nil
 }
