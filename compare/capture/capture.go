@@ -5,6 +5,9 @@
 // versions. It is opened read-only, probed for what is there, and each table is
 // streamed once in order. Whoever analyzes a Recording sees nothing of the file.
 // Nothing is attributed or judged here; package trace does.
+//
+// The time of a kernel takes two forms: a row of the file (rows.Row of an export, torchEvent of a trace), and a Kernel
+// of the Recording. Of these, package trace makes its table of events.
 package capture
 
 import (
@@ -14,8 +17,7 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Read reads an export or a trace of PyTorch's profiler. A recording without any kernel is not an error, but holds
-// one: NoKernels. Progress is told how many bytes more have been read; all calls together sum to the file's size. It
+// Read reads an export or a trace of PyTorch's profiler, in which something ran on a GPU. Progress is told how many bytes more have been read; all calls together sum to the file's size. It
 // may be called by several goroutines. Nil tells nobody.
 func Read(ctx context.Context, path string, progress func(bytes int64)) (*Recording, error) {
 	if isTorchTrace(path) {
@@ -37,10 +39,14 @@ func Read(ctx context.Context, path string, progress func(bytes int64)) (*Record
 	db.report = progress
 	defer func() { db.progress(db.size - db.told.Load()) }()
 	rec, err := read(ctx, db)
-	if err == nil {
-		rec.Metadata, rec.NoKernels = *p, db.noKernels(p, rec.BadTimes)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rec.Kernels)+len(rec.Graphs) == 0:
+		return nil, db.noKernels(p, rec.BadTimes)
 	}
-	return rec, err
+	rec.Metadata = *p
+	return rec, nil
 }
 
 // ReadMetadata reads what a file says about the environment of its capture, and

@@ -37,9 +37,9 @@ func (r *Recording) JoinDevices() {
 
 // WorkingProcesses is the number of processes that ran anything.
 func (r *Recording) WorkingProcesses() int {
-	seen := map[int32]bool{}
+	working := NewIndex[int32]()
 	for _, u := range r.Devices {
-		seen[u.Process] = true
+		working.Number(u.Process)
 	}
-	return len(seen)
+	return len(working.Values)
 }

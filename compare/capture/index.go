@@ -34,30 +34,22 @@ func (x *Index[T]) Number(v T) int32 {
 	return n
 }
 
-// interner numbers texts by first sight. It finds a known one without allocating.
-type interner struct {
-	index map[string]int32
-	names []string
-}
-
-func newInterner() *interner { return &interner{index: map[string]int32{}} }
+// interner is an Index of texts. It finds a known one without allocating.
+type interner struct{ Index[string] }
 
 func (n *interner) of(b []byte) int32 {
-	i, ok := n.index[string(b)]
-	if !ok {
-		i = int32(len(n.names))
-		n.names = append(n.names, string(b))
-		n.index[n.names[i]] = i
+	if i, ok := n.number[string(b)]; ok {
+		return i
 	}
-	return i
+	return n.Number(string(b))
 }
 
 // valid gives the texts with what is not UTF-8 replaced.
 func (n *interner) valid() []string {
-	for i, name := range n.names {
-		n.names[i] = valid(name)
+	for i, name := range n.Values {
+		n.Values[i] = valid(name)
 	}
-	return n.names
+	return n.Values
 }
 
 // valid gives a text with what is not UTF-8 replaced.

@@ -12,7 +12,7 @@ func newParts() (*work, *calls, *spans) {
 	rec, ids := &Recording{Operators: []string{""}}, NewIndex[int64]
 	return &work{Recording: rec, processes: ids(), devices: NewIndex[Device](), nodeThreads: ids()},
 		&calls{Recording: rec, threads: ids(), byID: map[int64]*processLaunches{}},
-		&spans{Recording: rec, names: newInterner(), threads: ids()}
+		&spans{Recording: rec, threads: ids()}
 }
 
 // work fills in what ran on the GPU, as a source lists it: without launches yet.
@@ -209,7 +209,7 @@ func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
 type spans struct {
 	*Recording
 	badTimes
-	names   *interner
+	names   interner
 	threads *Index[int64]
 	end     int64 // the last time at which a range begins or ends
 }
@@ -242,27 +242,20 @@ func join(w *work, c *calls, s *spans) *Recording {
 	}
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
-	common := func(own *Index[int64]) (numbers []int32) {
-		for _, tid := range own.Values {
-			numbers = append(numbers, threads.Number(tid))
-		}
-		return numbers
-	}
-	ofCalls, ofRanges, ofNodes := common(c.threads), common(s.threads), common(w.nodeThreads)
 	for i := range rec.Launches {
-		rec.Launches[i].Thread = ofCalls[rec.Launches[i].Thread]
+		rec.Launches[i].Thread = threads.Number(c.threads.Values[rec.Launches[i].Thread])
 	}
 	for i := range rec.Waits {
-		rec.Waits[i].Thread = ofCalls[rec.Waits[i].Thread]
+		rec.Waits[i].Thread = threads.Number(c.threads.Values[rec.Waits[i].Thread])
 	}
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]
-		if r.Thread = ofRanges[r.Thread]; r.End == openEnd {
+		if r.Thread = threads.Number(s.threads.Values[r.Thread]); r.End == openEnd {
 			r.End = max(w.end, s.end)
 		}
 	}
 	for i := range rec.GraphNodes {
-		rec.GraphNodes[i].Thread = ofNodes[rec.GraphNodes[i].Thread]
+		rec.GraphNodes[i].Thread = threads.Number(w.nodeThreads.Values[rec.GraphNodes[i].Thread])
 	}
 	for _, tid := range threads.Values {
 		rec.Threads = append(rec.Threads, w.processes.Number(tid&processMask))

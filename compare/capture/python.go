@@ -14,16 +14,11 @@ type Python struct{ Collects, Locked map[int32]Intervals }
 // Python finds these ranges by their names.
 func (r *Recording) Python() Python {
 	p := Python{map[int32]Intervals{}, map[int32]Intervals{}}
-	names := make([]string, len(r.RangeNames))
-	for i, name := range r.RangeNames {
-		names[i] = strings.ToLower(name)
-	}
 	for _, n := range r.Ranges {
-		switch i := (interval{n.Start, n.End}); names[n.Name] {
-		case "python gc":
-			of := r.Threads[n.Thread]
+		switch i, name, of := (interval{n.Start, n.End}), r.RangeNames[n.Name], r.Threads[n.Thread]; {
+		case strings.EqualFold(name, "python gc"):
 			p.Collects[of] = append(p.Collects[of], i)
-		case "waiting for gil":
+		case strings.EqualFold(name, "waiting for gil"):
 			p.Locked[n.Thread] = append(p.Locked[n.Thread], i)
 		}
 	}

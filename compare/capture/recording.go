@@ -30,7 +30,6 @@ type Recording struct {
 	BadTimes    int64 // events left out: they end before they begin, or lie beyond TimeLimit
 	OpenRanges  int64 // ranges that were never closed, taken to last to the capture's end
 	OtherDevice int64 // kernels on another device than most of their process, see JoinDevices
-	NoKernels   error // why a recording without kernels has none
 }
 
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024

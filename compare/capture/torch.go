@@ -55,11 +55,11 @@ type torchReader struct {
 	work        *work // all of one process
 	calls       *calls
 	spans       *spans
-	kernelNames *interner
-	operators   *interner
-	threads     *interner // of calls and ranges: process, thread
-	key         []byte    // of a thread
-	externals   []int64   // by kernel: the external id of the operator that launched it
+	kernelNames interner
+	operators   interner
+	threads     interner // of calls and ranges: process, thread
+	key         []byte   // of a thread
+	externals   []int64  // by kernel: the external id of the operator that launched it
 	called      []torchOperatorCall
 	process     string // whose calls launch
 	merged      bool   // several processes' do
@@ -139,8 +139,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	in, stop := ahead(in)
 	defer stop()
 	work, calls, spans := newParts()
-	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans,
-		kernelNames: newInterner(), operators: newInterner(), threads: newInterner(), rank: router.NoID}
+	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {
 		return nil, t.in.err

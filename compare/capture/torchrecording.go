@@ -120,7 +120,7 @@ func (t *torchReader) recording() (*Recording, error) {
 		t.work.KernelNames = append(t.work.KernelNames, demangled(name))
 	}
 	ids := NewIndex[int64]() // of threads, whose numbers stay
-	for i := range t.threads.names {
+	for i := range t.threads.Values {
 		ids.Number(process | int64(i))
 	}
 	t.calls.threads, t.spans.threads = ids, ids

@@ -1,8 +1,10 @@
 // Package kernel says what a kernel's name means: its phase in a MoE layer, the
 // library it comes from, and whether it is a collective or a GEMM of experts. Rules
 // stand in one table (rules.go), each with its source; the first that matches decides.
-// Ranges, operators and the order of launches, which are other evidence, are the business of package trace. Here
-// are also the statistics of durations and the union of intervals in which a GPU was busy.
+//
+// A name is one kind of evidence. Package ranges below reads two others, the ranges and the operators around a launch,
+// and package steps a third, the order of launches; package trace weighs them. A kernel is a name here and a Class:
+// its times are in capture.Kernel, and statistics of durations (Stats, Busy) know no kernel.
 package kernel
 
 import (

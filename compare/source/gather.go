@@ -75,7 +75,7 @@ func (in Input) item() (item Item, err error) {
 		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
 		return item, item.Counts.Add(record, counts.Options{Threshold: gain.DefaultThreshold})
 	}
-	if _, no := readLaunches(in.Path, nil); in.Kind == Reports && no == nil {
+	if _, no := readRuns(in.Path, nil); in.Kind == Reports && no == nil {
 		return item, nil
 	} else if errors.Is(err, counts.ErrUnknown) {
 		_, err = ReadResult(in.Path) // which says what it may be
@@ -94,10 +94,6 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 		sides = [2]Side{{Paths: all}, {Paths: all, Arm: gain.Perfect}}
 	}
 	for i, side := range sides {
-		if mixed != nil && i > 0 && !slices.ContainsFunc(items[0].Trace.Warnings,
-			func(w router.Warning) bool { return w.Code == trace.OtherArms }) {
-			break
-		}
 		t, err := side.Trace(ctx, trace.Options{Threshold: gain.DefaultThreshold, Progress: read}, Statistics{})
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
@@ -109,6 +105,10 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 		}
 		name := cmp.Or(t.Arm, strings.TrimSuffix(filepath.Base(side.Paths[0]), filepath.Ext(side.Paths[0])))
 		items = append(items, Item{Name: name, Given: Pattern(side.Paths), Trace: t})
+		other := func(w router.Warning) bool { return w.Code == trace.OtherArms }
+		if mixed != nil && !slices.ContainsFunc(t.Warnings, other) {
+			break
+		}
 	}
 	return items, nil
 }
@@ -147,17 +147,17 @@ func Pattern(files []string) []string {
 	if len(files) < 2 {
 		return files
 	}
-	begin, last := slices.Min(files), slices.Max(files) // what these begin with, all do
-	for !strings.HasPrefix(last, begin) {
-		begin = begin[:len(begin)-1]
+	first, last, begin := slices.Min(files), slices.Max(files), 0
+	for begin < min(len(first), len(last)) && first[begin] == last[begin] { // which all files begin with
+		begin++
 	}
-	end := last[len(begin):]
+	end := last[begin:]
 	for _, f := range files {
-		for !strings.HasSuffix(f[len(begin):], end) {
+		for !strings.HasSuffix(f[begin:], end) {
 			end = end[1:]
 		}
 	}
-	pattern := begin + "*" + end
+	pattern := first[:begin] + "*" + end
 	matched, err := filepath.Glob(pattern)
 	if slices.Sort(matched); err != nil || !slices.Equal(matched, slices.Sorted(slices.Values(files))) {
 		return files

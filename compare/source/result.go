@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -74,39 +75,35 @@ func ReadCampaign(path string) (Campaign, error) {
 	return *in.Campaign, nil
 }
 
-// result is a kind of result: the newest version that is understood, where it is read to, and the key that each
-// result holds.
+// result is a kind of result: the newest version that is understood, where it is read to, and the field that holds
+// what the verb found, which is never empty.
 type result struct {
 	kind   string
 	schema int
 	into   any
-	key    string
-	lacks  func() bool
+	holds  string
 }
 
 func (in *Item) results() []result {
 	return []result{
-		{"trace", trace.SchemaVersion, &in.Trace, "exports", func() bool { return len(in.Trace.Exports) == 0 }},
-		{"bench", gain.SchemaVersion, &in.Campaign, "verdict", func() bool { return in.Campaign.Verdict == "" }},
-		{logits.VerificationKind, logits.VerificationSchema, &in.Cache, "entries",
-			func() bool { return len(in.Cache.Entries) == 0 }},
-		{"counts", counts.ResultSchema, &in.Counts, "records", func() bool { return len(in.Counts.Records) == 0 }},
-		{"compare", diff.SchemaVersion, &in.Compared, "verdict", func() bool { return in.Compared.Verdict == "" }},
-		{"place", place.SchemaVersion, &in.Place, "placements", func() bool { return len(in.Place.Placements) == 0 }},
+		{"trace", trace.SchemaVersion, &in.Trace, "Exports"}, {"bench", gain.SchemaVersion, &in.Campaign, "Verdict"},
+		{logits.VerificationKind, logits.VerificationSchema, &in.Cache, "Entries"},
+		{"counts", counts.ResultSchema, &in.Counts, "Records"}, {"compare", diff.SchemaVersion, &in.Compared, "Verdict"},
+		{"place", place.SchemaVersion, &in.Place, "Placements"},
 	}
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors are of type *input.Error.
 func ParseResult(name string, text []byte) (in Item, err error) {
-	in.Name = name
 	var head struct {
 		Kind   string `json:"kind"`
 		Schema int    `json:"schema_version"`
 		Answer struct{ Next []Step }
 	}
+	in.Name = name
 	headErr := json.Unmarshal(text, &head)
-	of := in.results()
-	at := slices.IndexFunc(of, func(r result) bool { return r.kind == head.Kind })
+	kinds := in.results()
+	at := slices.IndexFunc(kinds, func(r result) bool { return r.kind == head.Kind })
 	switch {
 	case headErr != nil:
 		return in, unknown(name, "", headErr)
@@ -114,11 +111,11 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 		return in, unknown(name, "JSON without a kind", nil)
 	case at < 0:
 		return in, unknown(name, fmt.Sprintf("kind %q", head.Kind), nil)
-	case head.Schema < 1 || head.Schema > of[at].schema:
-		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", of[at].schema),
+	case head.Schema < 1 || head.Schema > kinds[at].schema:
+		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", kinds[at].schema),
 			Found: fmt.Sprint(head.Schema), Try: "read it with a newer version, or write it again with this one"}
 	}
-	err = json.Unmarshal(text, of[at].into)
+	in.Next, err = head.Answer.Next, json.Unmarshal(text, kinds[at].into)
 	if err == nil && in.Campaign != nil {
 		err = in.Campaign.Upgrade(text)
 	}
@@ -127,19 +124,19 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	}
 	broken := ""
 	switch c := in.Campaign; {
-	case of[at].lacks():
-		broken = of[at].key
+	case reflect.ValueOf(kinds[at].into).Elem().Elem().FieldByName(kinds[at].holds).Len() == 0:
+		broken = strings.ToLower(kinds[at].holds)
 	case c != nil && len(c.Main()) == 0:
 		broken = "comparisons"
 	case c != nil && (c.Gain.N == 0 && c.Gain.Estimate.Defined() || c.Gain.Estimate < c.Gain.Low ||
 		c.Gain.Estimate > c.Gain.High): // it is outside its interval
 		broken = "gain"
 	}
-	if in.Next = head.Answer.Next; broken != "" {
-		return in, &input.Error{File: name, Position: broken, Expected: "what the verb wrote",
+	if broken != "" {
+		err = &input.Error{File: name, Position: broken, Expected: "what the verb wrote",
 			Found: "none, or a changed one", Try: "write the result again"}
 	}
-	return in, nil
+	return in, err
 }
 
 // unknown is the error about what is no result.

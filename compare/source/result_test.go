@@ -32,6 +32,7 @@ func TestChangedResults(t *testing.T) {
 		`{"schema_version":1,"kind":"trace"}`:                                 "exports",
 		`{"schema_version":1,"kind":"counts"}`:                                "records",
 		`{"schema_version":1,"kind":"compare"}`:                               "verdict",
+		`{"schema_version":1,"kind":"place"}`:                                 "placements",
 		`{"schema_version":1,"kind":"logits verify"}`:                         "entries",
 	} {
 		if _, err := ParseResult("planted", []byte(text)); err == nil || !strings.Contains(err.Error(), lacks) {

@@ -90,9 +90,6 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 	if err != nil {
 		return nil, err
 	}
-	if len(rec.Kernels) == 0 && len(rec.Graphs) == 0 {
-		return nil, rec.NoKernels
-	}
 	n := len(rec.Kernels)
 	summary, err := summarizeRecording(path, rec, o)
 	capture.Collect(n)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfClient reports whether a client measured a server that somebody else had started. Several such reports may come
@@ -16,24 +17,27 @@ func (r Result) OfClient() bool {
 	return strings.Contains(r.Format, "serving/") || r.Format == "aiperf"
 }
 
-// Repeated makes one launch of the runs of a serving client in one file: as far as the file tells, one server
-// served them. A metric or an amount of work that all runs have becomes its mean. Not ok are reports of programs that
-// start the engine themselves. Runs of different settings are an error, because their mean would say nothing.
-func Repeated(runs []Result) (one Result, ok bool, err error) {
+// Launches are the launches that the runs of one file are: the runs of a serving client are repetitions on one server,
+// as far as the file tells, and one launch, in which a metric or an amount of work that all have is its mean. Runs of
+// programs that start the engine themselves are a launch each. Runs of different settings are an error, because their
+// mean would say nothing.
+func Launches(runs []Result) ([]Result, error) {
 	for _, r := range runs {
-		if !r.OfClient() || r.Format != runs[0].Format {
-			return runs[0], false, nil
+		if len(runs) == 1 || !r.OfClient() || r.Format != runs[0].Format {
+			return runs, nil
 		}
 		either := maps.Clone(runs[0].Setup)
 		maps.Copy(either, r.Setup)
 		for _, name := range slices.Sorted(maps.Keys(either)) {
 			if a, b := runs[0].Setup[name], r.Setup[name]; a != b {
-				return one, true, fmt.Errorf("want repetitions of one run, have %s %s and %s; give the runs of each setting in "+
+				return nil, fmt.Errorf("want repetitions of one run, have %s %s and %s; give the runs of each setting in "+
 					"a file of its own", name, cmp.Or(a, "none"), cmp.Or(b, "none"))
 			}
 		}
 	}
-	one = runs[0]
+	one := runs[0]
+	one.Warnings = slices.Concat([]string{quantity.Count(len(runs), "run") + " of a client count as one launch, by their " +
+		"means; give the runs of each launch of the server in a file of its own"}, one.Warnings)
 	one.Metrics, one.Work = nil, maps.Clone(runs[0].Work)
 	n, others := float64(len(runs)), runs[1:]
 	for _, m := range runs[0].Metrics {
@@ -55,5 +59,5 @@ func Repeated(runs []Result) (one Result, ok bool, err error) {
 	maps.DeleteFunc(one.Work, func(name string, _ float64) bool {
 		return slices.ContainsFunc(others, func(r Result) bool { _, there := r.Work[name]; return !there })
 	})
-	return one, true, nil
+	return []Result{one}, nil
 }

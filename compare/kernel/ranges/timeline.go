@@ -77,59 +77,45 @@ func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32
 			open.push(&t.Ranges[next])
 			next++
 		}
-		open.drop(at)
-		visit(q, open.location())
+		visit(q, open.at(at))
 	}
 }
 
-// What a label can say.
-const (
-	aStep = iota
-	aLayer
-	anExpert
-	aPhase
-	anOperator
-	parts
-)
+// said are the things that a label can say: whether it does, and where that goes.
+var said = [...]struct {
+	says func(m *Range) bool
+	take func(p *Location, m *Range)
+}{
+	{func(m *Range) bool { return m.Step != NoID }, func(p *Location, m *Range) { p.Step = m.Step }},
+	{func(m *Range) bool { return m.Layer != NoID }, func(p *Location, m *Range) { p.Layer = m.Layer }},
+	{func(m *Range) bool { return m.Expert != NoID }, func(p *Location, m *Range) { p.Expert = m.Expert }},
+	{func(m *Range) bool { return m.Phase != "" },
+		func(p *Location, m *Range) { p.Phase, p.Module, p.Evidence = m.Phase, m.Module, m.Evidence }},
+	{func(m *Range) bool { return m.Operator != 0 }, func(p *Location, m *Range) { p.Operator = m.Operator }},
+}
 
 // openRanges holds the open ranges, one stack per thing a label can say, each with
 // the latest beginning on top. A range that ended stays below until it surfaces:
 // only the top must be alive, and each range is pushed and popped once.
-type openRanges [parts][]*Range
+type openRanges [len(said)][]*Range
 
 func (s *openRanges) push(m *Range) {
-	for i, says := range [parts]bool{m.Step != NoID, m.Layer != NoID, m.Expert != NoID, m.Phase != "", m.Operator != 0} {
-		if says {
+	for i, of := range said {
+		if of.says(m) {
 			s[i] = append(s[i], m)
 		}
 	}
 }
 
-func (s *openRanges) drop(at int64) {
-	for i := range s {
-		for n := len(s[i]); n > 0 && s[i][n-1].End < at; n-- {
-			s[i] = s[i][:n-1]
-		}
-	}
-}
-
-func (s *openRanges) location() Location {
+// at is what the open ranges say of a moment, once it has dropped the ones that ended before.
+func (s *openRanges) at(moment int64) Location {
 	p := Unattributed
-	for i, stack := range s {
-		if len(stack) == 0 {
-			continue
+	for i, of := range said {
+		n := len(s[i])
+		for ; n > 0 && s[i][n-1].End < moment; n-- {
 		}
-		switch m := stack[len(stack)-1]; i {
-		case aStep:
-			p.Step = m.Step
-		case aLayer:
-			p.Layer = m.Layer
-		case anExpert:
-			p.Expert = m.Expert
-		case aPhase:
-			p.Phase, p.Module, p.Evidence = m.Phase, m.Module, m.Evidence
-		case anOperator:
-			p.Operator = m.Operator
+		if s[i] = s[i][:n]; n > 0 {
+			of.take(&p, s[i][n-1])
 		}
 	}
 	return p

@@ -21,7 +21,7 @@ func slowLocation(ranges []Range, at int64) Location {
 			}
 		}
 	}
-	return best.location()
+	return best.at(at)
 }
 
 // Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow search agree on
