@@ -69,7 +69,7 @@ compare/kernel: compare/steps router router/input
 compare/kernel/ranges: compare/kernel router router/input
 compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
-compare/source: compare/bench compare/bench/evidence compare/bench/launch compare/bench/metrics
+compare/source: compare/bench compare/bench/launch compare/bench/metrics
     compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
     compare/kernel compare/kernel/ranges compare/place logits router router/input router/quantity router/shown
 compare/stats:
