@@ -81,7 +81,6 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.number("gain", "gain of even ranks", t.Bound.Gain, Fraction, Inferred)
 	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
-	k.number("waiting", "waiting per step", w.WaitNS, NS, Measured)
 	if o, ok := t.RankTime(); ok {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", LayerName(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
@@ -94,14 +93,17 @@ func (k *known) judge(t *trace.Trace, given string) {
 		k.know("slow_rank", rank, "by", by, "or", when(t.Attention == nil, "more tokens"))
 		k.number("dense", fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
 	}
+	stall := min(w.Cause.NS, w.WaitNS) // the last rank may make up for a part
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
-		k.know("stall", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
+		k.know("stall", stall)
 	}
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0) {
 		k.know("whom", "the ranks in turn")
 		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
-			k.know("on", rank.Rank, "whom", "the others", "stall", rank.WaitNS)
+			stall = rank.WaitNS
+			k.know("on", rank.Rank, "whom", "the ranks", "stall", stall)
 		}
+		k.number("stall", "waiting for late launches per step", stall, NS, Measured)
 	}
 	if t.UnevenAttention() {
 		k.know("attention", t.Attention.Imbalance)

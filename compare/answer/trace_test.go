@@ -7,6 +7,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // traced is a trace of two ranks whose one layer is so uneven, with this floor.
@@ -60,22 +61,26 @@ func TestWaitingReasons(t *testing.T) {
 		}
 	}
 	for want, w := range map[string]trace.Waiting{
-		"Late launches on rank 2 stall the others 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
+		"Late launches on rank 2 make the ranks wait 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
 			Cause: cause(trace.LateHosts, 8e6, ""), Ranks: []trace.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(trace.LateHosts,
 				6e6, "")}}},
-		"Late launches stall the ranks in turn 8.00 ms per step": {WaitNS: 1e7, Cause: cause(trace.LateHosts, 8e6, ""),
+		"Late launches make the ranks in turn wait 8.00 ms per step": {WaitNS: 1e7, Cause: cause(trace.LateHosts, 8e6, ""),
 			Ranks: []trace.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(trace.LateHosts, 4e6, "")}}},
 	} {
 		of := traced(1.03, 1.01, false)
 		of.Waiting = w
-		check(t, want, OfTrace(of, "x"), LateLaunches, want, "", "moebalance ")
+		a := OfTrace(of, "x")
+		check(t, want, a, LateLaunches, want, "", "moebalance ")
+		if wait := quantity.Duration(a.Numbers[0].Value); !strings.Contains(want, wait) {
+			t.Errorf("%s: the first number is %s", want, wait)
+		}
 	}
 }
 
 // Even experts lead, and what ranks wait for late launches follows where it is more than their loss.
 func TestEvenBesideLateLaunches(t *testing.T) {
 	of := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
-	for want, late := range map[string]router.Number{"Expert time is even; late launches stall the ranks 60.0 µs per step.": 6e4,
+	for want, late := range map[string]router.Number{"Expert time is even; late launches make the ranks wait 60.0 µs per step.": 6e4,
 		"Expert time is even; about 5.0 % is left to gain.": 4e4} {
 		of.Waiting = trace.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: trace.Cause{Name: trace.LateHosts, NS: late},
 			Ranks: []trace.Arrival{{}}}

@@ -86,7 +86,7 @@ func (a *arm) busy() (ns router.Number) {
 func (a *arm) side() Side {
 	t := a.trace
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.outside),
-		StepNS: a.times.StepNS(t.WallTimes()), Treatment: t.Treatment()}
+		StepNS: t.StepNS(a.times), Treatment: t.Treatment()}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}

@@ -43,18 +43,3 @@ func TestExpertTimeOf(t *testing.T) {
 		}
 	}
 }
-
-// A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
-func TestStepHasNoPause(t *testing.T) {
-	var cells []Cell
-	for step := range router.OptInt(5) {
-		cells = append(cells, expertCell(0, step, 0, 80+4*int64(step)), expertCell(1, step, 0, 60))
-	}
-	x := New(each(cells)) // 70, 72, 74, 76 and 78 ns of GPU time
-	near(t, "a pause", x.StepNS(map[router.OptInt]float64{0: 100, 1: 102, 2: 5000, 3: 110}), 73+32)
-	near(t, "pauses", x.StepNS(map[router.OptInt]float64{0: 100, 1: 502, 2: 5000, 3: 506}), 73+430)
-	near(t, "two steps", x.StepNS(map[router.OptInt]float64{0: 100, 1: 200}), 150)
-	if step := x.StepNS(nil); step.Defined() {
-		t.Errorf("without a wall time: %v", step)
-	}
-}

@@ -2,27 +2,9 @@ package imbalance
 
 import (
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
-
-// StepNS is the time of a step that counts, without pauses in or after a few of the steps, such
-// as for lack of requests: mean GPU time + median over steps of wall time − GPU time. It is
-// undefined where no step has a wall time.
-func (t *Times) StepNS(wall map[router.OptInt]float64) router.Number {
-	var busy, idle []float64
-	for _, s := range t.Steps {
-		if ns, ok := wall[s.Number]; ok && s.Excluded == Counts {
-			busy, idle = append(busy, s.BusyNS.Float64()), append(idle, ns-s.BusyNS.Float64())
-		}
-	}
-	if len(idle) == 0 {
-		return router.Undefined()
-	}
-	return router.Number(stat.Mean(busy, nil) + stats.Median(idle))
-}
 
 // Bound is what uneven expert time over ranks costs, from one arm alone. What even experts
 // would gain is inferred: no step with balanced routing was measured, and experts of equal size

@@ -55,7 +55,12 @@ type Busy struct {
 }
 
 // At is the length until a time that is not before the last start.
-func (b *Busy) At(t int64) int64 { return b.NS - max(0, b.until-t) }
+func (b *Busy) At(t int64) int64 {
+	if !b.begun {
+		return 0
+	}
+	return b.NS - max(0, b.until-t)
+}
 
 // Add adds the next interval.
 func (b *Busy) Add(start, duration int64) {

@@ -93,6 +93,13 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 		return r, err
 	}
 	r = trace.Recorded{Imbalance: layers, Layers: map[int]trace.Counted{}}
+	topK := record.TopK
+	if o.Shape != nil {
+		topK = o.Shape.TopK
+	}
+	if n := len(record.Steps()) * topK; n > 0 && !record.Window {
+		r.StepTokens = float64(record.Slots()) / float64(n)
+	}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
 		r.Warnings = append(r.Warnings, w)

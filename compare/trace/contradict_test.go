@@ -2,6 +2,29 @@ package trace
 
 import "testing"
 
+// Of two ranks that run 8,192 tokens, the same or each as many of its own, counts of 64 tokens a step are of other
+// steps. Nothing is known of counts without tokens, and of steps that no range names.
+func TestCountsOfOtherSteps(t *testing.T) {
+	for _, c := range []struct {
+		tokens float64
+		step   string
+		other  bool
+	}{
+		{64, "execute_context_1(8192)_generation_0(0)", true}, {8192, "execute_context_1(8192)_generation_0(0)", false},
+		{4096, "execute_context_1(8192)_generation_0(0)", false}, {4095, "execute_context_1(8192)_generation_0(0)", true},
+		{32768, "execute_context_1(8192)_generation_0(0)", false}, {32769, "execute_context_1(8192)_generation_0(0)", true},
+		{8192, "execute_context_0(0)_generation_64(64)", true}, {0, "execute_context_1(8192)_generation_0(0)", false},
+		{64, "step", false},
+	} {
+		of := &exportSummary{StepNames: map[int32]string{3: c.step}}
+		r := reduction{trace: newTrace(), ranks: []*rankEvents{{of: of}, {of: of}}, counted: map[int]int{3: 0},
+			options: Options{Recorded: Recorded{StepTokens: c.tokens}}}
+		if other := r.otherSteps(); other != c.other || r.trace.Warned("counts_steps") != other {
+			t.Errorf("%v tokens beside %q: %v", c.tokens, c.step, other)
+		}
+	}
+}
+
 // Load and time per rank, by hand: right counts, counts of the other arm, of another run,
 // and of batches so small that GEMMs read weights.
 func TestContradicts(t *testing.T) {

@@ -57,7 +57,7 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
-	r.trace.Bound = r.times.Bound(r.times.StepNS(r.trace.WallTimes()))
+	r.trace.Bound = r.times.Bound(r.trace.StepNS(r.times))
 	if r.fused = r.trace.Doubt().Code == FusedExperts; r.fused {
 		r.trace.Bound.LossNS = router.Undefined()
 	}

@@ -7,20 +7,22 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
-// StepTime is the wall time of one step under the profiler: from the step's first kernel
-// to the beginning of the next step, mean over ranks. The last step, and one that the next number
-// does not follow, has none; the only step ends with its last kernel. Undefined
-// where some rank has no such time.
+// StepTime is the wall time of one step under the profiler: from its beginning to the beginning of the
+// next step, mean over ranks. The last step, and one that the next number does not follow, has none; the
+// only step ends with its last kernel. Undefined where some rank has no such time.
 type StepTime struct {
-	Step   router.OptInt `json:"step"`
-	WallNS router.Number `json:"wall_ns"`
-	Range  string        `json:"range,omitempty"` // the name of the range that marks it on the first rank
-	Batch  ranges.Batch  `json:"-"`               // what the ranges of all ranks say
+	Step       router.OptInt `json:"step"`
+	WallNS     router.Number `json:"wall_ns"`
+	NoKernelNS router.Number `json:"no_kernel_ns"`    // the part in which a GPU ran nothing
+	Range      string        `json:"range,omitempty"` // the name of the range that marks it on the first rank
+	Batch      ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
 
 // RankStep is how a rank spends a step, mean over the steps that count: an instant counts once, where kernels of
@@ -39,13 +41,19 @@ type RankStep struct {
 // moment is a time on a rank, and how long its GPU has run kernels until then.
 type moment struct{ at, busy int64 }
 
-// begins are when the steps of a rank begin, and when the last kernel of any ends.
+// begins are when the steps of a rank begin, and when the last kernel of any ends. A step begins behind the expert
+// GEMMs of the step before: kernels of a second stream that run beside these do not begin it, however early the host
+// launched them.
 func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
-	begins = map[int32]moment{}
+	begins, latest := map[int32]moment{}, int32(NoID)
 	var busy kernel.Busy
 	for e, at := range p.each() {
+		if at.Step != NoID && at.Step < latest && p.class(e).GEMM {
+			maps.DeleteFunc(begins, func(step int32, _ moment) bool { return step > at.Step })
+			latest = at.Step
+		}
 		if _, known := begins[at.Step]; !known && at.Step != NoID {
-			begins[at.Step] = moment{e.Start, busy.At(e.Start)}
+			begins[at.Step], latest = moment{e.Start, busy.At(e.Start)}, max(latest, at.Step)
 		}
 		if busy.Add(e.Start, e.NS); at.Step != NoID && e.end() > end.at {
 			end = moment{e.end(), busy.At(e.end())}
@@ -56,29 +64,31 @@ func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
 
 // stepTimes fills StepTimes, and gives for how long the GPU of each rank runs no kernel in the steps that count.
 func (r *reduction) stepTimes() {
-	walls := map[int32][]float64{} // of steps, by rank
+	lengths, idle := map[int32][]float64{}, map[int32][]float64{} // of steps, by rank
 	for _, p := range r.ranks {
 		begins, end := p.begins()
-		var idle []float64
+		var own []float64
 		for step, from := range begins {
 			to, ends := begins[step+1]
 			if len(begins) == 1 {
 				to, ends = end, true
 			}
-			walls[step] = append(walls[step], []float64{}...) // a step without an end is one, too
+			lengths[step] = append(lengths[step], []float64{}...) // a step without an end is one, too
 			if length := to.at - from.at; ends && length >= 0 {
-				walls[step] = append(walls[step], float64(length))
+				none := float64(length - (to.busy - from.busy))
+				lengths[step], idle[step] = append(lengths[step], float64(length)), append(idle[step], none)
 				if r.counts(step) && p.Hidden.Launches == 0 { // graphs hide kernels
-					idle = append(idle, float64(length-(to.busy-from.busy)))
+					own = append(own, none)
 				}
 			}
 		}
-		p.idleNS = router.Number(stat.Mean(idle, nil))
+		p.idleNS = router.Number(stat.Mean(own, nil))
 	}
-	for _, step := range slices.Sorted(maps.Keys(walls)) {
-		s := StepTime{router.OptInt(step), router.Undefined(), r.ranks[0].of.StepNames[step], r.batch(step)}
-		if len(walls[step]) == len(r.ranks) {
-			s.WallNS = router.Number(stat.Mean(walls[step], nil))
+	for _, step := range slices.Sorted(maps.Keys(lengths)) {
+		s := StepTime{router.OptInt(step), router.Undefined(), router.Undefined(), r.ranks[0].of.StepNames[step],
+			r.batch(step)}
+		if len(lengths[step]) == len(r.ranks) {
+			s.WallNS, s.NoKernelNS = router.Number(stat.Mean(lengths[step], nil)), router.Number(stat.Mean(idle[step], nil))
 		}
 		r.trace.StepTimes = append(r.trace.StepTimes, s)
 	}
@@ -123,13 +133,19 @@ func (t *Trace) Treatment() string {
 	return ""
 }
 
-// WallTimes are the wall times of the steps that have one.
-func (t *Trace) WallTimes() map[router.OptInt]float64 {
-	wall := map[router.OptInt]float64{}
+// StepNS is the wall time of a step that counts in times, without pauses in or after a few of the steps, such as for
+// lack of requests: steps of 10, 10 and 90 ns, in which no kernel runs for 1, 1 and 81, take 10. It is undefined where
+// no step has a wall time.
+func (t *Trace) StepNS(times *imbalance.Times) router.Number {
+	counted := imbalance.Places(times.StepsOf(imbalance.Counts))
+	var busy, idle []float64
 	for _, s := range t.StepTimes {
-		if s.WallNS.Defined() {
-			wall[s.Step] = s.WallNS.Float64()
+		if _, counts := counted[int(s.Step)]; counts && s.WallNS.Defined() {
+			busy, idle = append(busy, float64(s.WallNS-s.NoKernelNS)), append(idle, float64(s.NoKernelNS))
 		}
 	}
-	return wall
+	if len(idle) == 0 {
+		return router.Undefined()
+	}
+	return router.Number(stat.Mean(busy, nil) + stats.Median(idle))
 }

@@ -3,8 +3,51 @@ package trace
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
 )
+
+// A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
+func TestStepHasNoPause(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle []router.Number // behind 70, 72, 74 … ns of kernels
+		want float64
+	}{
+		"a pause":   {[]router.Number{32, 30, 4926, 34}, 73 + 33},
+		"pauses":    {[]router.Number{30, 430, 4926, 430}, 73 + 430},
+		"two steps": {[]router.Number{30, 128}, 150},
+		"no step":   {nil, math.NaN()},
+	} {
+		trace, times := Trace{}, imbalance.Times{}
+		for i, idle := range append(slices.Clone(c.idle), router.Undefined()) {
+			step := router.OptInt(i)
+			times.Steps = append(times.Steps, imbalance.Step{Number: step})
+			trace.StepTimes = append(trace.StepTimes, StepTime{Step: step, WallNS: 70 + 2*router.Number(i) + idle,
+				NoKernelNS: idle})
+		}
+		near(t, name, trace.StepNS(&times), c.want)
+	}
+}
+
+// Of rank 1's GPU a second stream takes a part: its kernels, launched by the host for the next step, run long before
+// that. Without a profiler steps take 80.8 and 76.1 ms; the GPU never runs kernels for longer than it is there.
+func TestSecondStream(t *testing.T) {
+	for arm, want := range map[string]float64{"normal": 80.8e6, "perfect": 76.1e6} {
+		paths, _ := filepath.Glob("../../testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/slow-gpu-" + arm + "/*.gz")
+		trace := mustRead(t, Options{}, paths...)
+		if step := float64(trace.Bound.StepNS); math.Abs(step/want-1) > 0.03 {
+			t.Errorf("%s: a step of %v ns", arm, step)
+		}
+		for _, rank := range trace.RankSteps {
+			if rank.NoKernelNS < 0 {
+				t.Errorf("%s: %+v", arm, rank)
+			}
+		}
+	}
+}
 
 // Steps 2 to 5 count. The waiting in them was worked out outside the program from the rows of
 // the collectives, clocks aligned by their ends in each step, in ms per step; over all steps it is

@@ -4,8 +4,8 @@ package caveat
 // weighs by their status.
 var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
-	"counts_layers": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn, "no_placement": Warn,
-	"incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
+	"counts_layers": Warn, "counts_steps": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn,
+	"no_placement": Warn, "incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
 	"arms_look_alike": Warn, "campaign_unlike": Warn}
 
@@ -58,6 +58,7 @@ var catalog = map[string]string{
 	"counts_contradict": "[the counts contradict the expert time (in layer {layer}): of another arm or run]" +
 		"[the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part]",
 	"counts_layers":        "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part",
+	"counts_steps":         "the counts are of other steps: {counted:token} per step, the trace's have {traced:n}",
 	"counts_order":         "the counts name layers {first} to {last}: inferred layers 0 to {most} are these, in order",
 	"padded_tokens":        "{choices:choice} of padding excluded: they name no expert",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",

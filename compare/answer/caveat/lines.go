@@ -44,8 +44,8 @@ var Lines = map[string]Line{
 	"trace.doubt": {"no answer", noAnswer, "", "remedy", ""},
 	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense " +
 		"GEMMs: a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
-	"trace.late": {"late launches", under + "late launches[ on rank {on}] stall {whom} {stall:ns} per step; " +
-		"{=even_ranks}.", "waiting " + judgedTrace, "late host", "both late|again"},
+	"trace.late": {"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; " +
+		"{=even_ranks}.", "stall " + judgedTrace, "late host", "both late|again"},
 	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
 		"{experts:%}; {=even_tokens}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
 	"trace.uneven": {"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait late", unevenNext},
@@ -53,7 +53,7 @@ var Lines = map[string]Line{
 		"gain loss load time worst", "load_without_time", "both backend"},
 	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
 		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
-	"trace.even_late": {"even", under + "expert time is even; late launches stall the ranks {stall:ns} per step.",
+	"trace.even_late": {"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.",
 		judgedTrace, "late host", "both|balanced|late|again"},
 	"trace.even": {"even", under + "expert time is even; {=left}.", judgedTrace, "wait late", evenNext},
 
