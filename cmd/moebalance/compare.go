@@ -109,7 +109,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d outpu
 	}
 	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
 	if o.Campaign != "" {
-		result.WithCampaign(measured.Result, float64(o.StepTokens))
+		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
 	if d = render.Comparison(result); !result.Comparable {
 		err = gated(exitNotComparable, strings.Join(answer.Refusals(&result), "; ")+"; try "+d.Answer.Next[0].Command,

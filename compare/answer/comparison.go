@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -59,6 +60,7 @@ func (k *known) refused(c *diff.Comparison) string {
 		k.know("one_arm", when(len(c.Normal.Exports)+len(c.Perfect.Exports) == 2, launch.Quote(sides)))
 		return "compare.ranks"
 	}
+	k.slower(c)
 	k.know("trusted", when(c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && first == "refused.arm",
 		launch.Quote(sides)))
 	return "compare.refused"
@@ -113,6 +115,9 @@ func (k *known) predicted(c *diff.Comparison) string {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+map[bool]string{true: "predicted", false: "unknown"}[s.Known()]+" from")
+		if w, apart := warned(c, diff.CampaignApart); apart {
+			k.know("predicted", w.Args["predicted"])
+		}
 		return when(s.Verdict == gain.Significant, "compare.significant|") + "compare.measured"
 	case s.Known():
 		k.know("evidence", "predicted from", "contrary", when(unlike, caveat.Text(contrary)))
@@ -152,25 +157,39 @@ func (k *known) parts(c *diff.Comparison) {
 			Predicted})
 	}
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
-		if other.Gain.Defined() {
-			k.know("kind", other.Steps, "kind_gain", other.Gain)
+		gain, how := other.Gain, "predicted"
+		if other.Measured != nil {
+			gain, how = other.Measured.Estimate, "measured"
+		}
+		if gain.Defined() {
+			k.know("kind", other.Steps, "kind_gain", gain, "measured", when(how == "measured", how))
 			k.because("kinds", k.say("of_kind"))
 		}
+	}
+	for _, w := range c.Warnings {
+		k.because("kinds", when(w.Code == diff.KindsApart, caveat.Text(w)))
+	}
+}
+
+// slower names a rank whose GPU is slow.
+func (k *known) slower(c *diff.Comparison) {
+	if w, slower := warned(c, diff.SlowGPU); slower {
+		k.know("slower", fmt.Sprint(w.Args["rank"]))
 	}
 }
 
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
 	s := c.Split
-	slow, slower := warned(c, diff.SlowGPU)
 	_, unknown := warned(c, diff.EqualWorkUnknown)
 	k.know("low", s.Low, "high", s.High, "work", when(unknown, "the same work"))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps)
 	}
-	if slower {
-		k.know("slower", fmt.Sprint(slow.Args["rank"]))
+	if w, late := warned(c, trace.LateLaunches); late {
+		k.know("prompt", w.Args["gain"])
 	}
+	k.slower(c)
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
 		k.know("gain", s.Gain)
 		k.mostly(s)

@@ -88,7 +88,7 @@ func (a *arm) side() Side {
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.outside),
 		StepNS: t.StepNS(a.times), Treatment: t.Treatment()}
 	for _, e := range t.Exports {
-		s.Exports = append(s.Exports, e.Path)
+		s.Exports, s.gpus = append(s.Exports, e.Path), append(s.gpus, e.GPU)
 	}
 	var balance, slowest []float64
 	for _, step := range a.times.Steps {

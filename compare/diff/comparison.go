@@ -62,7 +62,9 @@ const (
 	EqualWorkUnknown = "equal_work_unknown" // nothing shows whether both sides did the same work
 	SlowGPU          = "slow_gpu"           // a rank takes longer for equal work
 	CampaignRefused  = "campaign_refused"   // the campaign failed a check
-	CampaignUnlike   = "campaign_unlike"    // the campaign's gain is far from the predicted one
+	CampaignUnlike   = "campaign_unlike"    // the campaign's gain is far from the predicted one, or of another machine
+	CampaignApart    = "campaign_apart"     // the intervals of both do not meet
+	KindsApart       = "kinds_apart"        // steps of a kind that both arms have are not compared
 )
 
 // Side is what one set of traces says about itself.
@@ -78,6 +80,8 @@ type Side struct {
 	// steps, in (0, 1]: of balanced routing below 1 by uneven hardware and noise. Undefined for fewer than two ranks.
 	Balancedness router.Number `json:"balancedness"`
 	SlowestNS    router.Number `json:"experts_slowest_ns"` // of the slowest rank of each layer, added over layers
+
+	gpus []string // names, where recorded
 }
 
 // Change is a time in both arms; undefined for an arm without a step.

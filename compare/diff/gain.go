@@ -1,8 +1,11 @@
 package diff
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -110,6 +113,13 @@ func (s *Split) over(stepNS router.Number, basis StepBasis) {
 	s.Placement = Placement{bound(s.ranks.Estimate), bound(s.ranks.Low), bound(s.ranks.High)}
 }
 
+// Launches that are late in the normal arm alone are no load: of 40 real pairs none loses more than mostLate of the
+// normal step to them where the perfect arm loses less than inTime; of a slow host and a fast one, 0.25 to 0.41.
+const (
+	mostLate = 0.17
+	inTime   = 0.05
+)
+
 // mostLess is the share of expert time that balance may save on as many tokens. In 20 real pairs even
 // experts take up to 15 % less.
 const mostLess = 0.25
@@ -132,6 +142,10 @@ func (c *Comparison) predict(a arms) {
 		return
 	}
 	if !normal.Holds() || !perfect.Holds() {
+		return
+	}
+	if late, other := normal.Late(), perfect.Late(); late > mostLate && other < inTime {
+		c.refuse("late", "share", late, "other_share", other, "arm", gain.Normal, "other", gain.Perfect)
 		return
 	}
 	change, even := normal.WithExperts(perfect), normal.EvenRanks()
@@ -160,22 +174,55 @@ func ofLaunches(saved stats.Interval, left float64) stats.Interval {
 // mostApart is the difference from which a measured gain may contradict the predicted one, a fraction.
 const mostApart = 0.05
 
-// unlike reports a measured gain that contradicts the one predicted over a step: one is more than twice the other, they
-// are more than mostApart apart, and their intervals do not meet. 22.9 % (19.9 to 26.0) is unlike 8.0 % (6.7 to 9.4).
-func (s *Split) unlike(measured gain.Gain, stepNS router.Number) bool {
+// apart reports that the intervals of a measured gain and of the one predicted over a step do not meet; far apart are
+// two more than mostApart from each other, of which one is more than twice the other: 22.9 % (19.9 to 26.0) and 8.0 %
+// (6.7 to 9.4).
+func (s *Split) apart(measured gain.Gain, stepNS router.Number) (apart, far bool) {
 	by := func(ns float64) router.Number { return router.Number(ns) / stepNS }
 	predicted := by(s.saved.Estimate)
 	less, more := min(predicted, measured.Estimate), max(predicted, measured.Estimate)
-	return more > 2*less && more-less > mostApart && (by(s.saved.High) < measured.Low || measured.High < by(s.saved.Low))
+	apart = by(s.saved.High) < measured.Low || measured.High < by(s.saved.Low)
+	return apart, apart && more > 2*less && more-less > mostApart
+}
+
+// ofKind is the measured gain of the first kind of steps, where a point of the campaign is of as many tokens, else of
+// the whole campaign. It notes the gains of the other kinds that are measured.
+func (c *Comparison) ofKind(r gain.Result) (measured gain.Gain, verdict gain.Verdict, own bool) {
+	measured, verdict = r.Gain, r.Verdict
+	for _, p := range r.Main() {
+		i := slices.IndexFunc(c.Kinds, func(k KindChange) bool { return k.Tokens > 0 && float64(k.Tokens) == p.Value })
+		if i >= 0 {
+			c.Kinds[i].Measured = &p.Gain
+		}
+		if i == 0 {
+			measured, verdict, own = p.Gain, p.Verdict, true
+		}
+	}
+	return measured, verdict, own || len(c.Kinds) <= 1
+}
+
+// elsewhere says why a campaign is not of the run of the traces: of other ranks or GPUs.
+func (c *Comparison) elsewhere(run gain.Run) (w router.Warning, is bool) {
+	all := max(len(c.Normal.Ranks), len(c.Perfect.Ranks))
+	n, names, _ := strings.Cut(run.GPUs, " × ")
+	if gpus, err := strconv.Atoi(n); run.Ranks > 0 && run.Ranks != all || err == nil && gpus < all {
+		return router.Warn(CampaignUnlike, "", "why", "ranks", "here", cmp.Or(run.Ranks, gpus), "there", all), true
+	}
+	for _, gpu := range slices.Concat(c.Normal.gpus, c.Perfect.gpus) {
+		if names != "" && gpu != "" && !strings.Contains(names, gpu) {
+			return router.Warn(CampaignUnlike, "", "why", "gpus", "here", names, "there", gpu), true
+		}
+	}
+	return w, false
 }
 
 // WithCampaign sets the result of unprofiled launches beside the prediction, and takes the step time of
 // their perfect arm for the split of the gain, which is then the measured one. tokens is how many
 // tokens all ranks together process in a step; it is needed where the campaign measured tokens per second,
 // and 0 where it is not known. Where the campaign has no time of the steps compared, a warning says why, and
-// all else stays. Sides that are not comparable have no gain beside them, nor has a prediction that the measured
-// gain contradicts, see unlike.
-func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
+// all else stays. Sides that are not comparable have no gain beside them, nor has a prediction that a measured
+// gain contradicts, or one of other ranks and GPUs; gains whose intervals do not meet are both told.
+func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	if !c.Comparable {
 		return
 	}
@@ -183,7 +230,12 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 		c.warn(CampaignRefused, "", "verdict", r.Verdict)
 		return
 	}
+	if w, is := c.elsewhere(run); is {
+		c.Warnings = append(c.Warnings, w)
+		return
+	}
 	s := &c.Split
+	measured, verdict, own := c.ofKind(r)
 	steps, why := r.StepsNS(gain.Perfect, tokens)
 	if len(c.Kinds) > 1 {
 		why = router.Warn("campaign_step_time", "", "why", "kinds")
@@ -192,11 +244,16 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	if why.Code == "" {
 		step = average(steps)
 	}
-	if len(c.Kinds) <= 1 && s.unlike(r.Gain, s.PerfectNS) && s.unlike(r.Gain, step) {
-		c.warn(CampaignUnlike, "", "measured", r.Gain.Estimate, "predicted", s.Gain)
+	one, oneFar := s.apart(measured, s.PerfectNS)
+	two, twoFar := s.apart(measured, step)
+	switch {
+	case own && oneFar && twoFar:
+		c.warn(CampaignUnlike, "", "measured", measured.Estimate, "predicted", s.Gain)
 		return
+	case one && two:
+		c.warn(CampaignApart, "", "measured", measured.Estimate, "predicted", s.Gain)
 	}
-	s.Measured, s.Verdict = &r.Gain, r.Verdict
+	s.Measured, s.Verdict = &measured, verdict
 	switch {
 	case why.Code != "":
 		c.Warnings = append(c.Warnings, why)

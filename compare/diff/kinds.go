@@ -21,10 +21,12 @@ type KindChange struct {
 	NormalSteps    []int  `json:"normal_steps"`
 	PerfectSteps   []int  `json:"perfect_steps"`
 	LeftOut        int    `json:"steps_left_out"`  // steps of either arm without a like in the other
+	Tokens         int    `json:"tokens"`          // most in a step, 0 where a range does not say
 	SlowestExperts Change `json:"experts_slowest"` // see Side.SlowestNS
 	Step           Change `json:"step"`
 	// Gain is the predicted one, of a step of this kind; undefined of one that is not comparable.
-	Gain router.Number `json:"predicted_gain"`
+	Gain     router.Number `json:"predicted_gain"`
+	Measured *gain.Gain    `json:"measured_gain"` // by a point of the campaign with as many tokens, else nil
 }
 
 // stepKind is a kind of steps of one arm; the zero value is none.
@@ -157,8 +159,13 @@ func match(normal, perfect []*stepKind) []kindPair {
 	return append(pairs, alone...)
 }
 
-// name names a kind by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to 64
-// tokens", "steps of 3.2 ms GPU time".
+// phase is what ranges call the steps of either arm: decode.
+func (p *kindPair) phase() string {
+	return cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String())
+}
+
+// name names steps by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to 64
+// tokens", "steps of 3.2 ms GPU time". They are the ones compared, or without any all of the first arm that has some.
 func (p *kindPair) name(ns router.Number) string {
 	of, steps := p.arms[0], p.steps[0]
 	if len(of.Steps) == 0 {
@@ -171,7 +178,7 @@ func (p *kindPair) name(ns router.Number) string {
 	for _, s := range steps {
 		batches = append(batches, of.batches[s])
 	}
-	name := strings.TrimSpace(cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String()) + " steps")
+	name := strings.TrimSpace(p.phase() + " steps")
 	if _, size, known := strings.Cut(ranges.BatchesName(batches), ", "); known {
 		return name + " of " + size
 	}
@@ -179,6 +186,48 @@ func (p *kindPair) name(ns router.Number) string {
 		name += " of " + quantity.Duration(ns) + " GPU time"
 	}
 	return name
+}
+
+// why is why the steps of a kind are not compared, empty where they are.
+func (p *kindPair) why() string {
+	switch {
+	case len(p.steps[0]) > 0:
+		return ""
+	case len(p.arms[0].Steps) > 0 && len(p.arms[1].Steps) > 0:
+		return "tokens"
+	}
+	return "kernels"
+}
+
+// warnOfKinds names the first kind of each phase in either arm where both arms have the phase and none of its kinds has
+// a gain.
+func (c *Comparison) warnOfKinds(pairs []kindPair, whys []string) {
+	type phase struct {
+		why   string
+		names [2]string
+	}
+	phases, order := map[string]*phase{}, []string{}
+	for i, p := range pairs {
+		if p.arms[0].batch().Dummy || p.arms[1].batch().Dummy { // without tokens
+			continue
+		}
+		of := phases[p.phase()]
+		if of == nil {
+			of = &phase{why: whys[i]}
+			phases[p.phase()], order = of, append(order, p.phase())
+		}
+		of.why = map[bool]string{true: of.why}[whys[i] != ""]
+		for arm, k := range p.arms {
+			if alone := (kindPair{arms: [2]*stepKind{k, k}}); of.names[arm] == "" && len(k.Steps) > 0 {
+				of.names[arm] = alone.name(router.Undefined())
+			}
+		}
+	}
+	for _, name := range order {
+		if of := phases[name]; of.why != "" && of.names[0] != "" && of.names[1] != "" {
+			c.warn(KindsApart, "", "why", of.why, "kinds", of.names[0], "others", of.names[1])
+		}
+	}
 }
 
 // restrict is the traces of both arms with these steps of the kind alone, and what is outside all steps.
@@ -208,9 +257,11 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 	}
 	u := router.Undefined()
 	var rows []KindChange
+	whys := make([]string, len(pairs))
 	for i, p := range pairs {
 		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut(),
 			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u}
+		whys[i] = p.why()
 		if len(p.steps[0]) > 0 {
 			c := compare(p.restrict(sides), builds)
 			if i == 0 {
@@ -219,13 +270,20 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 			k.NormalSteps, k.PerfectSteps, k.Step = p.steps[0], p.steps[1], c.Step
 			k.SlowestExperts = changeOf(c.Normal.SlowestNS, c.Perfect.SlowestNS)
 			if k.Gain = c.Split.Gain; !c.Comparable || !first.Comparable {
-				k.Gain, k.Step.Ratio = u, u
+				k.Gain, k.Step.Ratio, whys[i] = u, u, "work"
+			} else if !builds.Named() && !k.Gain.Defined() {
+				whys[i] = "replay"
+			}
+			for _, s := range p.steps[0] {
+				k.Tokens = max(k.Tokens, p.arms[0].batches[s].Tokens)
 			}
 		}
 		k.Steps = p.name(k.Step.NormalNS)
 		rows = append(rows, k)
 	}
-	first.Kinds = rows
+	if first.Kinds = rows; first.Comparable {
+		first.warnOfKinds(pairs, whys)
+	}
 	return first
 }
 

@@ -95,7 +95,14 @@ func TestKindsOfOtherTokens(t *testing.T) {
 	arm := func(first, second string) *trace.Trace {
 		return mixed([][]string{a, b}, []int{0, 1, 1}, []string{first, second, second}, []int64{400, 30, 30})
 	}
-	c := Compare(arm(prefill, decode), arm(prefill, "execute_context_0(0)_generation_64(64)"))
+	perfect := arm(prefill, "execute_context_0(0)_generation_64(64)")
+	perfect.Arm = "perfect"
+	perfect.Cells[0].Instances++ // no copy
+	perfect.Cells[1].Instances++
+	c := Compare(arm(prefill, decode), perfect)
+	if !warned(c, KindsApart, "") {
+		t.Errorf("decode of 32 and 64 tokens: %v", c.Warnings)
+	}
 	if other := c.Kinds[1]; other.Gain.Defined() || len(other.NormalSteps)+len(other.PerfectSteps) > 0 ||
 		other.Step.NormalNS.Defined() || other.LeftOut != 4 {
 		t.Errorf("%v, %+v", reasons(c), c.Kinds)

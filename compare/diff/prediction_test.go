@@ -39,7 +39,7 @@ func TestSplit(t *testing.T) {
 	measured := gain.Result{Gain: gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25}, Metric: gain.Metric{Unit: "tok/s"},
 		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}},
 			{Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}}}}
-	c.WithCampaign(measured, 64)
+	c.WithCampaign(measured, gain.Run{}, 64)
 	if _, rest := partsAddUp(t, c.Split)[Rest]; !rest || c.Split.Basis != FromCampaign || c.Split.Gain != 0.2 ||
 		c.Split.PerfectNS != 6.4e6 || c.Split.Parts[0].SavedNS != s.Parts[0].SavedNS ||
 		warned(c, "campaign_step_time", "") {
@@ -50,7 +50,7 @@ func TestSplit(t *testing.T) {
 	checkNear(t, "overhead of the perfect arm", overhead, (c.Perfect.StepNS/6.4e6 - 1).Float64(), 1e-9)
 	c = Compare(normal, perfect)
 	measured.Metric.Name = "throughput"
-	c.WithCampaign(measured, 0)
+	c.WithCampaign(measured, gain.Run{}, 0)
 	unsaid := func(w router.Warning) bool { return w.Code == "campaign_step_time" }
 	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Split.Basis != Profiled || c.Split.Measured == nil ||
 		!strings.Contains(caveat.Text(c.Warnings[i]), "throughput in tok/s; for tokens per second, add --step-tokens") {
@@ -66,25 +66,37 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A campaign that failed a check lends neither its gain nor its step time, nor does one that contradicts the traces.
+// A campaign that failed a check lends neither its gain nor its step time, nor does one that contradicts the traces, or
+// that ran on other ranks or GPUs. A contradiction of less than twice is told.
 func TestRefusedCampaign(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	for _, k := range []struct {
 		result gain.Result
+		run    gain.Run
 		code   string
 	}{
-		{gain.Result{Verdict: gain.Invalid}, CampaignRefused},
-		{gain.Result{Gain: gain.Gain{Estimate: 0.40, Low: 0.38, High: 0.42}}, CampaignUnlike},
-		{gain.Result{Gain: gain.Gain{Estimate: 0.03, Low: 0.02, High: 0.04}}, CampaignUnlike},
-		{gain.Result{Gain: gain.Gain{Estimate: 0.40, Low: 0.10, High: 0.70}}, ""}, // whose interval holds the predicted 17 %
-		{gain.Result{Gain: gain.Gain{Estimate: 0.30, Low: 0.28, High: 0.32}}, ""}, // less than twice
+		{gain.Result{Verdict: gain.Invalid}, gain.Run{}, CampaignRefused},
+		{between(0.38, 0.42), gain.Run{}, CampaignUnlike},
+		{between(0.02, 0.04), gain.Run{}, CampaignUnlike},
+		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "8 × NVIDIA H200"}, ""}, // which holds the predicted 17 %
+		{between(0.10, 0.70), gain.Run{Ranks: 2}, CampaignUnlike},
+		{between(0.10, 0.70), gain.Run{GPUs: "2 × NVIDIA H200"}, CampaignUnlike},
+		{between(0.28, 0.32), gain.Run{}, ""}, // less than twice
 	} {
 		c := Compare(normal, perfect)
 		step := c.Split.PerfectNS
-		c.WithCampaign(k.result, 4096)
+		c.WithCampaign(k.result, k.run, 4096)
 		if taken := c.Split.Measured != nil; taken != (k.code == "") || !taken && !warned(c, k.code, "") ||
 			c.Split.PerfectNS != step {
 			t.Errorf("%+v: %+v, %v", k, c.Split, c.Warnings)
 		}
+		if told := warned(c, CampaignApart, ""); told != (k.result.Gain.Low == 0.28) {
+			t.Errorf("%+v: %v", k, c.Warnings)
+		}
 	}
+}
+
+// between is a campaign whose gain lies in an interval.
+func between(low, high router.Number) gain.Result {
+	return gain.Result{Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
 }

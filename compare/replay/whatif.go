@@ -128,6 +128,9 @@ func (r *Run) decide() {
 // of the step: without a profiler less of a gain may be lost to them.
 func (r *Run) Undecided() bool { return r.hosts == together }
 
+// Late is the share of the recorded steps that kernels waited for launches.
+func (r *Run) Late() float64 { return 1 - floats.Sum(r.times[inTime])/floats.Sum(r.times[asRecorded]) }
+
 // Holds reports whether the law holds.
 func (r *Run) Holds() bool { return math.Abs(r.Law) <= LawLimit && r.unseen <= unseenLimit }
 

@@ -136,7 +136,7 @@ func compared(items []Item) ([]Item, error) {
 	}
 	result := diff.Compare(normal[0], perfect[0])
 	if len(campaigns) == 1 {
-		result.WithCampaign(campaigns[0].Result, 0)
+		result.WithCampaign(campaigns[0].Result, campaigns[0].Run, 0)
 	}
 	return append(items, Item{Name: "comparison", Compared: &result}), nil
 }

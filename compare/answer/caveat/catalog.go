@@ -7,7 +7,7 @@ var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 	"counts_layers": Warn, "counts_steps": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn,
 	"no_placement": Warn, "incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
-	"arms_look_alike": Warn, "campaign_unlike": Warn}
+	"arms_look_alike": Warn, "campaign_unlike": Warn, "campaign_apart": Warn}
 
 // catalog words what traces, counts, placements, comparisons and checks find. A code whose cases
 // need different words has an entry for each, behind a dot; a case without one takes the words
@@ -131,6 +131,8 @@ var catalog = map[string]string{
 	"refused.worlds":    "the {arm} side is of {here:rank}, the {other} side of {there}",
 	"refused.one_rank": "the experts of rank {rank} take {by:%} longer in the {arm} arm, and no other rank's less: " +
 		"a slower kernel or GPU looks so",
+	"refused.late": "launches are late in the {arm} arm alone: it loses {share:%} of a step to them, the {other} arm " +
+		"{other_share:%}; record both on one host",
 
 	// What was left out of a comparison, and what its numbers do not show.
 	"outside_steps":    "{share:%} of the kernel time is outside every step and excluded",
@@ -140,9 +142,17 @@ var catalog = map[string]string{
 	"campaign_refused": "the campaign is {verdict}: its gain and step time are not used",
 	"campaign_unlike": "the campaign measured {measured:%}, these traces predict {predicted:%}: it is likely of another " +
 		"model or load",
+	"campaign_unlike.ranks": "the campaign is of {here:rank}, the traces are of {there}",
+	"campaign_unlike.gpus":  "the campaign ran on {here}, the traces on {there}",
+	"campaign_apart": "the campaign measured {measured:+%}, these traces predict {predicted:+%}, and their intervals " +
+		"do not meet",
 	"campaign_step_time": "the campaign gives no step time: it has several loads, kinds of steps or no complete pair",
 	"campaign_step_time.metric": "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
 		"second, add --step-tokens, the tokens of all ranks in one step",
+	"kinds_apart.tokens":   apartKinds + ": none have as many tokens",
+	"kinds_apart.kernels":  apartKinds + ": they run other kernels",
+	"kinds_apart.work":     apartKinds + ": the arms did other work in them",
+	"kinds_apart.replay":   apartKinds + ": they cannot be replayed, or hold under a tenth of the expert time",
 	"late_launches":        "launches are late; were they in time, the gain would be about {gain:+%}",
 	"switch_cost":          "the switch costs {ns:ns} per step ({share:%}) in the perfect arm: the gain is without it",
 	"profiler_overhead":    "the profiler makes a step with balanced routing longer by {share:%}",
@@ -189,6 +199,7 @@ var catalog = map[string]string{
 const (
 	unmeasured   = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 	overRanks    = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
+	apartKinds   = "{kinds} in the normal arm and {others} in the perfect arm are not compared"
 	otherKernels = "mostly {kernel} in the {arm} arm and {others} in the {other} arm"
 )
 

@@ -16,7 +16,7 @@ const (
 	evenNext    = "both|balanced|other_load"
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
-	notCompared = "not comparable: {why}."
+	notCompared = "not comparable: {why}" + slowerToo
 	refused     = "{verdict}: {why}."
 	openNext    = "measure.hook|more|longer"
 	newer       = "{other} is {gain:speed} than {one}[{place}]."
@@ -30,6 +30,7 @@ const (
 	placedNext  = "time write|keep|gain_placed"
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
+	foretold    = "[; these traces predict {predicted:speed}]."
 	served      = "[; they serve {any}]."
 	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
 	written     = "{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}"
@@ -70,11 +71,11 @@ var Lines = map[string]Line{
 		"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 		compared, comparedWhy, measureNext},
 	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
-		"[ for {steps}]" + slowerToo, compared, "kinds", measureNext},
+		"[ for {steps}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext},
 	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
 		"the normal side's {here:.3}.", compared, "kinds", measureNext},
-	"compare.measured":    {"", "{=said}.", compared, comparedWhy, measureNext},
-	"compare.significant": {"", "{=said}.", compared, "placement " + comparedWhy, "plan"},
+	"compare.measured":    {"", "{=said}" + foretold, compared, comparedWhy, measureNext},
+	"compare.significant": {"", "{=said}" + foretold, compared, "placement " + comparedWhy, "plan"},
 
 	// A campaign.
 	"bench.refused":      {"", refused, "", "rest", "checks|builds|measure.hook|measure"},
@@ -162,7 +163,7 @@ var sentences = map[string]string{
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
-	"of_kind":   "for {kind} it would be about {kind_gain:speed}",
+	"of_kind":   "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed}",
 
 	"said": "undecided: {undecided} is {low:%} to {high:%} faster[{place}] | " +
 		"no {unshown} shown: speed changes by {low:+%} to {high:+%}[{place}] | " +
