@@ -171,9 +171,9 @@ func TestRefusals(t *testing.T) {
 		"# a\nlayer,expert,count\n0,0,nan\n": "line 3: count: want a whole number",
 		"layer,expert,count\n0,-1,1\n":       `line 2: expert: want a whole number from 0 on, have "-1"`,
 		"layer,expert,count\n0,0,1\n0,0,2\n": "line 3: iteration 0, layer 0: expert 0 is recorded twice",
-		"layer,0,1\n0,5,x\n":                 `line 2: expertcounts: want whole numbers, have "[5,x]"`,
-		"layer,0,1\n0,5,1\n0,2,2\n":          "line 3: expertcounts: iteration 0, layer 0: expert 0 is recorded twice",
-		"step,experts\n0,\"[1, 2]\"\n1,x\n":  `line 3: expertcounts: want whole numbers, have "[x]"`,
+		"layer,0,1\n0,5,x\n":                 `line 2: 1: want a whole number from 0 on, have "x"`,
+		"layer,0,1\n0,5,1\n0,2,2\n":          "line 3: iteration 0, layer 0: expert 0 is recorded twice",
+		"step,experts\n0,\"[1, 2]\"\n1,x\n":  "line 3: want lists of counts",
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                         "without their shape",
 		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                     "want the numbers of shape [1 1 3]",

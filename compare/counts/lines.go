@@ -2,7 +2,6 @@ package counts
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -27,8 +26,9 @@ type Reported struct {
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
-	labels [3]string // what may tell it from others: the model, prefill or decode, and whether experts had moved
+	labels [4]string // what may tell it from others: model, prefill or decode, size, and whether experts had moved
 	slots  int64     // of a pass on all GPUs, 0 where the line does not say
+	idle   bool      // no slots were counted
 }
 
 // lines say how even the load was, or count it. Groups are the step, the model, the passes that a line
@@ -50,7 +50,7 @@ var lines = []*regexp.Regexp{
 // counts, and lines that print counts, whose groups are the fields of an object. Idle steps, which vLLM reports as
 // balancedness 0, are left out and counted.
 func (c *collector) readLines(d *document) {
-	log := engineLog{last: map[string]int64{}}
+	idle, last := 0, map[string]int64{}
 	for line := range bytes.Lines(d.text) {
 		c.unit, c.number = "line", c.number+1
 		for _, pattern := range lines {
@@ -64,83 +64,74 @@ func (c *collector) readLines(d *document) {
 					*object = append(*object, tensor.Part{Name: name, Value: celled(groups[name])})
 				}
 			}
-			if groups["even"] != "" || groups["uneven"] != "" {
-				log.add(groups)
-			} else {
+			if groups["even"]+groups["uneven"] == "" {
 				c.walk(object, &of)
+			} else if told := report(groups, last); told.idle {
+				idle++
+			} else {
+				c.Reported = append(c.Reported, told)
 			}
 			c.Format = "engine log lines"
 			break
 		}
 	}
-	if c.Reported = log.reported(d.path); log.idle > 0 {
-		c.warn("idle_steps", "steps", log.idle)
+	if c.labelReported(); idle > 0 {
+		c.warn("idle_steps", "steps", idle)
 	}
-	if len(log.last) > 0 {
+	if len(last) > 0 {
 		c.warn("vllm_axis")
 	}
 }
 
-// engineLog is what the lines of a log said of balance.
-type engineLog struct {
-	told []Reported
-	idle int
-	last map[string]int64 // step of vLLM's models, the largest number once experts moved
-}
-
-// add adds one line.
-func (l *engineLog) add(m map[string]string) {
-	line := Reported{Step: router.NoID, Passes: 1, labels: [3]string{m["model"]}}
+// report is what the groups of a line say. last are the steps of vLLM's models, the largest number once experts moved:
+// steps begin anew when they do.
+func report(m map[string]string, last map[string]int64) Reported {
+	r := Reported{Step: router.NoID, Passes: 1, labels: [4]string{m["model"]}}
 	step, err := strconv.ParseInt(m["step"], 10, 64)
 	if err == nil {
-		line.Step = router.OptInt(step)
+		r.Step = router.OptInt(step)
 	}
-	text := cmp.Or(m["even"], m["uneven"])
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := strconv.ParseFloat(m["even"]+m["uneven"], 64)
 	if err != nil || !(v >= 0) {
-		fail("want a balancedness, have %q", text)
+		fail("want a balancedness, have %q", m["even"]+m["uneven"])
 	}
-	line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v)
+	r.Balancedness, r.MaxOverMean = router.Number(v), router.Number(1/v)
 	if _, vllm := m["vllm"]; vllm {
-		line.labels[2] = "steps before experts moved"
-		if last, begun := l.last[m["model"]]; begun && step < last { // steps begin anew when experts move
-			line.labels[2], step = "steps since experts moved", math.MaxInt64
+		r.labels[3] = "steps before experts moved"
+		if before, begun := last[m["model"]]; begun && step < before {
+			r.labels[3], step = "steps since experts moved", math.MaxInt64
 		}
-		l.last[m["model"]] = step
+		last[m["model"]] = step
 	} else if m["even"] == "" {
-		line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
-	} else if line.labels[1] = string(Prefill); m["passes"] != "" {
-		passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
-		line.labels[1], line.Passes = string(Decode), max(1, passes)
+		r.Balancedness, r.MaxOverMean = r.MaxOverMean, r.Balancedness
+	} else if r.labels[1] = string(Prefill); m["passes"] != "" {
+		r.labels[1], r.Passes = string(Decode), max(1, must(strconv.Atoi(m["passes"]))) // nine digits at most
 	}
-	if line.slots, _ = strconv.ParseInt(m["size"], 10, 64); v == 0 || m["size"] != "" && line.slots == 0 {
-		l.idle++
-	} else {
-		l.told = append(l.told, line)
-	}
+	r.slots, _ = strconv.ParseInt(m["size"], 10, 64)
+	r.idle = v == 0 || m["size"] != "" && r.slots == 0
+	return r
 }
 
-// reported are the lines of a file. What tells lines of unlike passes apart names them where not all share it: for want
-// of a phase, the size of the pass.
-func (l *engineLog) reported(source string) []Reported {
-	distinct := [3]map[string]bool{{"": true}, {"": true}, {"": true}}
-	for _, t := range l.told {
-		for i, label := range t.labels {
-			distinct[i][label] = true
+// labelReported names the kind of each line by what tells lines of unlike passes apart: for want of a phase, the size
+// of the pass.
+func (c *collector) labelReported() {
+	sizes, kinds := sizes(c.Reported), [4]map[string]bool{{}, {}, {}, {}}
+	for i := range c.Reported {
+		r := &c.Reported[i]
+		r.Source, r.labels[2] = c.Source, sizes[r.slots]
+		for at, label := range r.labels {
+			kinds[at][label] = true
 		}
 	}
-	sizes := sizes(l.told)
-	for i := range l.told {
-		t := &l.told[i]
-		for at, label := range t.labels {
-			if len(distinct[at]) < 3 {
-				label = map[bool]string{true: sizes[t.slots]}[at == 1]
+	for i := range c.Reported {
+		r := &c.Reported[i]
+		for at, label := range r.labels {
+			delete(kinds[at], "")
+			if len(kinds[at]) > 1 && (at != 2 || len(kinds[1]) < 2) {
+				r.Phase = Phase(strings.Trim(string(r.Phase)+", "+label, ", "))
 			}
-			t.Phase = Phase(strings.Trim(string(t.Phase)+", "+label, ", "))
 		}
-		t.Source = source
 	}
-	return l.told
 }
 
 // sizes names passes by their slots, where some have more than twice as many as others: prefill beside

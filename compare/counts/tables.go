@@ -2,6 +2,7 @@ package counts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -9,28 +10,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
 var (
-	partColumn = regexp.MustCompile(`^(|e|expert|(?:rank|eprank|gpu))(\d{1,5})$`) // of one expert or rank
+	partColumn = regexp.MustCompile(`^(|e|expert|rank|eprank|gpu)(\d{1,5})$`) // of one expert or rank
 	listColumn = regexp.MustCompile(`^(?:expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
 	labels     = []string{"phase", "model", "modelname", "dataset"}
 )
 
-// table is a text whose rows are counts. Layer,Expert 0,Expert 1 and 3,5,7 → layer 3, expertcounts [5,7].
+// table is a text whose rows hold one count each, or the counts of all experts or ranks, in columns or in a list:
+// layer,expert 0,expert 1 and 3,5,7 → in layer 3 experts 0 and 1 have 5 and 7.
 type table struct {
 	*csv.Reader
-	columns []column
-	parts   []int  // the columns of experts or ranks from 0 on, or the one column of lists
-	counts  string // the payload that these are
-}
-
-// column is what a column says: a number, a label, or nothing.
-type column struct {
-	name   string
-	number int // unknown for a label
+	names []string // of the columns, "" where one says nothing
+	parts []int    // the columns of experts or ranks from 0 on, or the column of lists; none where a row is one count
+	list  bool
+	level int // isExpert or isRank, of the parts
 }
 
 // openTable opens a text as a table, whose header is the first line that does not begin with #; nil for a text that is
@@ -41,7 +36,7 @@ func openTable(d *document) *table {
 		return nil
 	}
 	for _, comma := range ",;\t" {
-		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), counts: "expertcounts"}
+		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), level: isExpert}
 		t.ReuseRecord, t.Comment, t.Comma = true, '#', comma
 		head, _ := t.Read() // none where that is no CSV
 		if t.headed(head, bytes.Contains(text, []byte(`"[`))) {
@@ -53,50 +48,39 @@ func openTable(d *document) *table {
 
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
-	at, spelled, list := map[int]string{}, false, []int(nil)
-	var again [2]string // columns of one kind
+	at, first, spelled := map[int][]string{}, "", false // spellings by number, the name of the first part
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
-		c := column{name, unknown}
-		switch number, isNumber := names[name]; {
+		number, isNumber := names[name]
+		m := partColumn.FindStringSubmatch(name)
+		switch {
 		case isNumber && number <= isCount:
-			if c.number = number; at[number] != "" {
-				again = [2]string{at[number], spelling}
-			}
-			at[number] = spelling
-		case !slices.Contains(labels, name):
-			if m := partColumn.FindStringSubmatch(name); m != nil && m[2] == strconv.Itoa(len(t.parts)) {
-				t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
-			} else if lists && listColumn.MatchString(name) {
-				list = []int{i}
-			}
-			c.name = ""
+			at[number] = append(at[number], spelling)
+		case slices.Contains(labels, name):
+		case !t.list && m != nil && m[2] == strconv.Itoa(len(t.parts)):
+			t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
+			first, name = cmp.Or(first, name), ""
+		case lists && listColumn.MatchString(name):
+			t.parts, t.list, first, name = []int{i}, true, name, ""
+		default:
+			name = ""
 		}
-		t.columns = append(t.columns, c)
+		t.names = append(t.names, name)
 	}
-	layered := at[isLayer] != ""
-	cells := at[isCount] != "" && (at[isExpert] != "" || at[isRank] != "" && layered)
+	layered := at[isLayer] != nil
 	switch {
-	case cells:
+	case at[isCount] != nil && (at[isExpert] != nil || at[isRank] != nil && layered):
 		t.parts = nil
-	case len(t.parts) < 2 || !layered && !spelled:
-		t.parts = list
-	}
-	if !cells && t.parts == nil {
+	case !t.list && (len(t.parts) < 2 || !layered && !spelled):
 		return false
+	case strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank"):
+		t.level = isRank
 	}
-	if again[0] != "" {
-		fail("header: want one column of a kind, have %q and %q; remove one", again[0], again[1])
-	}
-	if cells {
-		return true
-	}
-	if first := plain(head[t.parts[0]]); strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank") {
-		t.counts = "rankcounts"
-	}
-	for i, c := range t.columns {
-		if c.number >= isExpert {
-			t.columns[i] = column{"", unknown}
+	for number, same := range at {
+		if len(same) > 1 {
+			fail("header: want one column of a kind, have %q and %q; remove one", same[0], same[1])
+		} else if t.parts != nil && number >= isExpert {
+			t.names[slices.Index(head, same[0])] = ""
 		}
 	}
 	return true
@@ -106,54 +90,56 @@ func (t *table) headed(head []string, lists bool) bool {
 // recording, without a layer they are of one.
 func (c *collector) readTable(t *table) {
 	c.unit = "line"
-	for {
+	for width := 0; ; {
 		cells, err := t.Read()
 		if err == io.EOF {
 			break
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
 			c.number = bad.Line
-			fail("want %d fields as in the header, quoted as in CSV, have others", len(t.columns))
+			fail("want %d fields as in the header, quoted as in CSV, have others", len(t.names))
 		}
 		c.number, _ = t.FieldPos(0)
 		of := nothing()
-		for i, column := range t.columns {
-			switch {
-			case column.name == "":
-			case column.number == unknown:
-				of.describe(column.name, cells[i])
-			default:
-				n, err := whole(cells[i])
-				if err != nil || n < 0 {
-					fail("%s: want a whole number from 0 on, have %q", column.name, cells[i])
-				}
-				of.numbers[column.number] = n
+		for i, name := range t.names {
+			if number, ok := names[name]; ok {
+				of.numbers[number] = counted(name, cells[i])
+			} else if name != "" {
+				of.describe(name, cells[i])
 			}
 		}
 		if t.parts == nil {
 			c.cell(of)
-		} else {
-			c.keys = []string{t.counts}
-			c.payload(payloads[t.counts], t.list(cells), nil, of)
-			c.keys = nil
+			continue
+		}
+		counts := t.counts(cells)
+		if width = cmp.Or(width, len(counts)); width != len(counts) {
+			fail("want counts of %d experts or ranks as before, have %d", width, len(counts))
+		}
+		for part, n := range counts {
+			of.numbers[t.level], of.numbers[isCount] = int64(part), n
+			c.cell(of)
 		}
 	}
-	c.Format = "expert counts CSV"
+	c.Format, c.atLeast = "expert counts CSV", t.parts == nil
 }
 
-// list are the counts of a row.
-func (t *table) list(cells []string) any {
-	var list []string
-	for _, i := range t.parts {
-		list = append(list, cells[i])
+// counted is the number in a cell of a column.
+func counted(column, cell string) int64 {
+	n, err := whole(cell)
+	if err != nil || n < 0 {
+		fail("%s: want a whole number from 0 on, have %q", column, cell)
 	}
-	text := strings.Join(list, ",")
-	if !strings.HasPrefix(text, "[") {
-		text = "[" + text + "]"
+	return n
+}
+
+// counts are the counts of all experts or ranks in a row.
+func (t *table) counts(cells []string) (list []int64) {
+	if t.list {
+		return arrayOf(celled(cells[t.parts[0]])).Values
 	}
-	counts, ok := celled(text).(tensor.Stored)
-	if !ok {
-		fail("want whole numbers, have %.60q", text)
+	for part, i := range t.parts {
+		list = append(list, counted(strconv.Itoa(part), cells[i]))
 	}
-	return counts
+	return list
 }
