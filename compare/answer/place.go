@@ -94,6 +94,9 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 func (k *known) predictions(best place.Placement) {
 	var list []Number
 	if t := best.Time; t != nil {
+		if best.Verdict == place.Trial {
+			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
+		}
 		list = append(list, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
 	for _, g := range best.Gains {

@@ -37,6 +37,13 @@ func TestPlacementsLeadOn(t *testing.T) {
 		Baseline: 2, Judged: 1.6, Change: -0.2})
 	check(t, "two placements, of vLLM", OfPlacement(two, "x.json"), Verdict(place.Trial),
 		"on unseen traffic (20.0 % without copies).", "", "--write-vllm NEW.json x.json")
+	timed, untimed := windows(trial), windows(trial)
+	timed.Placements[0].Moved, timed.Placements[0].Time = 3, &place.TimeChange{Estimate: -0.2, SavedNS: 5e6} // 1 s / 5 ms
+	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial), line,
+		"Each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
+	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
+	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), line, "Load is not time",
+		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
 		"With 2 copies the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")

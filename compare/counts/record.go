@@ -122,7 +122,9 @@ func (r *Record) Phases() (parts []*Record) {
 	}
 	order := map[Phase]string{Prefill: "1", Decode: "2", Mixed: "3", "": "5"}
 	at := func(p Phase) string { return cmp.Or(order[p], "4"+string(p)) }
-	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int { return cmp.Compare(at(a), at(b)) }) {
+	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
+		return cmp.Compare(at(a), at(b))
+	}) {
 		part := r.with(byPhase[phase])
 		if part.Phase = phase; len(parts) > 0 {
 			part.Warnings = nil // the first one's are of the whole record

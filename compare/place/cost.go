@@ -49,37 +49,44 @@ const Flat = "flat"
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int][]float64{}}
-	warned := map[string]router.Warning{}
 	for _, w := range t.Warnings {
-		warned[w.Code] = w
+		switch w.Code {
+		case trace.CountsLayers:
+			return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
+				w.Args["layers"], w.Args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
+		case trace.CountsContradict:
+			return nil, doubted(w), nil
+		}
 	}
-	contradicts := warned[trace.CountsContradict]
-	switch other := warned[trace.CountsLayers]; {
-	case other.Code != "":
-		return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
-			other.Args["layers"], other.Args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
-	case contradicts.Code != "":
-		return nil, doubted(contradicts), nil
+	switch {
 	case t.Doubt().Code != "":
 		return nil, doubted(t.Doubt()), nil
 	case len(t.Ranks) < 2 || c.replay == nil || c.replay.Run == nil:
 		return nil, noTime("no_replay"), nil
 	}
+	where, byLayer := r.Placement, r.ByLayer()
+	if where == nil {
+		if where, err = counts.Contiguous(r.Experts, c.Ranks); err != nil {
+			return nil, reason, err
+		}
+	}
 	c.StepNS = c.replay.StepNS
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
-		shares, err := c.recorded(r, int(layer))
-		if err != nil {
-			return nil, reason, err
+		load := byLayer[int(layer)]
+		if load.Total() == 0 {
+			continue
 		}
-		mean := stat.Mean(experts[layer], nil)
+		layout, err := where.Layout(int(layer))
+		if err != nil || layout.Ranks() != c.Ranks {
+			return nil, noTime("no_layer"), err
+		}
+		shares, mean := rankShares(layout, load.PerExpert), stat.Mean(experts[layer], nil)
 		for i, share := range shares {
 			loads, times = append(loads, share-1), append(times, experts[layer][i]/mean-1)
 		}
-		if shares != nil {
-			c.layers[int(layer)] = shares
-		}
+		c.layers[int(layer)] = shares
 	}
 	if len(c.layers) == 0 {
 		return nil, noTime("no_layer"), nil
@@ -94,25 +101,6 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		return nil, noTime(unlike, "explained", c.Explained), nil
 	}
 	return c, reason, nil
-}
-
-// recorded is the load of the traced ranks in a layer over the mean rank's; nil without any.
-func (c *Cost) recorded(r *counts.Record, layer int) ([]float64, error) {
-	load, where := r.ByLayer()[layer], r.Placement
-	if load.Total() == 0 {
-		return nil, nil
-	}
-	var err error
-	if where == nil {
-		if where, err = counts.Contiguous(len(load.PerExpert), c.Ranks); err != nil {
-			return nil, err
-		}
-	}
-	layout, err := where.Layout(layer)
-	if err != nil || layout.Ranks() != c.Ranks {
-		return nil, err
-	}
-	return rankShares(layout, load.PerExpert), nil
 }
 
 // rankShares is the load of each rank over the mean rank's: 3 of 4 slots on 2 ranks → 1.5 and 0.5.
@@ -145,11 +133,9 @@ func noTime(why string, args ...any) router.Warning {
 // doubted is that there is no cost because of a trace's own warning, with its values.
 func doubted(by router.Warning) router.Warning {
 	w := noTime("trace", "doubt", by.Key())
-	for name, value := range by.Args {
-		if name != "why" {
-			w.Args[name] = value
-		}
-	}
+	why := w.Args["why"]
+	maps.Copy(w.Args, by.Args)
+	w.Args["why"] = why
 	return w
 }
 
@@ -214,35 +200,27 @@ func (w Window) sample(most int) (loads []map[int]router.Load) {
 	n := min(most, len(all))
 	at := map[int64]int{}
 	for i := range n {
-		at[all[i*len(all)/n]] = i
+		at[all[i*len(all)/n]], loads = i, append(loads, map[int]router.Load{})
 	}
-	loads = make([]map[int]router.Load, n)
 	for _, s := range w.record.Steps() {
 		if i, taken := at[s.Iteration]; taken {
-			if loads[i] == nil {
-				loads[i] = map[int]router.Load{}
-			}
 			loads[i][s.Layer] = s.Load
 		}
 	}
 	return loads
 }
 
-// overWorkloads is the change over the windows that have one; nil for none.
-func overWorkloads(windows []Workload) (all *TimeChange) {
-	n := router.Number(0)
-	for _, w := range windows {
-		if t := w.Time; t != nil {
-			if n++; all == nil {
-				all = &TimeChange{Basis: t.Basis, Low: t.Low, High: t.High}
-			}
-			all.Windows++
-			all.Estimate, all.SavedNS = all.Estimate+t.Estimate, all.SavedNS+t.SavedNS
-			all.Low, all.High = min(all.Low, t.Low), max(all.High, t.High)
-		}
+// overall is the mean of the changes that there are, within the bounds of all; nil for none.
+func overall(changes []*TimeChange) *TimeChange {
+	changes = slices.DeleteFunc(changes, func(t *TimeChange) bool { return t == nil })
+	n := router.Number(len(changes))
+	if n == 0 {
+		return nil
 	}
-	if all != nil {
-		all.Estimate, all.SavedNS = all.Estimate/n, all.SavedNS/n
+	all := TimeChange{Basis: changes[0].Basis, Windows: len(changes), Low: changes[0].Low, High: changes[0].High}
+	for _, t := range changes {
+		all.Estimate, all.SavedNS = all.Estimate+t.Estimate/n, all.SavedNS+t.SavedNS/n
+		all.Low, all.High = min(all.Low, t.Low), max(all.High, t.High)
 	}
-	return all
+	return &all
 }

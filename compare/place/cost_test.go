@@ -79,13 +79,13 @@ func TestFit(t *testing.T) {
 
 // By hand: two windows save 100 and 200 ns of a step of 2 µs, 5 and 10 %.
 func TestTimeOverWindows(t *testing.T) {
-	if overWorkloads([]Workload{{}}) != nil {
+	if overall([]*TimeChange{nil}) != nil {
 		t.Error("a change from nothing")
 	}
-	at := func(saved, low, high router.Number) Workload {
-		return Workload{Time: &TimeChange{Estimate: -saved / 2000, Low: low, High: high, SavedNS: saved}}
+	at := func(saved, low, high router.Number) *TimeChange {
+		return &TimeChange{Estimate: -saved / 2000, Low: low, High: high, SavedNS: saved}
 	}
-	c := overWorkloads([]Workload{at(100, -0.06, -0.04), {}, at(200, -0.12, -0.08)})
+	c := overall([]*TimeChange{at(100, -0.06, -0.04), nil, at(200, -0.12, -0.08)})
 	if !near(c.Estimate, -0.075) || c.Low != -0.12 || c.High != -0.04 || c.Windows != 2 || c.SavedNS != 150 {
 		t.Errorf("%+v", c)
 	}

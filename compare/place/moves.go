@@ -5,27 +5,21 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // fewMoves is the running placement, grown to the size, with the best swaps that MaxMoves allows.
 func (o Options) fewMoves(running plan, learn []Window, experts int, size placement.Size) (p plan, err error) {
-	var (
-		shares  = clusterShares(learn, experts)
-		layers  = slices.Sorted(maps.Keys(shares))
-		windows [][][]float64
-		runs    []router.Layout
-		slots   [][]int32
-	)
+	shares := clusterShares(learn, experts)
+	layers := slices.Sorted(maps.Keys(shares))
+	windows, runs, slots := [][][]float64{}, []router.Layout{}, [][]int32{}
 	for _, layer := range layers {
 		grown, ok := placement.Grown(running.layouts[layer], shares[layer], size)
 		if !ok {
-			return p, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s on a rank, as --redundant %d says",
-				quantity.Count(size.Slots/size.Ranks, "copy"), size.Slots-experts), Found: "more", Err: counts.ErrOptions}
+			return p, contradicts(running.from, fmt.Sprintf("at most %s on a rank, as --redundant %d says",
+				quantity.Count(size.Slots/size.Ranks, "copy"), size.Slots-experts), "more", "")
 		}
 		windows, runs, slots = append(windows, shares[layer]), append(runs, running.layouts[layer]), append(slots, grown)
 	}
@@ -42,9 +36,8 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 	done := loaded(running, p)
 	most := int(*o.MaxMoves*float64(size.Slots*len(layers)) + 1e-9)
 	if done > most {
-		return p, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
-			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
-			Try: "allow more, or name what runs with --from", Err: counts.ErrOptions}
+		return p, contradicts(running.from, fmt.Sprintf("at most %s to move (--max-moves)", quantity.Count(most, "copy")),
+			fmt.Sprintf("%d that the redundant experts alone take", done), "allow more, or name what runs with --from")
 	}
 	m := placement.NewMover(windows, runs, slots, size)
 	for done+2 <= most { // a swap moves two

@@ -66,10 +66,7 @@ func Impossible(experts int, copies, ranks []int) (int, error) {
 func Judge(learn, judge []Window, o Options) (*Result, error) {
 	all := slices.Concat(learn, judge)
 	experts, err := commonExperts(all, o.Shape)
-	if err != nil {
-		return nil, err
-	}
-	if err := commonLayers(all); err != nil {
+	if err = cmp.Or(err, commonLayers(all)); err != nil {
 		return nil, err
 	}
 	kinds := clusters(learn)
@@ -110,17 +107,14 @@ func (res *Result) onRanks(all []Window, ranks int, o Options) error {
 			judged = append(judged, seen{Window: w, fold: i})
 		}
 	}
-	more, err := nulls(judged, res.Experts, ranks, o)
-	if err != nil {
-		return err
-	}
-	res.Warnings = slices.Concat(res.Warnings, warnings, more)
 	for _, w := range all {
 		windows = append(windows, seen{Window: w, plans: []plan{running}})
 	}
-	if err := scoreAll(windows, res.Experts); err != nil {
+	more, err := nulls(judged, res.Experts, ranks, o)
+	if err = cmp.Or(err, scoreAll(windows, res.Experts)); err != nil {
 		return err
 	}
+	res.Warnings = slices.Concat(res.Warnings, warnings, more)
 	res.drift(windows, ranks)
 	for _, redundant := range o.Redundant {
 		if err := res.add(Plan{ranks, redundant}, running, judged, o); err != nil {
@@ -170,11 +164,9 @@ func (res *Result) warnOf() {
 	}
 	var alike []Window
 	for _, f := range res.folds {
-		for _, w := range f.held {
-			if slices.ContainsFunc(f.rest, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }) {
-				alike = append(alike, w)
-			}
-		}
+		alike = append(alike, slices.DeleteFunc(slices.Clone(f.held), func(w Window) bool {
+			return !slices.ContainsFunc(f.rest, w.resembles)
+		})...)
 	}
 	if len(alike) > 0 {
 		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
@@ -242,22 +234,24 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 // judge compares one plan, whose scores are at an index, with the baseline.
 func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
 	running := learned[0].plans[0]
-	overall := func(w seen) router.Number { return w.scores[index].overall() }
+	placedLoad := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
 	p := Placement{Plan: at, Name: placed.name, Default: index == 1, Before: running.from,
-		Learned: mean(learned, overall), Judged: overFolds(judged, overall),
+		Learned: mean(learned, placedLoad), Judged: overFolds(judged, placedLoad),
 		Baseline: overFolds(judged, base),
 		NullP95:  overFolds(judged, func(w seen) router.Number { return w.null }),
 		Moved:    loaded(running, placed)}
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
 	var of []Workload
+	var times []*TimeChange
 	for _, w := range judged {
-		row := Workload{Plan: at, Window: w.Name, Judged: overall(w), Baseline: base(w), NullP95: w.null,
-			Change: overall(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
+		row := Workload{Plan: at, Window: w.Name, Judged: placedLoad(w), Baseline: base(w), NullP95: w.null,
+			Change: placedLoad(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
 		p.Worst = max(p.Worst, row.Judged)
 		if p.Default {
 			row.Time = o.Cost.change(w)
+			times = append(times, row.Time)
 		}
 		switch {
 		case row.Change < 0:
@@ -268,7 +262,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		of = append(of, row)
 	}
 	if p.Default {
-		p.Time = overWorkloads(of)
+		p.Time = overall(times)
 		p.Gains = o.Dose.predict(p)
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold, res.NoTime)
@@ -296,8 +290,8 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 			return 0, err
 		}
 		if i > 0 && n != experts {
-			return 0, &input.Error{File: w.Name, Expected: fmt.Sprintf("%d experts, as in %s", experts,
-				windows[0].Name), Found: fmt.Sprint(n), Try: "give counts of one model", Err: counts.ErrOptions}
+			return 0, contradicts(w.Name, fmt.Sprintf("%d experts, as in %s", experts, windows[0].Name), fmt.Sprint(n),
+				"give counts of one model")
 		}
 		experts = n
 	}
@@ -307,19 +301,18 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 // commonLayers refuses counts of different sources that have load in different layers, which are of different models: a
 // layer with load in one must be recorded in each, where it may have no load.
 func commonLayers(windows []Window) error {
-	var sources []string
 	slots := map[string]map[int]int64{} // of a source, by recorded layer
 	for _, w := range windows {
 		source := w.record.Source
 		if slots[source] == nil {
-			sources, slots[source] = append(sources, source), map[int]int64{}
+			slots[source] = map[int]int64{}
 		}
 		for layer, n := range w.record.LayerSlots() {
 			slots[source][layer] += n
 		}
 	}
-	first := sources[0]
-	for _, source := range sources[1:] {
+	first := windows[0].record.Source
+	for _, source := range slices.Sorted(maps.Keys(slots)) {
 		var lacking []int
 		for _, pair := range [][2]string{{first, source}, {source, first}} {
 			for layer, n := range slots[pair[0]] {
@@ -329,10 +322,14 @@ func commonLayers(windows []Window) error {
 			}
 		}
 		if slices.Sort(lacking); len(lacking) > 0 {
-			return &input.Error{File: source, Expected: "load in the layers of " + first, Found: fmt.Sprintf(
-				"layers %s of one of them alone", quantity.Ranges(lacking)), Try: "give counts of one model",
-				Err: counts.ErrOptions}
+			return contradicts(source, "load in the layers of "+first,
+				fmt.Sprintf("layers %s of one of them alone", quantity.Ranges(lacking)), "give counts of one model")
 		}
 	}
 	return nil
+}
+
+// contradicts is the error about counts, placements and options that do not fit together.
+func contradicts(file, expected, found, try string) error {
+	return &input.Error{File: file, Expected: expected, Found: found, Try: try, Err: counts.ErrOptions}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -32,10 +31,6 @@ type plan struct {
 	name    string
 	beyond  counts.Slots // of a running placement: layers that no window may have
 	layouts map[int]router.Layout
-}
-
-func newPlan(from, name string) plan {
-	return plan{from: from, name: name, layouts: map[int]router.Layout{}}
 }
 
 // each does something for each of n things, side by side.
@@ -74,16 +69,22 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 		}
 		plans = append(plans, p)
 	}
-	if o.Policy == PlanRobust {
-		p, shares := newPlan(windows[0].Name, PlanRobust), clusterShares(windows, experts)
-		if err := p.replace(slices.Sorted(maps.Keys(shares)), experts, size, func(layer int) ([]int32, error) {
-			return placement.Robust(shares[layer], size)
-		}); err != nil {
-			return nil, err
+	by := func(name string, layers []int, slotsOf func(layer int) ([]int32, error)) {
+		p := plan{from: windows[0].Name, name: name, layouts: map[int]router.Layout{}}
+		err = cmp.Or(err, p.replace(layers, experts, size, slotsOf))
+		// without a known running placement, EPLB's plan stays what other programs make of it
+		if err == nil && (name == PlanRobust || running.from != Contiguous) {
+			err = p.rename(running, experts, size)
 		}
 		plans = append(plans, p)
 	}
-	eplb, sums := newPlan(windows[0].Name, PlanEPLB), map[int]router.Load{}
+	if o.Policy == PlanRobust {
+		shares := clusterShares(windows, experts)
+		by(PlanRobust, slices.Sorted(maps.Keys(shares)), func(layer int) ([]int32, error) {
+			return placement.Robust(shares[layer], size)
+		})
+	}
+	sums := map[int]router.Load{}
 	for _, w := range windows {
 		for layer, load := range w.record.ByLayer() {
 			if _, ok := sums[layer]; !ok {
@@ -92,21 +93,10 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 			sums[layer].Merge(load)
 		}
 	}
-	if err := eplb.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
+	by(PlanEPLB, slices.Sorted(maps.Keys(sums)), func(layer int) ([]int32, error) {
 		return placement.EPLB(sums[layer].PerExpert, size)
-	}); err != nil {
-		return nil, err
-	}
-	plans = append(plans, eplb)
-	for _, p := range plans {
-		// without a known running placement, EPLB's plan stays what other programs make of it
-		if p.name == PlanRobust || p.name == PlanEPLB && running.from != Contiguous {
-			if err := p.rename(running, experts, size); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return plans, nil
+	})
+	return plans, err
 }
 
 // rename numbers the ranks of a plan so that they load the fewest copies coming from another.
@@ -165,10 +155,9 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 		}
 	}
 	if running.Experts != experts {
-		return p, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
-			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+		return p, nil, contradicts(running.Source, quantity.Count(experts, "expert"), strconv.Itoa(running.Experts), "")
 	}
-	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
+	p = plan{from: cmp.Or(running.Source, Contiguous), name: "baseline", layouts: map[int]router.Layout{}}
 	for _, r := range records {
 		placed, err := running.For(r, o.MoELayers)
 		for _, layer := range r.Layers() {
@@ -177,7 +166,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			}
 		}
 		if err != nil {
-			return p, nil, &input.Error{File: r.Source, Found: err.Error(), Err: counts.ErrOptions}
+			return p, nil, contradicts(r.Source, "", err.Error(), "")
 		}
 		p.beyond = placed.Placed(o.MoELayers)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -65,10 +64,9 @@ func (w Window) score(plans []plan, experts int) ([]score, error) {
 		for i, p := range plans {
 			layout, ok := p.layouts[s.Layer]
 			if !ok {
-				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s",
-					quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from),
-					Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model",
-					Err: counts.ErrOptions}
+				return nil, contradicts(w.Name, fmt.Sprintf("layers %s, as in %s",
+					quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from), fmt.Sprintf("layer %d", s.Layer),
+					"give counts of one model")
 			}
 			out[i][s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
 		}

@@ -42,13 +42,8 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NoVerdict, because("no_load")
 	}
 	of = slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return !w.Change.Defined() }) // without load
-	repeats := 0
-	for _, w := range of {
-		if w.Repeats {
-			repeats++
-		}
-	}
-	if repeats > 0 {
+	fresh := slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return w.Repeats })
+	if repeats := len(of) - len(fresh); repeats > 0 {
 		return NoVerdict, because("repeats", "repeats", repeats, "windows", len(of))
 	}
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
@@ -80,14 +75,13 @@ func (p Placement) predicted() *TimeChange {
 	if p.Time != nil {
 		return p.Time
 	}
-	var points []Workload
+	var points []*TimeChange
 	for _, g := range p.Gains {
 		if g.Refused == nil {
-			points = append(points, Workload{Time: &TimeChange{Estimate: less(g.Estimate), Low: less(g.High),
-				High: less(g.Low)}})
+			points = append(points, &TimeChange{Estimate: less(g.Estimate), Low: less(g.High), High: less(g.Low)})
 		}
 	}
-	return overWorkloads(points)
+	return overall(points)
 }
 
 // because is what decided.

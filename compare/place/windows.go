@@ -105,6 +105,9 @@ func (w Window) repeats(other Window) bool {
 // that count as one: steps of one run differ by less, other traffic by more.
 const nearlySame = 0.03
 
+// resembles reports a window that counts as one with another.
+func (w Window) resembles(other Window) bool { return distance(w.shares, other.shares) <= nearlySame }
+
 // clusters joins each window with those that are nearly the same as one of its cluster: three
 // windows 2 % apart in a row → one cluster. Windows without load say nothing.
 func clusters(windows []Window) (list [][]Window) {
@@ -112,9 +115,7 @@ func clusters(windows []Window) (list [][]Window) {
 		if len(w.shares) == 0 {
 			continue
 		}
-		near := func(c []Window) bool {
-			return slices.ContainsFunc(c, func(o Window) bool { return distance(w.shares, o.shares) <= nearlySame })
-		}
+		near := func(c []Window) bool { return slices.ContainsFunc(c, w.resembles) }
 		at := slices.IndexFunc(list, near)
 		if at < 0 {
 			list = append(list, []Window{w})

@@ -26,7 +26,7 @@ const (
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
-	placedWhy   = "written decision unpredicted untimed"
+	placedWhy   = "written decision unpredicted untimed payback"
 	placedNext  = "time write|keep|gain_placed"
 	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
@@ -180,6 +180,7 @@ var sentences = map[string]string{
 		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
 }
