@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -68,8 +69,10 @@ func (s Spec) Check() error {
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
-	case s.Timeout < 0 || s.Ranks < 0:
-		return fmt.Errorf("want no negative --timeout or --ranks")
+	case s.Timeout < 0:
+		return fmt.Errorf("want no negative --timeout")
+	case s.Ranks < 0 || s.Ranks > router.MaxExperts:
+		return fmt.Errorf("--ranks %d: want 0 to %d", s.Ranks, router.MaxExperts)
 	}
 	return nil
 }
