@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -21,7 +24,7 @@ type Campaign struct {
 	Launches []Launch  `json:"launches"` // in the order of launching
 
 	store store
-	lock  *os.File // nil when open only for reading
+	lock  *flock.Flock // nil when open only for reading
 }
 
 // ErrExists is a folder that is taken, whose campaign can be resumed.
@@ -79,7 +82,7 @@ func Resume(folder string) (*Campaign, error) {
 }
 
 // open opens a campaign to read, or to write where the lock is held.
-func open(folder string, lock *os.File) (*Campaign, error) {
+func open(folder string, lock *flock.Flock) (*Campaign, error) {
 	s, err := openStore(folder, lock != nil)
 	if err != nil {
 		if lock != nil {
@@ -100,14 +103,13 @@ const lockName = "campaign.lock"
 // lockWait is how long a lock is waited for: a killed run's system call may hold it for a moment.
 const lockWait = 2 * time.Second
 
-func takeLock(folder string) (*os.File, error) {
-	path := filepath.Join(folder, lockName)
-	lock, err := lockFile(path)
-	for waited := time.Duration(0); isLocked(err) && waited < lockWait; waited += lockWait / 20 {
-		time.Sleep(lockWait / 20)
-		lock, err = lockFile(path)
-	}
-	if isLocked(err) {
+// takeLock takes the lock of the one who may write, which the system gives back when the process ends, however it ends.
+func takeLock(folder string) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	lock := flock.New(filepath.Join(folder, lockName))
+	_, err := lock.TryLockContext(ctx, lockWait/20)
+	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, errBusy)
 	}
 	return lock, err

@@ -49,9 +49,9 @@ func (s Spec) plan() (plan []Launch) {
 	if s.Design.Within() {
 		return plan
 	}
-	values := s.perLaunch()
-	if len(values) == 0 {
-		values = []string{""}
+	values := []string{""}
+	if s.perLaunch() {
+		values = s.Points.Values
 	}
 	const stream = 0x6d6f6562616c // of the pairs' own
 	for i, order := range control.Orders(s.arms(), s.Design.Pairs, s.Design.Seed, stream) {

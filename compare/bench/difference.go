@@ -42,26 +42,22 @@ func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Dif
 // called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". The switch of the perfect arm is
 // declared, and what sets builds and further arms apart, by naming them.
 func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
-	fill := func(words []string, arm gain.Arm) []string {
-		return shown.Mask(placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(arm)))}.fill(words))
+	words := func(a gain.Arm) []string {
+		p := placeholders{strings.NewReplacer("{arm}", string(s.Builds.Called(a)))}
+		return shown.Mask(p.fill(slices.Concat(s.Command.Server, []string{""}, s.Command.Normal, s.arm(a).Flags)))
 	}
-	for _, of := range []func(gain.Arm) []string{
-		func(gain.Arm) []string { return s.Command.Server }, func(gain.Arm) []string { return s.Command.Normal },
-		func(a gain.Arm) []string { return s.arm(a).Flags },
-	} {
-		normal, other := fill(of(gain.Normal), gain.Normal), fill(of(arm), arm)
-		for i := range max(len(normal), len(other)) {
-			d := gain.Difference{Kind: "argument", Normal: "no such word", Perfect: "no such word"}
-			if i < len(normal) {
-				d.Normal, d.Name = normal[i], optionOf(normal, i)
-			}
-			if i < len(other) {
-				d.Perfect, d.Name = other[i], optionOf(other, i)
-			}
-			d.Declared = s.declaredByName(arm) || slices.Contains(s.Treatment.Flags, d.Perfect)
-			if d.Normal != d.Perfect {
-				found = append(found, d)
-			}
+	normal, other := words(gain.Normal), words(arm)
+	for i := range max(len(normal), len(other)) {
+		d := gain.Difference{Kind: "argument", Normal: "no such word", Perfect: "no such word"}
+		if i < len(normal) {
+			d.Normal, d.Name = normal[i], optionOf(normal, i)
+		}
+		if i < len(other) {
+			d.Perfect, d.Name = other[i], optionOf(other, i)
+		}
+		d.Declared = s.declaredByName(arm) || slices.Contains(s.Treatment.Flags, d.Perfect)
+		if d.Normal != d.Perfect {
+			found = append(found, d)
 		}
 	}
 	return found

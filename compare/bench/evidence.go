@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -19,15 +21,13 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 		}
 		normal := c.finished(gain.Normal)
 		for at, other := range c.finished(arm) {
-			first, paired := normal[at]
-			for _, d := range c.Spec.differences(arm, first, other) {
-				if compared = compared || paired; paired && !slices.Contains(found, d) {
-					found = append(found, d)
-				}
+			if first, paired := normal[at]; paired {
+				found, compared = append(found, c.Spec.differences(arm, first, other)...), true
 			}
 		}
 	}
-	return found, compared
+	slices.SortFunc(found, func(a, b gain.Difference) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return slices.Compact(found), compared
 }
 
 // loadOf is how uneven the ranks' loads were in a segment: as the counts of its order say, where they are of its point

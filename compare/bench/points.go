@@ -12,24 +12,18 @@ func in(words []string, name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{"+name+"}") })
 }
 
-// perLaunch are the points that need launches of their own, nil where there are none.
-func (s Spec) perLaunch() []string {
-	if s.Points == nil {
-		return nil
-	}
+// perLaunch reports whether each point needs launches of its own.
+func (s Spec) perLaunch() bool {
 	words := slices.Clone(s.Command.engine())
 	for _, a := range s.Arms {
 		words = append(words, a.Flags...)
 	}
-	if in(words, s.Points.Name) {
-		return s.Points.Values
-	}
-	return nil
+	return s.Points != nil && in(words, s.Points.Name)
 }
 
 // perClient reports whether each launch of a server has a run of its client per point.
 func (s Spec) perClient() bool {
-	return s.Points != nil && s.perLaunch() == nil && in(s.Command.Normal, s.Points.Name)
+	return s.Points != nil && !s.perLaunch() && in(s.Command.Normal, s.Points.Name)
 }
 
 // order are the points of the runs of the measured command in a launch of one arm, as they are measured: one run,

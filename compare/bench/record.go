@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -102,10 +103,7 @@ type view struct {
 // views are the segments of an arm that count, each under its order. An engine that is ended may leave no counts of
 // its last order: the arm's other orders speak for it.
 func (a Attempt) views(arm gain.Arm) (views []view) {
-	counted := false
-	for _, o := range a.Orders {
-		counted = counted || o.Arm == arm && o.Counted != nil
-	}
+	counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
 	for _, o := range a.Orders {
 		if o.Arm != arm || o.Counted == nil && counted {
 			continue

@@ -52,8 +52,6 @@ type Event struct {
 	Done    int     // launches finished
 	Left    int     // launches still to be done
 	Text    string  // where there is more to say
-	// Block is how many of its Blocks are measured of a launch that holds all arms.
-	Block, Blocks int
 }
 
 // Resolve finds the program of every command of the spec, so that a name that

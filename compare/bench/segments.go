@@ -26,29 +26,23 @@ type segments struct {
 // live is the attempt as it is written down.
 func (s *segments) live() *Attempt { return &s.Launches[s.launch.Position].Attempts[s.number-1] }
 
-// drive runs the measured command of a launch of one arm, a server's client once for each point. Each run of
-// several is on disk as soon as it has ended.
+// drive runs the measured command of a launch of one arm, a server's client once for each point.
 func (s *segments) drive(ctx context.Context, run func(context.Context, launch.Run) error) error {
-	s.live().Segments, s.live().Orders = nil, []Ordered{{Arm: s.launch.Arm}}
 	for i, value := range s.Spec.order(s.launch) {
 		r, name := control.Run{Number: i, Arm: string(s.launch.Arm), Point: value, Timed: true}, ""
 		if s.Spec.perClient() {
 			name = "point-" + value
 		}
-		seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Pair+1), run)
-		if err == nil {
-			s.live().Segments = append(s.live().Segments, seg)
-		}
-		if name == "" {
+		err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Pair+1), run)
+		switch {
+		case name == "":
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("%s %s: %w", s.Spec.Points.Name, value, err)
 		}
-		if err := s.save(s.launch, *s.live()); err != nil {
+		if err := s.measured("point " + value); err != nil {
 			return err
 		}
-		s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live()})
 	}
 	return nil
 }
@@ -65,31 +59,33 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 			if !r.Timed {
 				name += "-untimed"
 			}
-			seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Position*mostRuns+r.Number), run)
-			if err == nil {
-				s.keep(seg)
-			}
-			return err
+			return s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Position*mostRuns+r.Number), run)
 		},
 		Block: func(block int) {
-			unsaved = s.save(s.launch, *s.live())
-			s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live(), Block: block + 1,
-				Blocks: len(plan.Blocks)})
+			unsaved = cmp.Or(unsaved, s.measured(fmt.Sprintf("block %d of %d", block+1, len(plan.Blocks))))
 		},
 	}
 	return cmp.Or(s.driver.Drive(ctx, plan), unsaved)
 }
 
+// measured writes down, and tells, what a launch that goes on has measured.
+func (s *segments) measured(what string) error {
+	err := s.save(s.launch, *s.live())
+	s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live(), Text: what})
+	return err
+}
+
 // mostRuns bounds the runs of a launch, so that no two have the same seed.
 const mostRuns = 1 << 12
 
-// client runs the measured command once, in a folder of that name below the attempt's, and reads its report.
+// client runs the measured command once, in a folder of that name below the attempt's, and reads its report. The
+// segment is added to the attempt, and the order it ran under.
 func (s *segments) client(ctx context.Context, r control.Run, name string, seed uint64,
-	run func(context.Context, launch.Run) error) (seg Segment, err error) {
+	run func(context.Context, launch.Run) error) error {
 	folder := filepath.Join(s.folder, name)
 	out := filepath.Join(folder, outName)
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return seg, err
+		return err
 	}
 	words, filled := s.words, s.Spec.placeholdersOf(s.launch, gain.Arm(r.Arm), out, r.Point, seed)
 	if len(s.Spec.Command.Server) > 0 {
@@ -97,22 +93,20 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 	}
 	began := s.host.Now()
 	if err := run(ctx, launch.Run{Folder: folder, Words: words}); err != nil {
-		return seg, err
+		return err
 	}
-	seg = Segment{Run: r, Folder: name, DurationNS: max(0, int64(s.host.Now().Sub(began)))}
+	took := max(0, int64(s.host.Now().Sub(began)))
 	result, err := s.parse(s.outputOf(folder, filled))
-	seg.Result = &result
-	return seg, err
-}
-
-// keep adds a segment to its attempt, and the order it ran under.
-func (s *segments) keep(seg Segment) {
-	a := s.live()
-	a.Segments = append(a.Segments, seg)
-	if n := len(a.Orders); n == 0 || a.Orders[n-1].Sequence != seg.Sequence {
-		a.Orders = append(a.Orders, Ordered{Sequence: seg.Sequence, Arm: gain.Arm(seg.Arm), Router: seg.Router})
+	if err != nil {
+		return err
 	}
-	if seg.Timed {
+	a := s.live()
+	a.Segments = append(a.Segments, Segment{Run: r, Folder: name, DurationNS: took, Result: &result})
+	if n := len(a.Orders); n == 0 || a.Orders[n-1].Sequence != r.Sequence {
+		a.Orders = append(a.Orders, Ordered{Sequence: r.Sequence, Arm: gain.Arm(r.Arm), Router: r.Router})
+	}
+	if r.Timed && s.driver != nil {
 		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks())
 	}
+	return nil
 }

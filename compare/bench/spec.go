@@ -65,7 +65,7 @@ func (s Spec) Check() error {
 		return err
 	}
 	switch {
-	case s.Points != nil && !in(s.Command.Normal, s.Points.Name) && s.perLaunch() == nil:
+	case s.Points != nil && !in(s.Command.Normal, s.Points.Name) && !s.perLaunch():
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")

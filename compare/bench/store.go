@@ -66,21 +66,17 @@ func createStore(folder string, c Campaign) error {
 	}
 	path := filepath.Join(folder, storeName)
 	draft := path + ".new"
-	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
+	_ = os.Remove(draft)                                    // of a process that was killed
 	if err := os.WriteFile(draft, nil, 0o600); err != nil { // commands may hold secrets
 		return err
 	}
 	db, err := openDB(draft, "_pragma=journal_mode(OFF)&_pragma=synchronous(FULL)")
-	if err != nil {
-		return err
-	}
-	_, err = db.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion))
 	if err == nil {
-		_, err = db.Exec("INSERT INTO campaign (one, record) VALUES (1, ?)", string(text))
+		_, err = db.Exec(tables+fmt.Sprintf("PRAGMA user_version = %d; INSERT INTO campaign VALUES (1, ?)", storeVersion),
+			string(text))
+		err = errors.Join(err, db.Close())
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	if err != nil {
 		return errors.Join(err, os.Remove(draft))
 	}
 	return os.Rename(draft, path)
@@ -117,10 +113,10 @@ func openStore(folder string, write bool) (s store, err error) {
 // load reads the whole campaign.
 func (s store) load() (c Campaign, err error) {
 	var record string
-	if err := s.db.QueryRow("SELECT record FROM campaign").Scan(&record); err != nil {
-		return c, fmt.Errorf("reading the campaign: %w", err)
+	if err = s.db.QueryRow("SELECT record FROM campaign").Scan(&record); err == nil {
+		err = json.Unmarshal([]byte(record), &c)
 	}
-	if err := json.Unmarshal([]byte(record), &c); err != nil {
+	if err != nil {
 		return c, fmt.Errorf("reading the campaign: %w", err)
 	}
 	rows, err := s.db.Query("SELECT position, record FROM attempt ORDER BY position, number")
@@ -134,14 +130,14 @@ func (s store) load() (c Campaign, err error) {
 		if err = rows.Scan(&at, &record); err == nil {
 			err = json.Unmarshal([]byte(record), &a)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return c, fmt.Errorf("the record of launch %d: %w", at, err)
+		case at < 0 || at >= len(c.Launches):
+			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
 		}
 		for i, s := range a.Segments {
 			a.Segments[i].Timed = s.Timed && (s.Counts == nil || *s.Counts)
-		}
-		if at < 0 || at >= len(c.Launches) {
-			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
 		}
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, a)
 	}

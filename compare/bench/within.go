@@ -48,7 +48,7 @@ func (s Spec) CheckWithin() error {
 			"starts: use --pairs")
 	case len(s.Command.Server) == 0:
 		return fmt.Errorf("launches that hold both arms need a --server and its --client: give them, or use --pairs")
-	case s.Points != nil && s.perLaunch() != nil:
+	case s.perLaunch():
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
 		return fmt.Errorf("--points %s: write {%[1]s} in --client, which runs once for each value", s.Points.Name)

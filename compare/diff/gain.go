@@ -236,7 +236,7 @@ func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	}
 	s := &c.Split
 	measured, verdict, own := c.ofKind(r)
-	steps, why := r.StepsNS(gain.Perfect, tokens)
+	steps, why := r.StepsNS(tokens)
 	if len(c.Kinds) > 1 {
 		why = router.Warn("campaign_step_time", "", "why", "kinds")
 	}

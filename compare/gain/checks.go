@@ -64,15 +64,16 @@ const (
 	CheckAttempts   = "first_attempts"    // the caller's
 )
 
-// leads reports a check that a reader has to know of before the gain, where it warns.
+// leads reports a warning that a reader has to know of before the gain.
 func (c Check) leads() bool {
-	return slices.Contains([]string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}, c.Name) || c.undoes()
+	return c.undoes() || c.Status == Warn &&
+		slices.Contains([]string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}, c.Name)
 }
 
 // undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
 // the result, or the values are copies.
 func (c Check) undoes() bool {
-	return c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected"
+	return c.Status == Warn && (c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected")
 }
 
 // Warning is what a check found.
@@ -80,10 +81,17 @@ func (c Check) Warning() router.Warning {
 	return router.Warning{Code: c.Name, Subject: c.Subject, Args: c.Args, Text: c.Text}
 }
 
+// warn adds a check of this comparison that warns.
+func (c *comparison) warn(name, why string, args ...any) {
+	check := NewCheck(name, Warn, why, args...)
+	check.Subject = c.label()
+	c.checks = append(c.checks, check)
+}
+
 // check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
 	if c.copied() {
-		c.checks = append(c.checks, NewCheck(CheckCopies, Warn, "same"))
+		c.warn(CheckCopies, "same")
 	}
 	load := router.Number(0) // the largest that the ranks showed under the learned router
 	for _, m := range c.Measurements {
@@ -92,37 +100,21 @@ func (c *comparison) check() {
 		}
 	}
 	if most := load - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.Gain.Low > most {
-		c.checks = append(c.checks, NewCheck(CheckExplained, Warn, "more", "gain", c.Gain.Estimate, "most", most,
-			"load", load))
-	}
-	for i := range c.checks {
-		c.checks[i].Subject = c.label()
+		c.warn(CheckExplained, "more", "gain", c.Gain.Estimate, "most", most, "load", load)
 	}
 }
 
-// checkProof wants every rank of both arms proved.
-func (c *Recorded) checkProof() Check {
+// checkProof wants every rank of both arms proved. The grade is the weakest proof's, None where a rank is unproved.
+func (c *Recorded) checkProof() (Grade, Check) {
 	switch missing := c.unproved(); {
 	case len(missing) > 0:
-		return NewCheck(CheckProof, Fail, "unproved", "missing", missing)
-	case c.balance() == Claimed:
-		return NewCheck(CheckProof, Warn, "claimed")
+		return None, NewCheck(CheckProof, Fail, "unproved", "missing", missing)
+	case slices.ContainsFunc(c.Proof, func(p Proof) bool { return p.Grade != Measured }):
+		return Claimed, NewCheck(CheckProof, Warn, "claimed")
 	case c.Chance:
-		return NewCheck(CheckProof, Pass, "chance")
+		return Measured, NewCheck(CheckProof, Pass, "chance")
 	}
-	return NewCheck(CheckProof, Pass, "measured")
-}
-
-// balance is the grade of the weakest proof, None where a rank is unproved.
-func (c *Recorded) balance() Grade {
-	grade := Measured
-	if len(c.unproved()) > 0 {
-		grade = None
-	}
-	for _, p := range c.Proof {
-		grade = Weaker(grade, p.Grade)
-	}
-	return grade
+	return Measured, NewCheck(CheckProof, Pass, "measured")
 }
 
 // unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
@@ -152,70 +144,61 @@ func (c *Recorded) unproved() (missing []string) {
 
 // checkDifferences wants that the arms differ in what is declared, and in nothing else.
 func (c *Recorded) checkDifferences() Check {
-	var declared, other []string
+	told := map[bool][]string{} // by whether it is declared
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal,
-			cmp.Or(d.Arm, c.Builds.Called(Perfect)), d.Perfect)
-		if d.Declared {
-			declared = append(declared, text)
-		} else {
-			other = append(other, text)
-		}
+		told[d.Declared] = append(told[d.Declared], fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name,
+			c.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, c.Builds.Called(Perfect)), d.Perfect))
+	}
+	untreated := func(arm Arm) bool { // the perfect arm is "" here, as in Difference
+		return !slices.ContainsFunc(c.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
 	}
 	switch {
-	case len(other) > 0:
-		return NewCheck(CheckDifference, Fail, "other", "differences", other)
+	case len(told[false]) > 0:
+		return NewCheck(CheckDifference, Fail, "other", "differences", told[false])
 	case c.within():
 		return NewCheck(CheckDifference, Pass, "within")
 	case !c.Compared:
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
-	case !slices.ContainsFunc(append([]Arm{""}, c.More...), c.untreated):
-		return NewCheck(CheckDifference, Pass, "declared", "differences", declared)
+	case !slices.ContainsFunc(append([]Arm{""}, c.More...), untreated):
+		return NewCheck(CheckDifference, Pass, "declared", "differences", told[true])
 	case c.Builds.Named():
 		return NewCheck(CheckDifference, Warn, "same")
 	}
 	return NewCheck(CheckDifference, Fail, "untreated")
 }
 
-// untreated reports whether an arm differs in nothing that is declared; the perfect arm is "" here, as in Difference.
-func (c *Recorded) untreated(arm Arm) bool {
-	return !slices.ContainsFunc(c.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
-}
-
 // tolerance is the relative difference in work below which two launches still did the same: a request more or
 // less in a hundred.
 const tolerance = 0.01
 
-// work is in what the measurements of a comparison differ that stand for each other in a block: in their setup, in
-// their work, the kinds of work that both of some tell, and those that one alone tells.
-type work struct{ setups, unequal, told, lacking []string }
+// workChecks are the cases of the check of work, the worst first, and what their words need.
+var workChecks = []struct {
+	why    string
+	status CheckStatus
+	args   string
+}{{"setup", Fail, "differences"}, {"unequal", Fail, "differences"}, {"half", Warn, "names"}, {"equal", Pass, "names"}}
 
-func (w work) differs() bool { return len(w.setups)+len(w.unequal) > 0 }
+// differs reports whether two measurements that stand for each other in a block did different work.
+func (c *comparison) differs() bool { return len(c.work["setup"])+len(c.work["unequal"]) > 0 }
 
 // checkWork says whether all arms did the same work.
 func (c *Recorded) checkWork(all []*comparison) Check {
-	var w work
-	for _, one := range all {
-		w = work{append(w.setups, one.work.setups...), append(w.unequal, one.work.unequal...),
-			append(w.told, one.work.told...), append(w.lacking, one.work.lacking...)}
+	for _, k := range workChecks {
+		var texts []string
+		for _, one := range all {
+			texts = append(texts, one.work[k.why]...)
+		}
+		args := []any{"tolerance", tolerance}
+		if k.why != "unequal" { // which stands in the order of launches
+			slices.Sort(texts)
+		} else if c.within() && strings.Contains(strings.Join(texts, " "), WorkOutputTokens) {
+			args = append(args, "fix", "lengths")
+		}
+		if len(texts) > 0 {
+			return NewCheck(CheckWork, k.status, k.why, append(args, k.args, slices.Compact(texts))...)
+		}
 	}
-	slices.Sort(w.told)
-	slices.Sort(w.lacking)
-	slices.Sort(w.setups)
-	args := []any{"differences", slices.Compact(w.unequal), "tolerance", tolerance}
-	switch {
-	case len(w.setups) > 0:
-		return NewCheck(CheckWork, Fail, "setup", "differences", slices.Compact(w.setups))
-	case len(w.unequal) > 0 && c.within() && strings.Contains(strings.Join(w.unequal, " "), WorkOutputTokens):
-		return NewCheck(CheckWork, Fail, "unequal", append(args, "fix", "lengths")...)
-	case len(w.unequal) > 0:
-		return NewCheck(CheckWork, Fail, "unequal", args...)
-	case len(w.lacking) > 0:
-		return NewCheck(CheckWork, Warn, "half", "names", slices.Compact(w.lacking))
-	case len(w.told) == 0:
-		return NewCheck(CheckWork, Unknown, "none")
-	}
-	return NewCheck(CheckWork, Pass, "equal", "names", slices.Compact(w.told), "tolerance", tolerance)
+	return NewCheck(CheckWork, Unknown, "none")
 }
 
 // compareWork compares what the two measurements did that stand for each other in a block.
@@ -237,12 +220,17 @@ func (c *comparison) compareWork() {
 	}
 }
 
+// found adds a text to a case of the check of work.
+func (c *comparison) found(why, format string, args ...any) {
+	c.work[why] = append(c.work[why], fmt.Sprintf(format, args...))
+}
+
 // compareSetup says in what the setups of two measurements differ: "model (normal a, perfect b)".
 func (c *comparison) compareSetup(normal, other *Measurement) {
 	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
 		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
 		if a, b := normal.Setup[name], other.Setup[name]; b != "" && a != b && !may {
-			c.work.setups = append(c.work.setups, fmt.Sprintf("%s (%s %s, %s %s)", name, c.called(0), a, c.called(1), b))
+			c.found("setup", "%s (%s %s, %s %s)", name, c.called(0), a, c.called(1), b)
 		}
 	}
 }
@@ -251,24 +239,22 @@ func (c *comparison) compareSetup(normal, other *Measurement) {
 // are a share of the requests: without their number any is too many.
 func (c *comparison) compareCounts(where string, normal, other *Measurement) {
 	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
-	all := maps.Clone(normal.Work)
-	if all == nil {
-		all = map[string]float64{}
-	}
-	maps.Copy(all, other.Work)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(normal.Work)), maps.Keys(other.Work))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		a, inNormal := normal.Work[name]
 		b, inOther := other.Work[name]
-		failed := name == WorkErrors && (tooMany(normal) || tooMany(other))
+		unequal := inNormal && inOther && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b))
+		if name == WorkErrors {
+			unequal = tooMany(normal) || tooMany(other)
+		}
 		switch {
-		case failed, inNormal && inOther && name != WorkErrors && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b)):
-			c.work.unequal = append(c.work.unequal, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a,
-				c.called(1), b))
-			fallthrough
+		case unequal:
+			c.found("unequal", "%s: %s: %s %v, %s %v", where, name, c.called(0), a, c.called(1), b)
 		case inNormal && inOther:
-			c.work.told = append(c.work.told, name)
+			c.found("equal", "%s", name)
 		default:
-			c.work.lacking = append(c.work.lacking, name)
+			c.found("half", "%s", name)
 		}
 	}
 }

@@ -27,16 +27,16 @@ type comparison struct {
 	lean   float64               // by how much disturbed launches may have raised the log gain
 	sd     float64               // of the log gain of a unit
 	checks []Check               // of this comparison alone
-	work   work
+	work   map[string][]string   // what the check of work tells, by its case
 }
 
 // compare compares an arm at a point; the verdict is for decide, which knows all comparisons.
 func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
 	one := &comparison{Recorded: c, arm: arm, point: point, further: arm != Perfect, each: confidence,
-		out: map[*Measurement]bool{}}
+		out: map[*Measurement]bool{}, work: map[string][]string{}}
 	one.Arm, one.Name, one.Value = one.called(1), c.PointName, point
 	one.all = one.units()
-	one.whole = complete(one.all)
+	one.whole = only(one.all, Unit.complete)
 	one.leaveOut()
 	one.estimate()
 	one.compareWork()
@@ -68,12 +68,7 @@ func (c *comparison) label() string {
 func (c *comparison) builds() bool { return c.Builds.Named() || c.further }
 
 // called is the name of a side for people.
-func (c *comparison) called(side int) Arm {
-	if side == 1 && c.further {
-		return c.arm
-	}
-	return c.Builds.Called(Arms[side])
-}
+func (c *comparison) called(side int) Arm { return c.Builds.Called([]Arm{Normal, c.arm}[side]) }
 
 // groups are the log gains of the kept units. Both orders are apart if every unit has a known order and both
 // were run, so that the effect of the order can be taken out; else all units are together.
@@ -123,6 +118,11 @@ func overLaunches(launches [][]float64, sd, confidence float64) (t stats.Interva
 	return stats.PairedT(mapped(launches, stats.Center), confidence), LaunchT
 }
 
+// only are the items of a list that fit.
+func only[T any](list []T, fits func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(t T) bool { return !fits(t) })
+}
+
 // mapped are the values of a list.
 func mapped[T, V any](list []T, value func(T) V) (values []V) {
 	for _, t := range list {
@@ -143,7 +143,7 @@ func (c *Recorded) leastUnits() int {
 // decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its
 // launches stay.
 func (c *comparison) decide(invalid Verdict, all []*comparison) {
-	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.work.differs() }) {
+	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.differs() }) {
 		u := router.Undefined()
 		c.Gain, c.Verdict, c.whole = Gain{c.Gain.Method, u, u, u, u, c.Gain.N}, NotComparable, nil
 		c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
@@ -156,9 +156,8 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 		return
 	}
 	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
-	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
-	if !c.Verdict.Open() && !c.Verdict.Refused() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
-		len(c.whole)-len(c.kept) > len(c.whole)/4) {
+	undone := slices.ContainsFunc(slices.Concat(c.Checks, c.checks), Check.undoes)
+	if !c.Verdict.Open() && !c.Verdict.Refused() && (undone || len(c.whole)-len(c.kept) > len(c.whole)/4) {
 		c.Verdict = Inconclusive
 	}
 }

@@ -52,28 +52,28 @@ const leastSpread = 0.01
 // dose is the curve at a point of a campaign whose launches hold arms of known loads, by the units of all arms.
 // Nil where no two loads are apart.
 func (c *Recorded) dose(point float64, units []Unit) *Dose {
-	of, confidence := c.loads(point), c.simultaneous(1)
-	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool { return !(of[a].MaxOverMean > 0) })
-	loads := mapped(fitted, func(a Arm) float64 { return of[a].MaxOverMean.Float64() })
-	if len(fitted) < 2 || stat.PopStdDev(loads, nil) < leastSpread || fitted[0] != Perfect {
-		return nil
-	}
+	loads := c.loads(point)
+	d := &Dose{Confidence: c.simultaneous(1)}
 	all := gainsOf(units, point, append([]Arm{Perfect}, c.More...))
-	spread := stat.PopStdDev(loads, nil) * math.Sqrt(float64(len(loads)))
-	line := all.test(func(gained armLogs) float64 {
-		_, slope := stat.LinearRegression(loads, mapped(fitted, gained.time), nil, false)
-		return slope
-	}, LaunchSD/math.Sqrt2/spread, confidence)
-	d := &Dose{Slope: router.Number(line.Estimate), Low: router.Number(line.Low), High: router.Number(line.High),
-		Confidence: confidence, N: line.N}
-	for a, load := range of {
-		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, confidence)
+	for a, load := range loads {
+		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, d.Confidence)
 		d.Arms = append(d.Arms, DoseArm{a, load.MaxOverMean, load.Measured, exp(t.Estimate), exp(t.Low), exp(t.High),
-			slices.Contains(fitted, a)})
+			a != Normal})
 	}
 	slices.SortFunc(d.Arms, func(a, b DoseArm) int {
 		return cmp.Or(cmp.Compare(a.MaxOverMean, b.MaxOverMean), cmp.Compare(a.Arm, b.Arm))
 	})
+	fitted := mapped(d.Line(), func(a DoseArm) float64 { return a.MaxOverMean.Float64() })
+	spread := stat.PopStdDev(fitted, nil)
+	if !(spread >= leastSpread) || loads[Perfect].MaxOverMean == 0 {
+		return nil
+	}
+	line := all.test(func(gained armLogs) float64 {
+		times := mapped(d.Line(), func(a DoseArm) float64 { return gained.time(a.Arm) })
+		_, slope := stat.LinearRegression(fitted, times, nil, false)
+		return slope
+	}, LaunchSD/math.Sqrt2/spread/math.Sqrt(float64(len(fitted))), d.Confidence)
+	d.Slope, d.Low, d.High, d.N = router.Number(line.Estimate), router.Number(line.Low), router.Number(line.High), line.N
 	d.Bent = d.N > 1 && d.bent(all)
 	return d
 }
@@ -95,9 +95,7 @@ func (c *Recorded) loads(point float64) map[Arm]Load {
 }
 
 // Line are the arms that the curve goes through, by load.
-func (d *Dose) Line() []DoseArm {
-	return slices.DeleteFunc(slices.Clone(d.Arms), func(a DoseArm) bool { return !a.Fitted })
-}
+func (d *Dose) Line() []DoseArm { return only(d.Arms, func(a DoseArm) bool { return a.Fitted }) }
 
 // leastBend is the part of a step's time from which a curve is called bent.
 const leastBend = 0.005
@@ -142,13 +140,10 @@ type launchLogs [][]armLogs
 // gainsOf are the blocks of launches at a point that are complete in all of these arms, in order.
 func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
 	by := map[[2]int]armLogs{} // by launch and block
-	for _, u := range units {
-		for _, b := range u.Blocks {
+	for _, u := range only(units, func(u Unit) bool { return u.Point == router.Number(point) }) {
+		for _, b := range only(u.Blocks, Block.complete) {
 			at := [2]int{u.Pair, b.Block}
-			switch {
-			case u.Point != router.Number(point) || b.Status != PairComplete:
-				continue
-			case by[at] == nil:
+			if by[at] == nil {
 				by[at] = armLogs{Normal: 0}
 			}
 			by[at][cmp.Or(u.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
@@ -156,14 +151,12 @@ func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
 	}
 	last := -1
 	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		lacks := func(a Arm) bool { _, has := by[at][a]; return !has }
-		if slices.ContainsFunc(arms, lacks) {
-			continue
-		}
 		if at[0] != last {
 			all, last = append(all, nil), at[0]
 		}
-		all[len(all)-1] = append(all[len(all)-1], by[at])
+		if !slices.ContainsFunc(arms, func(a Arm) bool { _, has := by[at][a]; return !has }) {
+			all[len(all)-1] = append(all[len(all)-1], by[at])
+		}
 	}
 	return all
 }

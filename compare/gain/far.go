@@ -23,15 +23,13 @@ type distance struct {
 func (c *comparison) alike() map[[2]int][]*Measurement {
 	groups := map[[2]int][]*Measurement{} // by launch and side
 	for _, u := range c.whole {
-		for _, b := range u.blocks {
-			for side := range b.sides {
-				at := [2]int{0, side}
-				if c.within() {
-					at[0] = u.Pair
-				}
-				if b.Status == PairComplete {
-					groups[at] = append(groups[at], b.sides[side]...)
-				}
+		launch := 0
+		if c.within() {
+			launch = u.Pair
+		}
+		for _, b := range only(u.blocks, Block.complete) {
+			for side, all := range b.sides {
+				groups[[2]int{launch, side}] = append(groups[[2]int{launch, side}], all...)
 			}
 		}
 	}
@@ -55,7 +53,7 @@ func (c *comparison) far() (all []distance, limit float64) {
 		limit = 4 + 5/float64(fewest) + 24/float64(len(all))
 	}
 	limit *= 1.4826 * stats.Median(mapped(all, func(d distance) float64 { return math.Abs(d.log) }))
-	all = slices.DeleteFunc(all, func(d distance) bool { return !(limit > 0 && math.Abs(d.log) > limit) })
+	all = only(all, func(d distance) bool { return limit > 0 && math.Abs(d.log) > limit })
 	slices.SortFunc(all, func(a, b distance) int {
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Arm, b.Arm))
 	})
@@ -63,39 +61,56 @@ func (c *comparison) far() (all []distance, limit float64) {
 }
 
 // leaveOut names what is far off, and leaves it out of the gain: a pair of launches where as many as a
-// verdict takes remain, and a segment of a launch.
+// verdict takes remain, and a segment of a launch. Launches that hold all arms are named where their gains are far from
+// the others'.
 func (c *comparison) leaveOut() {
 	far, limit := c.far()
-	if c.within() {
-		c.leaveSegments(far)
+	if !c.within() {
+		why := "launches"
+		if slices.ContainsFunc(far, func(d distance) bool { return d.Position == UnknownPosition }) {
+			why = "pairs" // by which they are then named
+		}
+		c.fell(CheckOutliers, why, far)
+		kept := only(c.whole, func(u Unit) bool {
+			return !slices.ContainsFunc(far, func(d distance) bool { return d.Unit == u.Pair })
+		})
+		if c.kept = c.whole; len(kept) >= MinPairs {
+			c.kept = kept
+		}
+		if len(c.kept) > 0 {
+			c.lean = c.skew() + c.hidden(far, limit)/float64(len(c.kept))
+		}
 		return
 	}
-	why := "launches"
-	if slices.ContainsFunc(far, func(d distance) bool { return d.Position == UnknownPosition }) {
-		why = "pairs" // by which they are then named
+	for _, d := range far {
+		c.out[d.Measurement] = true
 	}
-	c.fell(CheckOutliers, why, far)
-	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Unit) bool {
-		return slices.ContainsFunc(far, func(d distance) bool { return d.Unit == u.Pair })
-	})
-	if c.kept = c.whole; len(kept) >= c.leastUnits() {
-		c.kept = kept
+	for i := range c.all {
+		c.settle(&c.all[i])
 	}
-	if len(c.kept) > 0 {
-		c.lean = c.skew() + c.hidden(far, limit)/float64(len(c.kept))
+	c.whole = only(c.all, Unit.complete)
+	c.kept = c.whole
+	logs := mapped(c.whole, func(u Unit) float64 { return u.log })
+	var launches []distance
+	for i, far := range stats.Outlying(logs, outlierLevel) {
+		if others := slices.Delete(slices.Clone(logs), i, i+1); far {
+			launches = append(launches, distance{&Measurement{Unit: c.whole[i].Pair}, logs[i] - mean(others)})
+		}
 	}
+	c.fell(CheckOutliers, "gains", launches)
+	c.fell(CheckSegments, "far", far)
 }
 
 // fell is the check that names what is far off, by its launches.
 func (c *comparison) fell(name, why string, far []distance) {
-	launch := func(d distance) int { return d.Position }
-	if c.within() {
-		launch = func(d distance) int { return d.Unit }
+	pairs := mapped(far, func(d distance) int { return d.Unit })
+	launches := pairs
+	if !c.within() {
+		launches = mapped(far, func(d distance) int { return d.Position })
 	}
 	if len(far) > 0 {
-		c.checks = append(c.checks, NewCheck(name, Warn, why, "segments", len(far), "launches", mapped(far, launch),
-			"pairs", mapped(far, func(d distance) int { return d.Unit }),
-			"changes", mapped(far, func(d distance) float64 { return fraction(d.log).Float64() })))
+		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", pairs,
+			"changes", mapped(far, func(d distance) float64 { return fraction(d.log).Float64() }))
 	}
 }
 
@@ -125,28 +140,6 @@ func (c *comparison) skew() float64 {
 		residuals = append(residuals, mapped(group, func(log float64) float64 { return log - mean(group) })...)
 	}
 	return -stats.Median(residuals)
-}
-
-// leaveSegments takes far segments out of their blocks, and names the launches whose gains are far from
-// the others'.
-func (c *comparison) leaveSegments(far []distance) {
-	for _, d := range far {
-		c.out[d.Measurement] = true
-	}
-	for i := range c.all {
-		c.settle(&c.all[i])
-	}
-	c.whole = complete(c.all)
-	c.kept = c.whole
-	logs := mapped(c.whole, func(u Unit) float64 { return u.log })
-	var launches []distance
-	for i, far := range stats.Outlying(logs, outlierLevel) {
-		if others := slices.Delete(slices.Clone(logs), i, i+1); far {
-			launches = append(launches, distance{&Measurement{Unit: c.whole[i].Pair}, logs[i] - mean(others)})
-		}
-	}
-	c.fell(CheckOutliers, "gains", launches)
-	c.fell(CheckSegments, "far", far)
 }
 
 // copied reports values that do not vary as printed: each arm has one in all launches, or in every launch

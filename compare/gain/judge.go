@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -14,28 +15,28 @@ import (
 func Judge(c Recorded) Result {
 	c = c.sorted()
 	all := c.compareAll()
+	balance, proof := c.checkProof()
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Builds: c.Builds, Pairs: []Unit{},
+		Threshold: c.Threshold, Balance: balance, Chance: c.Chance, Builds: c.Builds, Pairs: []Unit{},
 		Proof: c.Proof, Differences: c.Differences}
-	r.Checks = append([]Check{}, c.Checks...)
-	if !c.Builds.Named() {
-		r.Checks = append(r.Checks, c.checkProof())
+	if r.Checks = append([]Check{}, c.Checks...); !c.Builds.Named() {
+		r.Checks = append(r.Checks, proof)
 	}
 	r.Checks = append(r.Checks, c.checkDifferences())
 	var invalid, unlike Verdict
 	if len(r.Failed()) > 0 {
 		invalid = Invalid
 	}
-	if r.Checks = append(r.Checks, c.checkWork(all)); r.Checks[len(r.Checks)-1].Status == Fail {
+	work := c.checkWork(all)
+	if r.Checks = append(r.Checks, work); work.Status == Fail {
 		unlike = NotComparable
 	}
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
-		if !one.further {
-			heads = append(heads, one)
-		}
 		if one.decide(invalid, all); one.further {
 			one.Share = one.share(heads[len(heads)-1])
+		} else {
+			heads = append(heads, one)
 		}
 		r.Checks = append(r.Checks, one.checks...)
 		if c.within() {
@@ -131,14 +132,12 @@ func surer(a, b Gain) bool {
 
 // overall is the verdict of several points: the one that all share, or significant where one is.
 func overall(points []Comparison) Verdict {
-	verdict := points[0].Verdict
-	for _, p := range points {
-		switch {
-		case p.Verdict == Significant:
-			return Significant
-		case p.Verdict != verdict:
-			verdict = Inconclusive
-		}
+	verdicts := mapped(points, func(p Comparison) Verdict { return p.Verdict })
+	switch slices.Sort(verdicts); {
+	case slices.Contains(verdicts, Significant):
+		return Significant
+	case verdicts[0] == verdicts[len(verdicts)-1]:
+		return verdicts[0]
 	}
-	return verdict
+	return Inconclusive
 }

@@ -60,10 +60,9 @@ func (r Result) Curved() bool {
 func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 	of := map[router.OptInt]bool{}
 	for _, proof := range r.Proof {
-		if proof.Rank != AllRanks {
-			of[proof.Rank] = true
-		}
+		of[proof.Rank] = true
 	}
+	delete(of, AllRanks)
 	var arms []DoseArm
 	if d != nil {
 		arms = d.Line()

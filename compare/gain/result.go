@@ -70,8 +70,7 @@ type Share struct {
 
 // Main are the comparisons of the perfect arm, or of the build in its place, by point.
 func (r Result) Main() []Comparison {
-	other := func(c Comparison) bool { return c.Arm != r.Builds.Called(Perfect) }
-	return slices.DeleteFunc(slices.Clone(r.Comparisons), other)
+	return only(r.Comparisons, func(c Comparison) bool { return c.Arm == r.Builds.Called(Perfect) })
 }
 
 // More reports whether there are arms beside normal and perfect.
@@ -79,28 +78,24 @@ func (r Result) More() bool { return len(r.Comparisons) > len(r.Main()) }
 
 // Leading are the comparisons at the point that leads.
 func (r Result) Leading() []Comparison {
-	return slices.DeleteFunc(slices.Clone(r.Comparisons), func(c Comparison) bool { return !c.Leads })
+	return only(r.Comparisons, func(c Comparison) bool { return c.Leads })
 }
 
 // Units are the launches that hold all arms, or the pairs.
 func (r Result) Units() []Unit { return slices.Concat(r.Launches, r.Pairs) }
 
 // Failed are the failed checks.
-func (r Result) Failed() []Check { return r.with(Fail) }
+func (r Result) Failed() []Check {
+	return only(r.Checks, func(c Check) bool { return c.Status == Fail })
+}
 
 // First are the checks that a reader has to know of before the gain.
-func (r Result) First() []Check {
-	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !c.leads() })
-}
-
-func (r Result) with(status CheckStatus) []Check {
-	return slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool { return c.Status != status })
-}
+func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 
 // Outliers counts the launches that are far off at a point.
 func (r Result) Outliers() (n int) {
-	for _, c := range r.with(Warn) {
-		if launches := reflect.ValueOf(c.Args["launches"]); c.Name == CheckOutliers && launches.IsValid() {
+	for _, c := range r.Checks {
+		if launches := reflect.ValueOf(c.Args["launches"]); c.Name == CheckOutliers && launches.Kind() == reflect.Slice {
 			n = max(n, launches.Len())
 		}
 	}
@@ -138,20 +133,19 @@ type Run struct {
 // versions Upgrade reads the first, and refuses the others.
 const SchemaVersion = 5
 
-// StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
-// the perfect arm; see Metric.StepNS. The warning says why there are none, else it has no code.
-func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why router.Warning) {
+// StepsNS are the times of a step under the perfect arm, in nanoseconds, in the complete pairs; see Metric.StepNS. The
+// warning says why there are none, else it has no code.
+func (r Result) StepsNS(tokens float64) (ns []float64, why router.Warning) {
 	const noSteps = "campaign_step_time"
 	if len(r.Points) > 0 {
 		return nil, router.Warn(noSteps, "", "why", "points")
 	}
 	why = router.Warn(noSteps, "", "why", "no_pair")
 	for _, u := range r.Units() {
-		if u.Arm != "" || u.Status != PairComplete {
+		if u.Arm != "" || !u.complete() {
 			continue
 		}
-		value := map[Arm]router.Number{Normal: u.Normal, Perfect: u.Perfect}[arm]
-		step := r.Metric.StepNS(value.Float64(), tokens)
+		step := r.Metric.StepNS(u.Perfect.Float64(), tokens)
 		if !step.Defined() {
 			return nil, router.Warn(noSteps, "", "why", "metric", "name", r.Metric.Name, "unit", r.Metric.Unit)
 		}

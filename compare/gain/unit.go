@@ -167,14 +167,6 @@ func (m *Measurement) log() float64 {
 	return math.Log(m.Value)
 }
 
-// complete are the units with a gain.
-func complete(units []Unit) (whole []Unit) {
-	for _, u := range units {
-		if u.Status == PairComplete {
-			whole = append(whole, u)
-		}
-	}
-	return whole
-}
+func (v Values) complete() bool { return v.Status == PairComplete }
 
 func mean(values []float64) float64 { return stat.Mean(values, nil) }

@@ -42,6 +42,6 @@ func (r *Result) Upgrade(text []byte) error {
 			r.Proof[i].Grade = Claimed
 		}
 	}
-	r.Balance = (&Recorded{Proof: r.Proof}).balance()
+	r.Balance, _ = (&Recorded{Proof: r.Proof}).checkProof()
 	return nil
 }

@@ -43,10 +43,8 @@ func (p *Progress) Event(e bench.Event) {
 			p.launch(e, "done"+p.measured(e.Attempt.Segments)+" in "+
 				time.Duration(e.Attempt.DurationNS).Round(time.Millisecond).String())
 		}
-	case e.Stage == bench.Measured && e.Blocks > 0:
-		p.launch(e, fmt.Sprintf("block %d of %d", e.Block, e.Blocks))
 	case e.Stage == bench.Measured:
-		p.launch(e, "point "+e.Attempt.Segments[len(e.Attempt.Segments)-1].Point)
+		p.launch(e, e.Text)
 	case e.Stage == bench.Cleaning:
 		p.Println(e.Text)
 	}
