@@ -17,7 +17,7 @@ const (
 	head      // the LM head, which is no mark
 	embedding = 100
 	positions = 101
-	tables    = 105 // and once more
+	tables    = 105 // and two more
 	gather    = 102 // layers use it too
 	send      = 103
 	kind      = 1000 // the first number of a kind of layers
@@ -38,7 +38,7 @@ func launch(name int) Launch {
 		l.Anchor = Router
 	case projection, head:
 		l.Anchor = Dense
-	case embedding, positions, tables:
+	case embedding, positions, tables, tables + 2, tables + 3:
 		l.Mark = Sure
 	case gather, gather + 4:
 		l.Mark = Perhaps
@@ -134,6 +134,8 @@ func TestFind(t *testing.T) {
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
 		{"one that begins otherwise", marksAt(steps(4, 6, []int{embedding, positions}, plain),
 			[]int{tables, gather, gather + 4}, 5, 11, 17, 23), 6, 0},
+		{"one that samples first, in some steps", marksAt(marksAt(steps(8, 6, []int{embedding, positions}, plain),
+			[]int{tables}, 5, 11, 17, 23, 29, 35, 41, 47), []int{tables + 2, tables + 3}, 29, 35, 41, 47), 6, 0},
 		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6,
 			7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},

@@ -100,7 +100,7 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 
 // steps are the ones that marks of enough weight show, or why none are known. Their peaks lie at one distance from the
 // beginning to the end; where other segments are peaks too, as the layer that predicts a further token begins like a
-// step, the peaks of the same marks count, if they outweigh all others. Where they lie at several distances, the steps
+// step, the peaks of the same marks count, if they outweigh marks that lie at several places of a step. Where they lie at several distances, the steps
 // come with why they are unknown: a rank alone may lack marks of some.
 func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	n, weight, first, votes, best := len(r.layers), map[int]int{}, 0, map[period]int{}, period{}
@@ -121,7 +121,7 @@ func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	places := slices.Sorted(maps.Keys(weight))
 	within := 0
 	for _, m := range marks {
-		if best.layers > 0 && slices.ContainsFunc(m.peaks, func(at int) bool { return best.at(at) > 0 }) {
+		if slices.ContainsFunc(m.peaks, func(at int) bool { return best.layers > 0 && best.at(at) != best.at(m.peaks[0]) }) {
 			within += m.weight
 		}
 	}
