@@ -345,7 +345,7 @@ func TestFieldQuantized(t *testing.T) {
 	}
 }
 
-// Layers with experts and steps of models whose layers are unlike are the engine's own; steps with drafts may stay unknown.
+// Layers with experts and steps of models whose layers are unlike are the engine's own.
 func TestFieldStructures(t *testing.T) {
 	const folder = "vllm-one-h200-structures/"
 	for _, truth := range fieldLines[struct {
@@ -355,19 +355,12 @@ func TestFieldStructures(t *testing.T) {
 		Tokens       []int
 	}](t, folder+"truth.jsonl") {
 		var trace struct {
-			Structure struct{ Layers, Steps *int }
+			Structure struct{ Layers, Steps int }
 		}
 		fieldJSON(t, &trace, "trace", fieldResults+folder+truth.Name+".json.gz")
-		layers, steps := trace.Structure.Layers, trace.Structure.Steps
-		if layers == nil || steps == nil {
-			if truth.Drafts == 0 {
-				t.Errorf("%s: no structure", truth.Name)
-			}
-			continue
-		}
-		if *layers != truth.ExpertLayers+truth.Drafts || *steps != len(truth.Tokens) {
-			t.Errorf("%s: %d layers in %d steps, want %d+%d in %d", truth.Name, *layers, *steps, truth.ExpertLayers,
-				truth.Drafts, len(truth.Tokens))
+		if s := trace.Structure; s.Layers != truth.ExpertLayers+truth.Drafts || s.Steps != len(truth.Tokens) {
+			t.Errorf("%s: %+v, want %d+%d layers in %d steps", truth.Name, s, truth.ExpertLayers, truth.Drafts,
+				len(truth.Tokens))
 		}
 	}
 }
