@@ -33,8 +33,19 @@ type Model struct {
 	Source      string  `json:"source"`       // the published config.json
 }
 
-// Routed are the layers with routed experts, in order.
-func (m Model) Routed() (layers []int) {
+// Sizes is the shape, nil where no model is named.
+func (m *Model) Sizes() *Shape {
+	if m == nil {
+		return nil
+	}
+	return &m.Shape
+}
+
+// Routed are the layers with routed experts, in order; nil where no model is named.
+func (m *Model) Routed() (layers []int) {
+	if m == nil {
+		return nil
+	}
 	for layer := range m.Layers {
 		if !slices.Contains(m.Dense, layer) {
 			layers = append(layers, layer)

@@ -3,16 +3,13 @@ package main
 import (
 	"errors"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
 // answer starts or resumes a campaign, sees it through and judges it.
-func (o *benchOptions) answer(c *cobra.Command, words []string) (d output.Document, err error) {
-	if err := o.check(c, words); err != nil {
+func (o *benchOptions) answer(c call) (d document, err error) {
+	if err := o.check(c); err != nil {
 		return d, err
 	}
 	campaign, err := o.open()

@@ -29,15 +29,10 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	}
 	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
 	campaign, err := bench.Create(folder, o.Spec, time.Now())
-	switch {
-	case errors.Is(err, bench.ErrExists):
-		return nil, usage(fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder)))
-	case errors.Is(err, bench.ErrTaken):
-		return nil, usage(fmt.Errorf("--campaign: %w", err))
-	case err != nil:
-		return nil, err
+	if errors.Is(err, bench.ErrExists) {
+		err = fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder))
 	}
-	return campaign, nil
+	return campaign, err
 }
 
 // reopen opens the campaign to resume, whose command no output may replace.

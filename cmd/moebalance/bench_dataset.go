@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/compare/bench/dataset"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -15,7 +13,7 @@ type datasetOptions struct {
 	outputFlag
 }
 
-func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
+func (o *datasetOptions) run(c call) error {
 	if err := o.Check(); err != nil {
 		return usage(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -21,10 +19,6 @@ type benchOptions struct {
 	bench.Spec
 	Server   words         `flag:"server"`
 	Client   words         `flag:"client"`
-	Ready    string        `flag:"ready"`
-	Launches int           `flag:"launches" preset:"5"`
-	Pairs    int           `flag:"pairs" preset:"8"`
-	Seed     uint64        `flag:"seed"`
 	Proof    string        `flag:"proof"`
 	Metrics  []string      `flag:"metric"`
 	Campaign target.Folder `flag:"campaign"`
@@ -41,27 +35,26 @@ var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, 
 var ofDesign = []string{"treatment", "launches", "pairs", "seed", "campaign"}
 
 // check finds bad flags before hours of launches, and describes the campaign to begin.
-func (o *benchOptions) check(c *cobra.Command, words []string) error {
+func (o *benchOptions) check(c call) error {
 	if o.Resume != "" {
-		return o.checkResume(c, words)
+		return o.checkResume(c)
 	}
-	server, client := o.Server != nil, o.Client != nil
-	switch {
-	case len(words) == 0 && !client:
+	switch client := o.Client != nil; {
+	case len(c.args) == 0 && !client:
 		return usagef("want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
 			"bench --help'")
-	case len(words) > 0 && client:
+	case len(c.args) > 0 && client:
 		return usagef("want the measured command after -- or as --client, not both")
-	case client && !server:
+	case client && o.Server == nil:
 		return usagef("--client needs --server; a command alone goes after --")
 	}
-	return o.describe(c, words)
+	return o.describe(c)
 }
 
 // checkResume refuses what a campaign to resume has recorded.
-func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
-	idle := flags.Given(c, whileResuming...)
-	if len(words) > 0 {
+func (o *benchOptions) checkResume(c call) error {
+	idle := flags.Given(c.Command, whileResuming...)
+	if len(c.args) > 0 {
 		idle = append([]string{"the command"}, idle...)
 	}
 	if len(idle) > 0 {
@@ -71,15 +64,14 @@ func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
 }
 
 // describe turns the flags into the specification of a campaign.
-func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
-	if !c.Flags().Changed("seed") {
-		o.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
+func (o *benchOptions) describe(c call) (err error) {
+	if !c.given("seed") {
+		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
-	o.Design = bench.Design{Pairs: o.Pairs, Seed: o.Seed}
-	o.Command = bench.Command{Normal: slices.Concat(words, o.Client), Server: o.Server, Ready: o.Ready}
-	o.Typed = flags.Typed(c, slices.Concat(ofDesign, whileResuming)...)
-	if len(words) > 0 {
-		o.Typed = slices.Concat(o.Typed, []string{"--"}, words)
+	o.Command.Normal, o.Command.Server = slices.Concat(c.args, o.Client), o.Server
+	o.Typed = flags.Typed(c.Command, slices.Concat(ofDesign, whileResuming)...)
+	if len(c.args) > 0 {
+		o.Typed = slices.Concat(o.Typed, []string{"--"}, c.args)
 	}
 	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c), o.readMetrics()); err != nil {
 		return err
@@ -87,14 +79,14 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	if o.Proof != "" {
 		o.Treatment.Line = o.Proof
 	}
-	if o.Folder, err = os.Getwd(); err == nil && o.needsHook(words) {
+	if o.Folder, err = os.Getwd(); err == nil && o.needsHook(c.args) {
 		err = checkHookCache()
 	}
 	return err
 }
 
 // nameBuilds takes two arms that nothing sets apart as builds.
-func (o *benchOptions) nameBuilds(c *cobra.Command) error {
+func (o *benchOptions) nameBuilds(c call) error {
 	o.Builds = bench.BuildsOf(o.Arms)
 	given := c.Flags().Changed
 	switch {
@@ -112,7 +104,7 @@ func (o *benchOptions) nameBuilds(c *cobra.Command) error {
 
 // chooseDesign chooses launches that hold all arms where they are asked for, and where the
 // hook follows a server's client and nothing needs a launch of its own.
-func (o *benchOptions) chooseDesign(c *cobra.Command) error {
+func (o *benchOptions) chooseDesign(c call) error {
 	given := c.Flags().Changed
 	asked := given("launches") || o.Routers()
 	switch {
@@ -121,16 +113,16 @@ func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 	case asked && !given("treatment") && !o.Builds.Named():
 		o.Treatment, _ = bench.ParseTreatment("hook")
 	}
-	if asked && o.Launches < 1 {
-		return usagef("--launches %d: want 1 or more", o.Launches)
+	if asked && o.Design.Launches < 1 {
+		return usagef("--launches %d: want 1 or more", o.Design.Launches)
 	}
-	within := o.Spec
-	within.Design.Launches, within.Design.Pairs = o.Launches, 0
-	switch err := within.CheckWithin(); {
+	pairs := o.Design
+	pairs.Launches, o.Design.Pairs = 0, 0
+	switch err := o.CheckWithin(); {
 	case asked && err != nil:
 		return usage(err)
-	case asked || o.Client != nil && !given("pairs") && err == nil:
-		o.Design = within.Design
+	case !asked && (o.Client == nil || given("pairs") || err != nil):
+		o.Design = pairs
 	}
 	return nil
 }

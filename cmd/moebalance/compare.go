@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -21,18 +17,14 @@ import (
 )
 
 type compareOptions struct {
-	Normal    string        `flag:"counts-normal"`
-	Perfect   string        `flag:"counts-perfect"`
-	Model     *router.Model `flag:"model"`
-	Threshold float64       `flag:"threshold" in:"%" preset:"10%"`
-	Metric    string        `flag:"metric"`
-	Arms      []string      `flag:"arm"`
-	Trust     bool          `flag:"trust-arms"`
+	Normal  string        `flag:"counts-normal"`
+	Perfect string        `flag:"counts-perfect"`
+	Model   *router.Model `flag:"model"`
+	Arms    []string      `flag:"arm"`
+	source.ReportOptions
 	source.StepTime
 	gainGates
 	resultFlags
-
-	builds gain.Builds // that --arm names
 }
 
 // effective are the flags that change what is said of inputs of a kind, whose name comes first.
@@ -43,13 +35,13 @@ var effective = map[source.Kind][]string{
 		"campaign", "step-tokens"},
 }
 
-func (o *compareOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
-	arms, err := source.ReadArms(args, tellSkipped(c.ErrOrStderr()))
+func (o *compareOptions) answer(c call) (d document, err error) {
+	arms, err := source.ReadArms(c.args, c.skipped)
 	if err != nil {
 		return d, err
 	}
 	kind := effective[arms.Kind]
-	if err := cmp.Or(o.check(), only(c, kind[0], kind[1:]...)); err != nil {
+	if err := cmp.Or(o.check(), c.only(kind[0], kind[1:]...)); err != nil {
 		return d, err
 	}
 	switch arms.Kind {
@@ -67,47 +59,46 @@ func (o *compareOptions) answer(c *cobra.Command, args []string) (d output.Docum
 
 // check finds flags that do not go together.
 func (o *compareOptions) check() (err error) {
-	o.builds, err = gain.NewBuilds(o.Arms)
+	o.Builds, err = gain.NewBuilds(o.Arms)
 	switch {
 	case err != nil:
 		return usagef("--arm: %w", err)
 	case o.Model != nil && o.Normal+o.Perfect == "":
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
-	case o.builds.Named() && (o.Trust || o.Campaign != ""):
+	case o.Builds.Named() && (o.Trust || o.Campaign != ""):
 		return usagef("--arm compares two builds: remove --trust-arms and --campaign")
 	}
 	return o.StepTime.Check()
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) (d output.Document, err error) {
+func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err error) {
 	var measured source.Campaign
 	if o.Campaign != "" {
 		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
 			return d, fmt.Errorf("--campaign: %w", err)
 		}
 	}
-	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
+	read, done := c.reading(slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: o.Threshold,
-		Progress: read}
+	options := trace.Options{Threshold: o.Threshold, Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
 		if s.Unsorted != nil {
-			s.Arm = o.builds.Names()[i]
+			s.Arm = o.Builds.Names()[i]
 		}
-		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shapeOf(o.Model)}
+		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: o.Model.Sizes()}
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
 			return d, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 		switch {
-		case arms[i].Arm == "" && swapped(sides) && !o.builds.Named():
+		case arms[i].Arm == "" && swapped(sides) && !o.Builds.Named():
 			arms[i] = diff.AssumeArm(arms[i], s.Named())
 		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}
-	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
+	result := diff.CompareBuilds(arms[0], arms[1], o.Builds)
 	if o.Campaign != "" {
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
@@ -124,19 +115,17 @@ func swapped(sides [2]source.Side) bool {
 }
 
 // reports judges the launches that two sets of benchmark reports hold.
-func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) (d output.Document, err error) {
-	name, custom, err := metrics.ParseWanted(o.Metric)
-	if err != nil {
+func (o *compareOptions) reports(c call, sides [2]source.Side) (d document, err error) {
+	if o.Metric, o.Custom, err = metrics.ParseWanted(o.Metric); err != nil {
 		return d, usagef("--metric: %w", err)
 	}
-	if o.builds.Named() && !c.Flags().Changed("threshold") {
+	if o.Builds.Named() && !c.given("threshold") {
 		o.Threshold = 0
 	}
 	if o.Trust && swapped(sides) {
 		return d, usagef("--trust-arms: the first side is named perfect and the second normal: give the normal side first")
 	}
-	result, err := source.ReadReports(sides, source.ReportOptions{Metric: name, Custom: custom, Trust: o.Trust,
-		Builds: o.builds, Threshold: o.Threshold})
+	result, err := source.ReadReports(sides, o.ReportOptions)
 	if err != nil {
 		return d, err
 	}

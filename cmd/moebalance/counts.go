@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -27,15 +24,15 @@ type countsOptions struct {
 
 // answer leads to place with the same counts and the same placement; of files of both arms it reads the ones of normal
 // routing.
-func (o *countsOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {
-	if o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0 {
+func (o *countsOptions) answer(c call) (d document, err error) {
+	if o.Ranks < 0 || c.given("ep") && o.Ranks == 0 {
 		return d, usagef("--ep: want at least 1 rank, have %d", o.Ranks)
 	}
-	result, err := o.judge(paths)
+	result, err := o.judge(c.args)
 	if err != nil {
 		return d, err
 	}
-	given := sameResult(c, source.Learned(paths), "ep", "placement", "threshold", "fail-above")
+	given := c.same(source.Learned(c.args), "ep", "placement", "threshold", "fail-above")
 	if o.From != "" {
 		given = launch.Quote([]string{"--from", o.From}) + " " + given
 	}
@@ -63,9 +60,7 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 			return nil, err
 		}
 	}
-	if o.Model != nil {
-		o.Shape, o.MoELayers = &o.Model.Shape, o.Model.Routed()
-	}
+	o.Shape, o.MoELayers = o.Model.Sizes(), o.Model.Routed()
 	records, err := source.Records(paths, o.Axes)
 	result := counts.NewResult(o.Threshold)
 	for _, r := range records {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -62,6 +63,44 @@ func (o *outputFlag) ending(what string, ours ...string) (string, error) {
 	return ending, nil
 }
 
+// call is a run of a verb: its context, streams and flags, and its other words.
+type call struct {
+	*cobra.Command
+	args []string
+}
+
+func (c call) given(flag string) bool { return c.Flags().Changed(flag) }
+
+// only refuses flags that were given and have no effect on inputs of a kind, but for output flags.
+func (c call) only(kind string, names ...string) error {
+	if idle := flags.Given(c.Command, append(names, outputFlags...)...); len(idle) > 0 {
+		return usagef("%s: remove %s", kind, strings.Join(idle, ", "))
+	}
+	return nil
+}
+
+// same are the arguments with which a verb gives the same result: its flags, without the output
+// flags and the ones named, and its files.
+func (c call) same(files []string, but ...string) string {
+	return launch.Quote(append(flags.Typed(c.Command, append(but, outputFlags...)...), source.Pattern(files)...))
+}
+
+// skipped names on stderr the files of a folder that are not read.
+func (c call) skipped(folder string, names []string) {
+	fmt.Fprintf(c.ErrOrStderr(), "skipped in %s: %s\n", shown.Text(folder), shown.Text(strings.Join(names, ", ")))
+}
+
+// reading shows on a terminal which part of the files has been read, and entries how many are done; done takes the
+// line away.
+func (c call) reading(paths []string) (read func(bytes int64), done func()) {
+	return progress.Reading(c.ErrOrStderr(), paths)
+}
+
+func (c call) entries() (read func(finished, total int), done func()) {
+	line := progress.New(c.ErrOrStderr())
+	return func(finished, total int) { line.Show("%d of %d entries", finished, total) }, line.Clear
+}
+
 // resultFlags say how a result is shown, and change nothing about it.
 type resultFlags struct {
 	output.View
@@ -74,19 +113,21 @@ var outputFlags = []string{"format", "json", "table", "brief", "output", "force"
 // answering is the options of a verb that answers. The document is shown also where an error comes with it, the
 // word of a gate.
 type answering interface {
-	answer(c *cobra.Command, args []string) (output.Document, error)
+	answer(c call) (document, error)
 	result() *resultFlags
 }
+
+type document = output.Document
 
 func (f *resultFlags) result() *resultFlags { return f }
 
 // show runs a verb with a result, whose tables may be the named ones, and shows it.
-func show(c *cobra.Command, args []string, o answering, tables []string) error {
+func show(c call, o answering, tables []string) error {
 	f := o.result()
 	if err := cmp.Or(f.choose(c), output.CheckTable(f.Table, tables)); err != nil {
 		return err
 	}
-	d, judged := o.answer(c, args)
+	d, judged := o.answer(c)
 	if d.Headline == "" {
 		return judged
 	}
@@ -106,9 +147,9 @@ func show(c *cobra.Command, args []string, o answering, tables []string) error {
 }
 
 // choose takes the format as a flag says, else as the output's name ends: x.csv is csv.
-func (f *resultFlags) choose(c *cobra.Command) error {
+func (f *resultFlags) choose(c call) error {
 	for _, apart := range [][]string{{"json", "format"}, {"brief", "json"}, {"brief", "format"}, {"brief", "table"}} {
-		if c.Flags().Changed(apart[0]) && c.Flags().Changed(apart[1]) {
+		if c.given(apart[0]) && c.given(apart[1]) {
 			return usagef("want --%s or --%s, not both", apart[0], apart[1])
 		}
 	}
@@ -117,7 +158,7 @@ func (f *resultFlags) choose(c *cobra.Command) error {
 		return fmt.Errorf("%w; 'moebalance report -o r.html' makes a page, which a browser prints to PDF", err)
 	case f.JSON:
 		f.Format = output.JSON
-	case c.Flags().Changed("format") || f.Brief:
+	case c.given("format") || f.Brief:
 	case slices.Contains(output.Formats, output.Format(strings.TrimPrefix(ending, "."))):
 		f.Format = output.Format(ending[1:])
 	}
@@ -160,56 +201,40 @@ func (g *gainGates) judge(r source.Campaign) error {
 	return nil
 }
 
-// only refuses flags that were given and have no effect on inputs of a kind, but for output flags.
-func only(c *cobra.Command, kind string, names ...string) error {
-	if idle := flags.Given(c, append(names, outputFlags...)...); len(idle) > 0 {
-		return usagef("%s: remove %s", kind, strings.Join(idle, ", "))
-	}
-	return nil
-}
-
-// sameResult are the arguments with which a verb gives the same result: its flags, without the output
-// flags and the ones named, and its files.
-func sameResult(c *cobra.Command, files []string, but ...string) string {
-	return launch.Quote(append(flags.Typed(c, append(but, outputFlags...)...), source.Pattern(files)...))
-}
-
-// shapeOf is the shape of a model, nil without one.
-func shapeOf(m *router.Model) *router.Shape {
-	if m == nil {
-		return nil
-	}
-	return &m.Shape
-}
-
 // gateFlags name a router, and the ranks that hold its experts.
 type gateFlags struct {
 	Model     string        `flag:"model"`
 	Method    router.Method `flag:"method"`
 	Placement string        `flag:"placement"`
+	Ranks     []int         `flag:"ep"`
 }
 
-// gate is the router, with its model.
-func (g *gateFlags) gate() (m router.Model, gate router.Gate, err error) {
-	if g.Model == "" {
-		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
+// read reads the router, with its model, and the layout of its experts on each number of ranks: contiguous, or as the
+// file says.
+func (g *gateFlags) read() (m router.Model, gate router.Gate, layouts []router.Layout, err error) {
+	switch {
+	case g.Model == "":
+		return m, gate, nil, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
+	case g.Placement != "" && len(g.Ranks) > 0:
+		return m, gate, nil, usagef("want --ep or --placement, which has its own number of ranks")
+	case g.Placement == "" && len(g.Ranks) == 0:
+		return m, gate, nil, usagef("want --ep with at least 1 rank, or --placement")
 	}
 	if m, err = router.ReadModel(g.Model, g.Method); err != nil {
-		return m, gate, err
+		return m, gate, nil, err
 	}
 	gate = router.Gate{Method: cmp.Or(g.Method, m.Method), Shape: m.Shape, Scale: m.Scale}
-	return m, gate, usage(gate.Validate())
-}
-
-// layout places the experts of the gate: as the file says, or contiguously on so many ranks.
-func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
-	if g.Placement == "" {
-		l, err := router.Contiguous(experts, ranks)
-		return l, usage(err)
+	layouts = make([]router.Layout, max(1, len(g.Ranks)))
+	if err = usage(gate.Validate()); err == nil && g.Placement != "" {
+		if layouts[0], err = router.ReadLayout(g.Placement, m.Experts); err != nil {
+			err = fmt.Errorf("--placement: %w", err)
+		}
 	}
-	l, err := router.ReadLayout(g.Placement, experts)
-	if err != nil {
-		return l, fmt.Errorf("--placement: %w", err)
+	for i, n := range g.Ranks {
+		if err == nil {
+			layouts[i], err = router.Contiguous(m.Experts, n)
+			err = usage(err)
+		}
 	}
-	return l, nil
+	return m, gate, layouts, err
 }

@@ -33,15 +33,17 @@ func command(file string, options any, args cobra.PositionalArgs, tables []strin
 		return c
 	case answering:
 		c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(tables, ", "), helpWidth)
-		c.RunE = func(c *cobra.Command, args []string) error { return show(c, args, o, tables) }
-	case interface {
-		run(*cobra.Command, []string) error
-	}:
-		c.RunE = o.run
+		c.RunE = running(func(c call) error { return show(c, o, tables) })
+	case interface{ run(c call) error }:
+		c.RunE = running(o.run)
 	}
 	flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) }, parsers...)
 	target.Guard(c, wrote)
 	return c
+}
+
+func running(run func(call) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error { return run(call{c, args}) }
 }
 
 // usageOf is the line of help for a flag: in the file of its verb, of the verb's group, or of the program.

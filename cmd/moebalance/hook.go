@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/logits"
@@ -19,19 +17,27 @@ type hookOptions struct {
 	Folder target.Folder `flag:"output,o"`
 }
 
-func (o *hookOptions) run(c *cobra.Command, _ []string) error {
+func (o *hookOptions) run(c call) error {
 	if o.Folder.Path == "" {
 		return usagef("want -o, the folder to write")
 	}
+	path, err := writeHook(&o.Folder)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
+	return nil
+}
+
+// writeHook writes the hook to a folder, and returns its absolute path.
+func writeHook(folder *target.Folder) (string, error) {
 	for _, f := range hook.Files(version) {
 		write := func(w io.Writer) error { _, err := w.Write(f.Text); return err }
-		if err := o.Folder.Write(f.Name, write); err != nil {
-			return err
+		if err := folder.Write(f.Name, write); err != nil {
+			return "", err
 		}
 	}
-	path, err := filepath.Abs(o.Folder.Path)
-	fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
-	return err
+	return filepath.Abs(folder.Path)
 }
 
 // hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,
@@ -44,18 +50,10 @@ func hookEnviron(campaign string) ([]string, error) {
 	if hook.On(known) {
 		return os.Environ(), nil
 	}
-	folder, err := filepath.Abs(filepath.Join(campaign, "hook"))
+	ours := target.Folder{File: target.File{Path: filepath.Join(campaign, "hook")}}
+	folder, err := writeHook(&ours)
 	if err != nil {
 		return nil, err
-	}
-	for _, f := range hook.Files(version) {
-		path := filepath.Join(folder, f.Name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
-			return nil, err
-		}
 	}
 	return launch.Environ(os.Environ(), map[string]string{"PYTHONPATH": strings.TrimSuffix(
 		folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}), nil

@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -22,27 +17,27 @@ type (
 	listOptions   struct{ resultFlags }
 )
 
-func (o *verifyOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
-	v, err := readCache(c, args[0], logits.Verify)
+func (o *verifyOptions) answer(c call) (d document, err error) {
+	v, err := readCache(c, c.args[0], logits.Verify)
 	if err != nil {
 		return d, err
 	}
-	return render.VerifiedCache(args[0], v), withCode(exitGate, v.Err())
+	return render.VerifiedCache(c.args[0], v), withCode(exitGate, v.Err())
 }
 
-func (o *listOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
-	v, err := readCache(c, args[0], logits.List)
+func (o *listOptions) answer(c call) (d document, err error) {
+	v, err := readCache(c, c.args[0], logits.List)
 	if err != nil {
 		return d, err
 	}
-	return render.ListedCache(args[0], v), nil
+	return render.ListedCache(c.args[0], v), nil
 }
 
-func readCache(c *cobra.Command, dir string, read func(context.Context, string,
+func readCache(c call, dir string, read func(context.Context, string,
 	func(done, total int)) (logits.Verification, error)) (logits.Verification, error) {
-	progress, stop := showEntries(c.ErrOrStderr())
-	defer stop()
-	return read(c.Context(), dir, progress)
+	entries, done := c.entries()
+	defer done()
+	return read(c.Context(), dir, entries)
 }
 
 // planning are the flags of the verbs that lay plans out.
@@ -52,13 +47,13 @@ type planning struct {
 }
 
 // check finds plans that are not known, and a seed that no plan uses.
-func (p *planning) check(c *cobra.Command, flag string, known []string, plans ...string) error {
+func (p *planning) check(c call, flag string, known []string, plans ...string) error {
 	for _, name := range plans {
 		if !slices.Contains(known, name) {
 			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))
 		}
 	}
-	if c.Flags().Changed("seed") && !slices.ContainsFunc(plans, plan.Seeded) {
+	if c.given("seed") && !slices.ContainsFunc(plans, plan.Seeded) {
 		seeded := slices.DeleteFunc(slices.Clone(known), func(n string) bool { return !plan.Seeded(n) })
 		return usagef("--seed is for %s %s, have %s", flag, strings.Join(seeded, ", "), strings.Join(plans, ", "))
 	}
@@ -73,12 +68,4 @@ func checkTokens(tokens []int, most int) error {
 		}
 	}
 	return nil
-}
-
-// showEntries shows on a terminal how many entries are done; stop takes the line away.
-func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
-	line := progress.New(stderr)
-	return func(done, total int) {
-		line.Show("%d of %d entries", done, total)
-	}, line.Clear
 }

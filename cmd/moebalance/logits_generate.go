@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
@@ -18,7 +15,6 @@ import (
 
 type generateOptions struct {
 	gateFlags
-	Ranks  int           `flag:"ep"`
 	Cache  target.Folder `flag:"cache"`
 	Tokens []int         `flag:"tokens"`
 	DType  logits.DType  `flag:"dtype"`
@@ -28,33 +24,27 @@ type generateOptions struct {
 }
 
 // check finds bad flags.
-func (o *generateOptions) check(c *cobra.Command) error {
+func (o *generateOptions) check(c call) error {
 	switch {
 	case o.Cache.Path == "":
 		return usagef("want --cache, the folder to keep entries in")
-	case o.Ranks != 0 && o.Placement != "":
-		return usagef("want --ep or --placement, which has its own number of ranks")
-	case o.Ranks < 1 && o.Placement == "" && o.Model != "":
-		return usagef("want --ep with at least 1 rank, or --placement")
+	case len(o.Ranks) > 1:
+		return usagef("--ep: want one number of ranks, have %v", o.Ranks)
 	case strings.Contains(o.Plan, ":"): // target:1.2, recorded:FILE
 		return checkTokens(o.Tokens, logits.MaxTokens)
 	}
 	return cmp.Or(checkTokens(o.Tokens, logits.MaxTokens), o.planning.check(c, "--plan", plan.Names(), o.Plan))
 }
 
-func (o *generateOptions) answer(c *cobra.Command, _ []string) (d output.Document, err error) {
+func (o *generateOptions) answer(c call) (d document, err error) {
 	if err := o.check(c); err != nil {
 		return d, err
 	}
-	m, gate, err := o.gate()
+	m, gate, layouts, err := o.read()
 	if err != nil {
 		return d, err
 	}
-	layout, err := o.layout(gate.Shape.Experts, o.Ranks)
-	if err != nil {
-		return d, err
-	}
-	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode,
+	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layouts[0], Mode: o.Mode,
 		Seed: o.Seed, DType: cmp.Or(o.DType, logits.DTypeOf(m))})
 	if err != nil {
 		return d, err
@@ -67,8 +57,8 @@ func (o *generateOptions) answer(c *cobra.Command, _ []string) (d output.Documen
 	if len(tokens) == 0 {
 		tokens = []int{logits.AnyTokens}
 	}
-	show, stop := showEntries(c.ErrOrStderr())
-	defer stop()
+	show, done := c.entries()
+	defer done()
 	list, err := cache.Fill(c.Context(), name, tokens, show)
 	if errors.Is(err, context.Canceled) {
 		return d, errors.New("interrupted; run it again to continue")

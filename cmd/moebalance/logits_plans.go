@@ -5,16 +5,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type plansOptions struct {
 	gateFlags
-	Ranks  []int `flag:"ep" preset:"8"`
 	Tokens []int `flag:"tokens" preset:"1-64,128,256,512,1024,4096,8192"`
 	Plans  names `flag:"plans" preset:"trtllm-gen1,trtllm-gen2,diagonal"`
 	planning
@@ -27,11 +23,11 @@ const mostSlots = 1 << 28
 // allPlans are ours and the engines' own.
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
-func (o *plansOptions) answer(c *cobra.Command, _ []string) (d output.Document, err error) {
-	if o.Placement != "" && c.Flags().Changed("ep") {
-		return d, usagef("want --ep or --placement, which has its own number of ranks")
+func (o *plansOptions) answer(c call) (d document, err error) {
+	if o.Placement == "" && len(o.Ranks) == 0 {
+		o.Ranks = []int{8}
 	}
-	m, gate, err := o.gate()
+	m, gate, layouts, err := o.read()
 	if err := cmp.Or(err, checkTokens(o.Tokens, mostSlots),
 		o.planning.check(c, "--plans", allPlans(), o.Plans...)); err != nil {
 		return d, err
@@ -41,15 +37,7 @@ func (o *plansOptions) answer(c *cobra.Command, _ []string) (d output.Document, 
 		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode,
 		Plans: []plan.Case{},
 	}
-	ranks := o.Ranks
-	if o.Placement != "" {
-		ranks = []int{0} // the file's
-	}
-	for _, n := range ranks {
-		layout, err := o.layout(gate.Shape.Experts, n)
-		if err != nil {
-			return d, err
-		}
+	for _, layout := range layouts {
 		if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
 			return d, usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
 		}

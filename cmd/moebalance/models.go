@@ -1,24 +1,21 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
 )
 
 type modelsOptions struct{ resultFlags }
 
-func (o *modelsOptions) answer(_ *cobra.Command, names []string) (output.Document, error) {
-	if len(names) == 0 {
+func (o *modelsOptions) answer(c call) (document, error) {
+	if len(c.args) == 0 {
 		return render.Models(router.Models()), nil
 	}
 	var models []router.Model
-	for _, name := range names {
+	for _, name := range c.args {
 		m, err := router.ReadModel(name, "")
 		if err != nil {
-			return output.Document{}, err
+			return document{}, err
 		}
 		models = append(models, m)
 	}

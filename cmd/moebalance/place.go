@@ -3,12 +3,8 @@ package main
 import (
 	"errors"
 	"io"
-	"maps"
 	"slices"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -39,7 +35,7 @@ func (o *placeOptions) check() error {
 		return usagef("--plan: want %s or %s, have %q", place.PlanRobust, place.PlanEPLB, o.Policy)
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
-	case len(o.files()) > 0 && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
+	case o.TensorRT.Path+o.SGLang.Path+o.VLLM.Path+o.Ascend.Path != "" && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
 		return usagef("--redundant and --ep: want one value where a placement is written")
 	}
 	if o.Policy == place.PlanRobust {
@@ -52,25 +48,15 @@ func (o *placeOptions) check() error {
 	return o.Timing.Check()
 }
 
-// files are where engines find the placement that they take.
-func (o *placeOptions) files() map[string]*target.File {
-	all := map[string]*target.File{counts.TensorRT: &o.TensorRT, counts.SGLang: &o.SGLang, counts.VLLM: &o.VLLM,
-		counts.Ascend: &o.Ascend}
-	maps.DeleteFunc(all, func(_ string, f *target.File) bool { return f.Path == "" })
-	return all
-}
-
-func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Document, err error) {
+func (o *placeOptions) answer(c call) (d document, err error) {
 	if err := o.check(); err != nil {
 		return d, err
 	}
-	o.Learn = paths
-	if !c.Flags().Changed("redundant") {
+	o.Learn = c.args
+	if !c.given("redundant") {
 		o.Redundant = nil // as recorded
 	}
-	if o.Model != nil {
-		o.Shape, o.MoELayers = &o.Model.Shape, o.Model.Routed()
-	}
+	o.Shape, o.MoELayers = o.Model.Sizes(), o.Model.Routed()
 	result, err := o.Judged(c.Context())
 	if errors.Is(err, router.ErrShape) {
 		err = usage(err)
@@ -79,15 +65,21 @@ func (o *placeOptions) answer(c *cobra.Command, paths []string) (d output.Docume
 		return d, err
 	}
 	var written []answer.Written
-	targets, at := o.files(), result.Placements[0].Plan
-	for _, engine := range slices.Backward(slices.Sorted(maps.Keys(targets))) {
-		if err := targets[engine].Write(func(w io.Writer) error {
-			return result.Slots[at].Write(w, engine, result.Experts, at.Ranks, result.MoELayers)
+	at := result.Placements[0].Plan
+	for _, w := range []struct {
+		engine string
+		file   *target.File
+	}{{counts.VLLM, &o.VLLM}, {counts.TensorRT, &o.TensorRT}, {counts.SGLang, &o.SGLang}, {counts.Ascend, &o.Ascend}} {
+		if w.file.Path == "" {
+			continue
+		}
+		if err := w.file.Write(func(to io.Writer) error {
+			return result.Slots[at].Write(to, w.engine, result.Experts, at.Ranks, result.MoELayers)
 		}); err != nil {
 			return d, err
 		}
-		written = append(written, answer.Written{Engine: engine, File: targets[engine].Path})
+		written = append(written, answer.Written{Engine: w.engine, File: w.file.Path})
 	}
-	apart := sameResult(c, paths, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
+	apart := c.same(c.args, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
 	return render.Place(result, apart, written...), nil
 }

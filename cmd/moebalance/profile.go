@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -18,37 +16,34 @@ import (
 )
 
 type profileOptions struct {
-	Windows   string          `flag:"iterations"`
-	Arguments []string        `flag:"nsys-arg"`
-	Nsys      string          `flag:"nsys" preset:"nsys"`
-	Rank      int             `flag:"rank" preset:"-1"`
+	launch.Profile
 	Folder    target.Folder   `flag:"dir" preset:"moebalance-profile"`
 	Perfect   bool            `flag:"perfect"`
 	Treatment bench.Treatment `flag:"treatment" preset:"trtllm"`
 	DryRun    bool            `flag:"dry-run"`
 }
 
-func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	p := launch.Profile{Nsys: o.Nsys, Arguments: o.Arguments, Rank: o.Rank}
-	p.Variable, p.Windows = launch.ReadWindows(o.Windows, words)
-	if err := cmp.Or(p.Check(), launch.CheckProfilable(words)); err != nil {
+func (o *profileOptions) run(c call) error {
+	p := &o.Profile
+	p.Variable, p.Windows = launch.ReadWindows(p.Windows, c.args)
+	if err := cmp.Or(p.Check(), launch.CheckProfilable(c.args)); err != nil {
 		return usage(err)
 	}
 	if o.Perfect {
-		if err := o.Treatment.CheckEngine(words); err != nil {
+		if err := o.Treatment.CheckEngine(c.args); err != nil {
 			return usage(err)
 		}
-		p.Set, words = o.Treatment.Perfect, slices.Concat(words, o.Treatment.Flags)
+		p.Set, c.args = o.Treatment.Perfect, slices.Concat(c.args, o.Treatment.Flags)
 	}
 	folder, err := filepath.Abs(o.Folder.Path)
 	if err != nil {
 		return err
 	}
 	if o.DryRun {
-		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(words), o.Folder.Path))
+		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(c.args), o.Folder.Path))
 		return err
 	}
-	for _, program := range []string{o.Nsys, words[0]} {
+	for _, program := range []string{o.Nsys, c.args[0]} {
 		if _, err := exec.LookPath(program); err != nil {
 			return usagef("%q is not a program in PATH: install it, or use --dry-run to print the command", program)
 		}
@@ -57,7 +52,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return usagef("%s already holds %s: remove the old reports, or choose another folder with --dir",
 			o.Folder.Path, filepath.Base(reports[0]))
 	}
-	reports, err := p.Record(c.Context(), words, folder, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+	reports, err := p.Record(c.Context(), c.args, folder, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	switch {
 	case c.Context().Err() != nil:
 		return withCode(exitInterrupted, errors.New("interrupted"))

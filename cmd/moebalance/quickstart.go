@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -24,7 +22,7 @@ type quickstartOptions struct {
 	Dir target.Folder `flag:"dir"`
 }
 
-func (o *quickstartOptions) run(c *cobra.Command, _ []string) error {
+func (o *quickstartOptions) run(c call) error {
 	folder := cmp.Or(o.Dir.Path, freeName("moebalance-quickstart"))
 	if old, _ := os.ReadDir(folder); len(old) > 0 {
 		return usagef("--dir: want a new or empty folder: %q holds files", folder)

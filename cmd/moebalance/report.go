@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/source"
@@ -24,12 +21,11 @@ type reportOptions struct {
 	outputFlag
 }
 
-func (o *reportOptions) run(c *cobra.Command, paths []string) error {
+func (o *reportOptions) run(c call) error {
 	if _, err := o.ending("page", ".html", ".htm"); err != nil {
 		return err
 	}
-	items, err := source.Gather(c.Context(), paths, tellSkipped(c.ErrOrStderr()),
-		func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) })
+	items, err := source.Gather(c.Context(), c.args, c.skipped, c.reading)
 	if err != nil {
 		return err
 	}
@@ -57,23 +53,23 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 }
 
 // writeFiles writes the figures to the folders that were asked for, and the page unless figures alone were.
-func (o *reportOptions) writeFiles(c *cobra.Command, p page.Page) error {
+func (o *reportOptions) writeFiles(c call, p page.Page) error {
 	figures := p.Figures()
 	for _, as := range []struct {
 		suffix string
 		dir    *target.Folder
 		write  func(plots.Figure, io.Writer) error
 	}{{"png", &o.PNG, plots.Figure.PNG}, {"svg", &o.SVG, plots.Figure.SVG}} {
-		if as.dir.Path == "" {
+		switch {
+		case as.dir.Path == "":
 			continue
+		case len(figures) == 0:
+			fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", as.suffix)
 		}
 		for _, f := range figures {
 			if err := as.dir.Write(f.Name+"."+as.suffix, func(w io.Writer) error { return as.write(f, w) }); err != nil {
 				return fmt.Errorf("figure %s: %w", f.Name, err)
 			}
-		}
-		if len(figures) == 0 {
-			fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", as.suffix)
 		}
 	}
 	if o.File.Path == "" && o.PNG.Path+o.SVG.Path != "" {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
@@ -107,17 +109,13 @@ func exitCode(ctx context.Context, err error) int {
 	if coded, ok := errors.AsType[*codeError](err); ok {
 		return coded.code
 	}
-	for _, kind := range []struct {
-		is   error
-		code int
-	}{
-		{target.ErrRefused, exitUsage}, {output.ErrNoTable, exitUsage}, {source.ErrUsage, exitUsage},
-		{counts.ErrOptions, exitUsage}, {router.ErrModel, exitUsage}, {trace.ErrCounts, exitUsage},
-		{logits.ErrSpec, exitUsage},
-		{source.ErrNotComparable, exitNotComparable}, {trace.ErrNotOneRun, exitNotComparable},
+	for code, kinds := range map[int][]error{
+		exitUsage: {target.ErrRefused, output.ErrNoTable, source.ErrUsage, counts.ErrOptions, router.ErrModel,
+			trace.ErrCounts, logits.ErrSpec, bench.ErrExists, bench.ErrTaken},
+		exitNotComparable: {source.ErrNotComparable, trace.ErrNotOneRun},
 	} {
-		if errors.Is(err, kind.is) {
-			return kind.code
+		if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
+			return code
 		}
 	}
 	if ctx.Err() != nil {
@@ -168,7 +166,7 @@ func fresh[T any]() any { return new(T) }
 type group struct{}
 
 // run says which verbs there are.
-func (*group) run(c *cobra.Command, args []string) error {
+func (*group) run(c call) error {
 	var names, verbs []string // pages of help are no verbs, and may be meant
 	for _, sub := range c.Commands() {
 		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
@@ -176,10 +174,13 @@ func (*group) run(c *cobra.Command, args []string) error {
 		}
 	}
 	wanted := "want " + strings.Join(verbs, ", ")
-	if len(args) == 0 {
+	switch {
+	case len(c.args) == 0:
 		return usagef("no verb: %s", wanted)
+	case len(names) == 0:
+		return usagef("want one verb, have %q, too", c.args[0])
 	}
-	return usagef("unknown verb %q: %s%s", args[0], wanted, router.Near(args[0], names))
+	return usagef("unknown verb %q: %s%s", c.args[0], wanted, router.Near(c.args[0], names))
 }
 
 func rootCmd() *cobra.Command {
@@ -224,20 +225,17 @@ func strict(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "completion":
-			c.Args, c.RunE = cobra.ArbitraryArgs, new(group).run
+			c.Args, c.RunE = cobra.ArbitraryArgs, running(new(group).run)
 			for _, shell := range c.Commands() {
 				shell.Args = none
 			}
 		case "help":
 			c.Args = func(_ *cobra.Command, args []string) error {
-				switch of, rest, _ := root.Find(args); {
-				case len(rest) == 0:
+				of, rest, _ := root.Find(args)
+				if len(rest) == 0 {
 					return nil
-				case of.HasSubCommands():
-					return new(group).run(of, rest)
-				default:
-					return usagef("want one verb, have %q, too", rest[0])
 				}
+				return new(group).run(call{of, rest})
 			}
 		}
 	}

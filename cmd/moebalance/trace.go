@@ -6,12 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/moebalance/moebalance/cmd/internal/output"
-	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -21,7 +16,6 @@ import (
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
-	"github.com/moebalance/moebalance/router/shown"
 )
 
 type traceOptions struct {
@@ -35,18 +29,18 @@ type traceOptions struct {
 }
 
 // check finds flags without effect before a file is opened.
-func (o *traceOptions) check(c *cobra.Command) error {
+func (o *traceOptions) check(c call) error {
 	if o.Model != nil && o.Counts == "" {
 		return usagef("--model describes recorded counts: add --counts")
 	}
 	if o.Summary.Path == "" {
 		return nil
 	}
-	return only(c, "--summary replaces the trace", "summary", "rank", "range", "phase", "force")
+	return c.only("--summary replaces the trace", "summary", "rank", "range", "phase", "force")
 }
 
-func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Document, err error) {
-	paths, err := source.RunCaptures(args, tellSkipped(c.ErrOrStderr()))
+func (o *traceOptions) answer(c call) (d document, err error) {
+	paths, err := source.RunCaptures(c.args, c.skipped)
 	if err != nil {
 		return d, err
 	}
@@ -54,17 +48,17 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 	if err := cmp.Or(err, o.check(c)); err != nil {
 		return d, err
 	}
-	read, done := progress.Reading(c.ErrOrStderr(), paths)
+	read, done := c.reading(paths)
 	defer done()
 	options.Threshold, options.Progress = o.Threshold, read
 	if o.Summary.Path != "" {
 		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
-	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: shapeOf(o.Model)})
+	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: o.Model.Sizes()})
 	if err != nil {
 		return d, err
 	}
-	d = render.Trace(t, sameResult(c, args, "fail-above"))
+	d = render.Trace(t, c.same(c.args, "fail-above"))
 	switch doubt := t.Doubt(); {
 	case o.FailAbove != nil:
 		return d, traceGate(t, *o.FailAbove)
@@ -72,13 +66,6 @@ func (o *traceOptions) answer(c *cobra.Command, args []string) (d output.Documen
 		return d, withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
 	return d, nil
-}
-
-// tellSkipped names on stderr the files of a folder that are not read.
-func tellSkipped(stderr io.Writer) source.Skipped {
-	return func(folder string, names []string) {
-		fmt.Fprintf(stderr, "skipped in %s: %s\n", shown.Text(folder), shown.Text(strings.Join(names, ", ")))
-	}
 }
 
 // traceGate fails on the layer with the largest imbalance, in steps of any kind with a tenth of the expert time.

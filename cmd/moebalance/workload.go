@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -17,7 +15,7 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct{ workload.Config }
 
-func (o *workloadOptions) run(c *cobra.Command, _ []string) error {
+func (o *workloadOptions) run(c call) error {
 	o.Perfect = os.Getenv(perfectRouterVariable) == "1"
 	engine, err := workload.New(o.Config)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 type Command struct {
 	Normal []string `json:"normal"` // the measured command
 
-	Server []string `json:"server,omitempty"` // started first and ended after the measured command
-	Ready  string   `json:"ready,omitempty"`  // URL that answers 2xx once the server is ready
+	Server []string `json:"server,omitempty"`             // started first and ended after the measured command
+	Ready  string   `json:"ready,omitempty" flag:"ready"` // URL that answers 2xx once the server is ready
 }
 
 // engine is the command that starts the experts: the server, where there

@@ -12,10 +12,10 @@ import (
 // is first equally often, and a linear drift over the session cancels within every block.
 type Design struct {
 	// Launches that hold all arms, each in blocks of segments; 0: one arm a launch, in Pairs.
-	Launches int `json:"launches,omitempty"`
+	Launches int `json:"launches,omitempty" flag:"launches" preset:"5"`
 
-	Pairs int    `json:"pairs"`
-	Seed  uint64 `json:"seed"` // of the order
+	Pairs int    `json:"pairs" flag:"pairs" preset:"8"`
+	Seed  uint64 `json:"seed" flag:"seed"` // of the order
 }
 
 // blocksPerLaunch is how many blocks a launch of all arms holds: at a noise of 1.5 % of a segment, five launches

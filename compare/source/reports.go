@@ -17,11 +17,12 @@ import (
 
 // ReportOptions say how benchmark reports are read and judged.
 type ReportOptions struct {
-	Metric    string // name of the metric compared; empty: the first report's primary one
+	// Metric is the name of the metric compared; empty: the first report's primary one.
+	Metric    string  `flag:"metric"`
+	Trust     bool    `flag:"trust-arms"` // take the sides as the arms they are given as
+	Threshold float64 `flag:"threshold" in:"%" preset:"10%"`
 	Custom    []metrics.Custom
-	Trust     bool // take the sides as the arms they are given as
 	Builds    gain.Builds
-	Threshold float64
 }
 
 // reports are the launches that benchmark reports hold, and what reading these found.

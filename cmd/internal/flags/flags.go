@@ -33,7 +33,7 @@ func parseShare(text string) (float64, error) {
 	return v, nil
 }
 
-// Bind adds to a command a flag for each field of a struct, and of the structs that it embeds, that has the tag
+// Bind adds to a command a flag for each field of a struct, and of the structs in it, that has the tag
 // `flag:"name,letter"`; usage is the line of help for a name. Before the flag is given, the field has the value of
 // the tag `preset:"text"`. The text is read by the parser, a func(string) (T, error), of the field's type, or as a
 // share with the tag `in:"%"`. A pointer to T is nil until the flag is given; a list of T that has no parser itself
@@ -72,7 +72,7 @@ func bind(into *pflag.FlagSet, options reflect.Value, usage func(string) string,
 		field := options.Type().Field(i)
 		name, letter, _ := strings.Cut(field.Tag.Get("flag"), ",")
 		if name == "" {
-			if field.Anonymous {
+			if field.Type.Kind() == reflect.Struct {
 				bind(into, options.Field(i), usage, by)
 			}
 			continue

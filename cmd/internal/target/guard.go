@@ -116,6 +116,9 @@ var kinds = map[bool]string{true: "folder", false: "file"}
 // check refuses a target that is an input or another output, that cannot be written, or that must not be
 // lost.
 func (f *File) check() error {
+	if f.guard == nil {
+		return nil // a file in a store of ours
+	}
 	there, err := os.Stat(f.Path)
 	at, folder := key(f.Path), filepath.Dir(draft.Place(f.Path))
 	by, own := f.guard.taken[at], "the output of "+f.flag

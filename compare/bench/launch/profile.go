@@ -14,15 +14,15 @@ import (
 // Profile says how a command is put under Nsight Systems: the switches that the
 // TensorRT-LLM and vLLM performance pages use, one report per rank.
 type Profile struct {
-	Nsys string // the program; "nsys" where empty
+	Nsys string `flag:"nsys" preset:"nsys"` // the program; "nsys" where empty
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
-	Windows   string
-	Arguments []string // further options of nsys, which override ours
+	Windows   string   `flag:"iterations"`
+	Arguments []string `flag:"nsys-arg"` // further options of nsys, which override ours
 	// Set are further variables of the command, such as the switch of an arm.
 	Set map[string]string
 	// Rank is the only rank to profile; negative profiles every rank.
-	Rank int
+	Rank int `flag:"rank" preset:"-1"`
 	// Variable is the one by which the command takes windows, where that is not TLLM_PROFILE_START_STOP.
 	Variable string
 }
