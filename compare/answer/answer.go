@@ -105,11 +105,8 @@ type Number struct {
 
 // String writes the number for people, with its interval: "gain 12.7 % (12.5 to 13.0 %)".
 func (n Number) String() string {
-	text := n.Label + " " + n.Shown()
-	if in := n.Interval(); in != "" {
-		text += " (" + in + ")"
-	}
-	return text
+	in := n.Interval()
+	return n.Label + " " + n.Shown() + when(in != "", " ("+in+")")
 }
 
 // Interval writes the interval, empty where there is none.
@@ -156,14 +153,8 @@ func (a Answer) CountNotes(more int) string {
 			kinds = append(kinds, quantity.Count(n[s], strings.Replace(string(s), "unknown", "unknown check", 1)))
 		}
 	}
-	switch all := len(a.Caveats) + more; {
-	case all == 0:
-		return ""
-	case len(kinds) == 0:
-		return fmt.Sprint(all)
-	default:
-		return fmt.Sprintf("%d (%s)", all, strings.Join(kinds, ", "))
-	}
+	all := len(a.Caveats) + more
+	return when(all > 0, fmt.Sprint(all)+when(len(kinds) > 0, " ("+strings.Join(kinds, ", ")+")"))
 }
 
 // Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".

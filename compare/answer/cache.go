@@ -33,7 +33,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	} else if sizes > 0 {
 		k.know("best", best, "sizes", sizes)
 	}
-	return k.tell("cache.failed|cache.whole")
+	return k.tell("cache")
 }
 
 // OfWritten answers what generate made sure of in a cache.
@@ -54,10 +54,10 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 			k.know("any", "any number of tokens")
 		}
 	}
-	k.know("made", positive(fresh+replaced), "files", len(list), "model", s.Model, "ranks", s.Layout.Ranks(), "folder", word(dir), "new", fresh,
-		"replaced", replaced, "size", quantity.Bytes(float64(bytes)), "dtype", string(s.DType), "mode", string(s.Mode),
-		"plan", list[len(list)-1].Plan)
-	return k.tell("cache.written|cache.there")
+	k.know("made", positive(fresh+replaced), "files", len(list), "model", s.Model, "ranks", s.Layout.Ranks(),
+		"folder", word(dir), "new", fresh, "replaced", replaced, "size", quantity.Bytes(float64(bytes)),
+		"dtype", string(s.DType), "mode", string(s.Mode), "plan", list[len(list)-1].Plan)
+	return k.tell("cache")
 }
 
 // OfPlans answers which plans are as even as whole slots allow, and at which numbers of tokens.

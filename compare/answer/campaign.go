@@ -20,12 +20,12 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	k.repeats(r, run)
 	k.evidence(r)
 	if r.Verdict.Refused() && !(run.Left > 0 && r.Gain.N == 0) { // a check that fails before any pair may pass yet
-		return k.tell(k.failed(r, run))
+		k.failed(r, run)
+	} else {
+		k.gains(r)
+		k.decides(r, run)
 	}
-	k.gains(r)
-	k.decides(r, run)
-	return k.tell("bench.unfinished|bench.copies|bench.few|bench.outliers|bench." +
-		strings.ReplaceAll(string(r.Verdict), " ", "_") + "|bench.below")
+	return k.tell("bench")
 }
 
 // gain is a measured gain: its number, and where its interval contains 0 the value that its clause has alone.
@@ -85,7 +85,11 @@ const manyUnits = 100
 // decides gathers what leads before a verdict does, by how far a campaign is, and what would decide an open one.
 func (k *known) decides(r gain.Result, run gain.Run) {
 	far := r.Outliers()
-	k.know("left", positive(run.Left), "all", run.Left+run.Launches, "copies", when(warns(r, gain.CheckCopies), "each arm"))
+	if run.Left > 0 {
+		k.verdict = Verdict(gain.NoVerdict)
+	}
+	k.know("left", positive(run.Left), "all", run.Left+run.Launches, "copies",
+		when(warns(r, gain.CheckCopies), "equal"))
 	switch {
 	case !r.Gain.Low.Defined() || !r.Gain.Estimate.Defined():
 		k.know("few", k.values["complete"])
@@ -107,21 +111,21 @@ func (k *known) decides(r gain.Result, run gain.Run) {
 
 // repeats is how a campaign of its kind is run anew, as far as it knows its command.
 func (k *known) repeats(r gain.Result, run gain.Run) {
-	unit, units, flag, least, treatment := "pair", "pairs", "--pairs", gain.MinPairs, run.Treatment
+	unit, units, least, treatment := "pair", "pairs", gain.MinPairs, run.Treatment
 	if r.Design == gain.WithinLaunch {
-		unit, units, flag, least, treatment = "launch", "launches", "--launches", gain.MinLaunches, "hook"
+		unit, units, least, treatment = "launch", "launches", gain.MinLaunches, "hook"
 	}
 	if r.Builds.Named() || treatment == "trtllm" { // which is the default
 		treatment = ""
 	}
-	k.know("folder", word(run.Folder), "flag", flag, "treatment", word(treatment), "again", run.Again, "unit", unit,
-		"units", units, "n", r.Gain.N, "least", max(gain.MinPairs, r.Gain.N), "more", least, "ranks", positive(run.Ranks),
+	k.know("folder", word(run.Folder), "treatment", word(treatment), "again", run.Again, "unit", unit, "units",
+		units, "n", r.Gain.N, "least", max(gain.MinPairs, r.Gain.N), "more", least, "ranks", positive(run.Ranks),
 		"complete", quantity.Count(r.Gain.N, "complete "+unit), "counted", quantity.Count(r.Gain.N, unit))
 	if r.Builds.Named() {
 		k.builds(r.Builds)
 		k.know("again", cmp.Or(run.Again, fmt.Sprint(k.values["arms"], " -- YOUR_BENCHMARK {arm}")))
 	} else if hooked.MatchString(run.Format) { // the hook compares no builds
-		k.hooked("hook")
+		k.know("hook", "hook")
 	}
 	if run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch {
 		k.know("benchmark", r.Command)
@@ -131,7 +135,8 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 // evidence is what a verdict rests on: an interval, and how the balance of the arms is known.
 func (k *known) evidence(r gain.Result) {
 	grade := map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured"}[r.Balance]
-	k.know("threshold", r.Threshold, "balance", when(!r.Builds.Named() && !r.Verdict.Refused(), cmp.Or(grade, "not proved")),
+	k.know("threshold", r.Threshold,
+		"balance", when(!r.Builds.Named() && !r.Verdict.Refused(), cmp.Or(grade, "not proved")),
 		"side", map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
 			gain.Inconclusive: "contains"}[r.Verdict])
 	switch {
@@ -151,7 +156,7 @@ var hooked = regexp.MustCompile(`^(sglang|vllm|serving)`)
 var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
 // failed says why checks refuse a campaign, and how balance is proved where that is missing.
-func (k *known) failed(r gain.Result, run gain.Run) string {
+func (k *known) failed(r gain.Result, run gain.Run) {
 	why := failures(r)
 	if len(why) == 0 {
 		why = []string{"a check failed, so the gain decides nothing"}
@@ -163,15 +168,15 @@ func (k *known) failed(r gain.Result, run gain.Run) string {
 	}
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
 	case run.Treatment == "hook", !unproved, unequal, strings.Contains(said, gain.BalancedToo): // no better proof mends it
-		return "bench.refused"
 	case !byItself:
-		return "bench.unproved"
+		k.know("unproved", "balance")
+	default:
+		k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports),
+			"recorded", "none", "unseen", when(k.values["hook"] == nil, "switch"))
+		if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
+			k.know("benchmark", "")
+		}
 	}
-	k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports))
-	if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
-		k.know("benchmark", "")
-	}
-	return "bench.unproved_trt"
 }
 
 // warns reports whether a check of this name warns.

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,26 +18,25 @@ import (
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
 	k := knowing(caveats(c.Warnings, nil))
-	k.hooked(c.Normal.Treatment)
+	k.know("hook", c.Normal.Treatment)
 	for _, p := range c.Phases {
 		k.exchanges(p.Phase, p.Collective && p.NormalNS > 0)
 	}
-	steps := quantity.Count(c.Perfect.Steps, "step")
-	if c.Normal.Steps != c.Perfect.Steps {
-		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
-	}
-	k.know("ranks", len(c.Ranks), "of_steps", steps, "together", when(c.BothInOneLaunch(), "per arm in one launch"))
+	others := when(c.Normal.Steps != c.Perfect.Steps, fmt.Sprintf("%d and ", c.Normal.Steps))
+	k.know("ranks", len(c.Ranks), "of_steps", others+quantity.Count(c.Perfect.Steps, "step"), "together",
+		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c, diff.SlowGPU).Args["rank"])
 	if c.Builds.Named() {
 		k.builds(c.Builds)
 	}
 	switch {
 	case !c.Comparable:
-		return k.tell(k.refused(c))
+		k.refused(c)
 	case c.Builds.Named():
 		k.wholeSteps(c)
-		return k.tell("compare.builds")
+	default:
+		k.predicted(c)
 	}
-	return k.tell(k.predicted(c))
+	return k.tell("compare")
 }
 
 // refuse leads with the first of the reasons, and adds the others.
@@ -47,23 +47,18 @@ func (k *known) refuse(why []string) {
 	}
 }
 
-// refused picks the line of sides that are no two arms of one run, which leads to what to compare instead.
-func (k *known) refused(c *diff.Comparison) string {
+// refused says why sides are no two arms of one run, and what to compare instead.
+func (k *known) refused(c *diff.Comparison) {
 	k.refuse(Refusals(c))
-	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
-	first := append(c.Refusals, router.Warning{})[0].Key()
-	switch {
-	case slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == "refused.swapped" }):
-		k.know("swapped", launch.Quote([]string{sides[1], sides[0]}))
-		return "compare.swapped"
-	case len(c.Ranks) == 0: // of two files maybe a pattern without quotes
-		k.know("one_arm", when(len(c.Normal.Exports)+len(c.Perfect.Exports) == 2, launch.Quote(sides)))
-		return "compare.ranks"
+	is := func(key string) bool {
+		return slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == key })
 	}
-	k.slower(c)
-	k.know("trusted", when(c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && first == "refused.arm",
-		launch.Quote(sides)))
-	return "compare.refused"
+	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
+	two := len(c.Normal.Exports)+len(c.Perfect.Exports) == 2 // maybe a pattern without quotes
+	k.know("swapped", when(is("refused.swapped"), launch.Quote([]string{sides[1], sides[0]})), "recorded", "apart",
+		"one_arm", when(len(c.Ranks) == 0 && two, launch.Quote(sides)), "apart", when(len(c.Ranks) == 0, "ranks"),
+		"trusted", when(len(c.Ranks) > 0 && c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && is("refused.arm"),
+			launch.Quote(sides)))
 }
 
 // builds are the names of two builds, and how a benchmark takes them.
@@ -103,40 +98,37 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 	}
 }
 
-// predicted picks the lines of two arms: by the gain that a campaign measured beside them, else by what they predict.
-func (k *known) predicted(c *diff.Comparison) string {
+// predicted gathers the gain that a campaign measured beside two arms, else what they predict.
+func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
-	if s.Known() {
-		k.parts(c)
-	}
-	few, partial := warned(c, diff.FewRanks)
-	contrary, unlike := warned(c, diff.CampaignUnlike)
+	few, contrary := warned(c, diff.FewRanks), warned(c, diff.CampaignUnlike)
 	switch {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
-		k.know("evidence", "gain measured, parts "+map[bool]string{true: "predicted", false: "unknown"}[s.Known()]+" from")
-		if w, apart := warned(c, diff.CampaignApart); apart {
-			k.know("predicted", w.Args["predicted"])
-		}
-		return when(s.Verdict == gain.Significant, "compare.significant|") + "compare.measured"
+		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
+			"predicted", warned(c, diff.CampaignApart).Args["predicted"])
 	case s.Known():
-		k.know("evidence", "predicted from", "contrary", when(unlike, caveat.Text(contrary)))
+		k.know("evidence", "predicted from", "doubt", when(contrary.Code != "", caveat.Text(contrary)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
-		return "compare.campaign|compare.gain|compare.unlike|compare.unshown"
-	case partial:
+	case few.Code != "":
 		k.doubt(few)
+		k.know("apart", "ranks")
+	default:
+		k.know("doubt", "these traces allow no prediction of the gain")
 	}
-	return "compare.few_ranks|compare.unknown"
+	if s.Known() {
+		k.parts(c)
+	}
 }
 
-// warned is the warning of the first of some codes that there is.
-func warned(c *diff.Comparison, codes ...string) (router.Warning, bool) {
+// warned is the warning of the first of some codes that there is, without a code where there is none.
+func warned(c *diff.Comparison, codes ...string) router.Warning {
 	at := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return slices.Contains(codes, w.Code) })
 	if at < 0 {
-		return router.Warning{}, false
+		return router.Warning{}
 	}
-	return c.Warnings[at], true
+	return c.Warnings[at]
 }
 
 // parts are where the gain is, of which steps, and how much of it even ranks alone would give. A gain beside
@@ -157,44 +149,29 @@ func (k *known) parts(c *diff.Comparison) {
 			Predicted})
 	}
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
-		gain, how := other.Gain, "predicted"
+		k.know("kind", other.Steps, "kind_gain", other.Gain, "measured", "")
 		if other.Measured != nil {
-			gain, how = other.Measured.Estimate, "measured"
+			k.know("kind_gain", other.Measured.Estimate, "measured", "measured")
 		}
-		if gain.Defined() {
-			k.know("kind", other.Steps, "kind_gain", gain, "measured", when(how == "measured", how))
-			k.because("kinds", k.say("of_kind"))
-		}
+		k.because("kinds", k.say("of_kind"))
 	}
 	for _, w := range c.Warnings {
 		k.because("kinds", when(w.Code == diff.KindsApart, caveat.Text(w)))
 	}
 }
 
-// slower names a rank whose GPU is slow.
-func (k *known) slower(c *diff.Comparison) {
-	if w, slower := warned(c, diff.SlowGPU); slower {
-		k.know("slower", fmt.Sprint(w.Args["rank"]))
-	}
-}
-
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
-	s := c.Split
-	_, unknown := warned(c, diff.EqualWorkUnknown)
-	k.know("low", s.Low, "high", s.High, "work", when(unknown, "the same work"))
+	s, alike := c.Split, warned(c, "perfect_not_balanced", "arms_look_alike")
+	k.know("low", s.Low, "high", s.High, "prompt", warned(c, trace.LateLaunches).Args["gain"], "work",
+		when(warned(c, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
+		"here", alike.Args["here"], "there", alike.Args["there"])
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps)
 	}
-	if w, late := warned(c, trace.LateLaunches); late {
-		k.know("prompt", w.Args["gain"])
-	}
-	k.slower(c)
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
 		k.know("gain", s.Gain)
 		k.mostly(s)
-	} else if w, ok := warned(c, "perfect_not_balanced", "arms_look_alike"); ok {
-		k.know("of", w.Args["of"], "here", w.Args["here"], "there", w.Args["there"])
 	}
 }
 

@@ -20,7 +20,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	s, ok := MostUneven(c)
 	if !ok {
 		k.reported(c)
-		return k.tell("counts.reported|counts.one_rank|counts.none")
+		return k.tell("counts")
 	}
 	source := filepath.Base(s.Source)
 	if s.Phase != "" {
@@ -33,13 +33,12 @@ func OfCounts(c *counts.Result, given string) Answer {
 	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
 	k.number("null", "by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
 	experts := expertsOf(c, s)
-	if k.know("costs", "costs", "keep", worst.Parts); experts > 0 { // of which a placement and a trace need the slots
-		k.know("counted", word(s.Source), "ranks", worst.Parts, "counts", dividing(experts, worst.Parts)+given)
+	k.know("costs", "costs", "keep", worst.Parts, "unplaced", when(s.Level == router.LevelExpert, given))
+	if beyond := experts % max(1, worst.Parts); experts > 0 { // of which a placement and a trace need the slots
+		copies := when(beyond > 0, fmt.Sprintf("--redundant %d ", worst.Parts-beyond)) // for experts to divide over ranks
+		k.know("counted", word(s.Source), "ranks", worst.Parts, "counts", copies+given)
 	}
-	if s.Level == router.LevelExpert {
-		k.know("unplaced", given, "experts_alone", "experts")
-	}
-	return k.tell("counts.uneven|counts.even")
+	return k.tell("counts")
 }
 
 // expertsOf is how many experts the record of a summary counts, 0 where it counts ranks alone.
@@ -50,15 +49,6 @@ func expertsOf(c *counts.Result, s counts.Summary) int {
 		}
 	}
 	return 0
-}
-
-// dividing are the fewest copies with which experts divide over ranks, as an argument of place: 32 experts on 5 ranks →
-// "--redundant 3 "; empty where they do without.
-func dividing(experts, ranks int) string {
-	if more := experts % ranks; more > 0 {
-		return fmt.Sprintf("--redundant %d ", ranks-more)
-	}
-	return ""
 }
 
 // loads says how uneven the load of a record is, in the layer that it returns. A layer that is more uneven than
@@ -97,14 +87,10 @@ func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 }
 
 // rowsOf are the layers of a summary, the most uneven first.
-func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
-	for _, r := range c.Imbalance {
-		if r.Source == s.Source && r.Phase == string(s.Phase) && r.Level == s.Level && r.MaxOverMean.Defined() {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
-	return rows
+func rowsOf(c *counts.Result, s counts.Summary) []imbalance.Row {
+	return worstFirst(c.Imbalance, func(r imbalance.Row) bool {
+		return r.Source == s.Source && r.Phase == string(s.Phase) && r.Level == s.Level && r.MaxOverMean.Defined()
+	})
 }
 
 // reported gathers what logs say of how balanced the load was, without counts. Kinds of work that the log tells

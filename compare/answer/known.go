@@ -61,7 +61,7 @@ func when(holds bool, text string) string {
 }
 
 // positive is a number that is known where it is above 0.
-func positive(n int) router.Number {
+func positive[N int | router.Number](n N) router.Number {
 	if n > 0 {
 		return router.Number(n)
 	}
@@ -82,24 +82,20 @@ func each(groups string, take func(name string) bool) {
 // word is a name as a shell takes it; empty where there is none.
 func word(name string) string { return strings.TrimPrefix(launch.Quote([]string{name}), "''") }
 
-// tell is the answer by the first of some lines of the catalog whose values are all known: at most five numbers,
+// tell is the answer by the first line of a kind of results whose values are all known: at most five numbers,
 // three reasons and two steps, for no more are read.
-func (k *known) tell(lines string) Answer {
+func (k *known) tell(kind string) Answer {
 	var row caveat.Line
-	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: k.caveats}
-	each(lines, func(key string) (whole bool) {
-		line, there := caveat.Lines[key]
-		if !there {
-			return false
-		}
-		row = line
+	a := Answer{Basis: k.say("basis." + kind), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
+		Caveats: k.caveats}
+	for _, row = range caveat.Lines[kind] {
 		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
 		k.know("verdict", string(a.Verdict))
-		kind, _, _ := strings.Cut(key, ".")
-		a.Basis = cmp.Or(k.say("basis."+key), k.say("basis."+kind))
-		a.Line, whole = caveat.Fill(row.Text, k.values)
-		return whole
-	})
+		text, whole := caveat.Fill(row.Text, k.values)
+		if a.Line = text; whole && (k.verdict == "" || k.verdict == a.Verdict) {
+			break
+		}
+	}
 	if !strings.HasPrefix(row.Text, "{other}") { // a name, which stays as it is
 		a.Line = Sentence(a.Line)
 	}
@@ -142,16 +138,8 @@ type Caveat struct {
 
 // String is the caveat in a line.
 func (c Caveat) String() string {
-	text, most := c.Text, 2
-	if more := len(c.Subjects) - most; more > 0 {
-		text = fmt.Sprintf("%s and %d more: %s", strings.Join(c.Subjects[:most], ", "), more, text)
-	} else if len(c.Subjects) > 0 {
-		text = strings.Join(c.Subjects, ", ") + ": " + text
-	}
-	if c.More > 0 {
-		text += fmt.Sprintf(" (and %d more like this)", c.More)
-	}
-	return text
+	of := when(len(c.Subjects) > 0, caveat.Some(c.Subjects, ", ", 2)+": ")
+	return of + c.Text + when(c.More > 0, fmt.Sprintf(" (and %d more like this)", c.More))
 }
 
 // caveats groups warnings of one case of a code, the most severe first. Codes or keys in weights weigh as said

@@ -43,7 +43,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		k.know("write", given, "untimed", when(r.Untimed(), given), "engine", engines[r.Engine],
 			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == counts.TensorRT, "NEW.yaml"))
 	}
-	return k.tell("place.unknown|place.flat|place.falls|place")
+	return k.tell("place")
 }
 
 // withCopies says how many copies a placement has: "with 2 copies".
@@ -76,12 +76,10 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 			alike = int(n)
 		}
 	}
-	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", positive(alike),
-		"one", when(len(r.Learned) == 1, "one window"), "traffic",
+	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike",
+		positive(alike), "one", when(len(r.Learned) == 1, "one window"), "traffic",
 		cmp.Or(when(alike > 0 && alike == len(r.Judged), "traffic already seen"), "unseen traffic"))
-	if best.Change < 0 {
-		k.know("fall", -best.Change)
-	}
+	k.know("fall", positive(-best.Change))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
 		k.number("before", "busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)
@@ -92,25 +90,21 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 // predictions are the times and gains that are predicted, the first of them behind the fall of load, and why others are
 // not.
 func (k *known) predictions(best place.Placement) {
-	var list []Number
+	name := "time"
 	if t := best.Time; t != nil {
 		if best.Verdict == place.Trial {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
 		}
-		list = append(list, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
+		k.add(name, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
+		name = "gains"
 	}
 	for _, g := range best.Gains {
-		at := "at the load of the campaign"
-		if g.Point != "" {
-			at = "at " + named(g.Point, float64(g.Value))
-		}
-		if g.Refused == nil {
-			list = append(list, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
-		} else {
+		at := "at " + cmp.Or(when(g.Point != "", named(g.Point, float64(g.Value))), "the load of the campaign")
+		if g.Refused != nil {
 			k.because("unpredicted", fmt.Sprintf("no gain is predicted %s: %s", at, caveat.Text(*g.Refused)))
+			continue
 		}
-	}
-	for i, n := range list {
-		k.add([]string{"time", "gains"}[min(i, 1)], n)
+		k.add(name, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
+		name = "gains"
 	}
 }

@@ -25,35 +25,27 @@ func OfTrace(t *trace.Trace, given string) Answer {
 	switch {
 	case t.Hidden.NS > t.Coverage.GPUNS:
 		k.know("launches", t.Hidden.Launches, "hidden", t.Hidden.NS)
-		return k.tell("trace.hidden")
 	case len(t.Ranks) < 2:
 		if k.know("few", []string{"none", "one"}[len(t.Ranks)]); t.World > 1 {
 			k.know("world", t.World)
 		}
-		return k.tell("trace.one_rank")
 	case doubt.Code != "":
 		k.doubt(doubt)
 		k.know("uncounted", when(!strings.Contains(given, "--counts"), given))
 		k.steps = k.next("mend." + doubt.Key() + "|again")
-		return k.tell("trace.doubt")
+	default:
+		k.judge(t, given)
 	}
-	k.judge(t, given)
-	return k.tell("trace.slower_gpu|trace.late|trace.attention|trace.uneven|trace.load_without_time|" +
-		"trace.uneven_kind|trace.even_late|trace.even")
+	return k.tell("trace")
 }
 
 // counted names the steps that an answer is about: "3 of 13 steps", and where others were recorded too, their kind:
 // "(prefill, 8192 tokens)".
 func (k *known) counted(t *trace.Trace) {
 	times := t.Times(nil)
-	n := len(times.StepsOf(imbalance.Counts))
-	steps := quantity.Count(n, "step")
-	if all := len(times.Steps); all > n {
-		steps = fmt.Sprintf("%d of %s", n, quantity.Count(all, "step"))
-	}
-	if t.Bound.Steps > 0 {
-		k.know("of_steps", steps, "step_ns", t.Bound.StepNS)
-	}
+	n, all := len(times.StepsOf(imbalance.Counts)), len(times.Steps)
+	steps := when(all > n, fmt.Sprintf("%d of ", n)) + quantity.Count(max(all, n), "step")
+	k.know("of_steps", when(t.Bound.Steps > 0, steps), "step_ns", t.Bound.StepNS)
 	if kind, others := t.OtherKinds(); kind != nil && len(others) > 0 {
 		k.know("steps", fmt.Sprintf("%s (%s)", steps, kind.Name))
 	}
@@ -70,7 +62,9 @@ func (k *known) doubt(w router.Warning) {
 // judge gathers what is known of a trace whose expert time over ranks is: of each cause that leads, the value that
 // its line has alone.
 func (k *known) judge(t *trace.Trace, given string) {
-	rows, w := uneven(t), &t.Waiting
+	w, rows := &t.Waiting, worstFirst(t.Imbalance, func(r imbalance.Row) bool {
+		return r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Flagged
+	})
 	basis, evidence := Measured, "loss measured in one trace, gain inferred"
 	if imbalance.BasisOf(t.Imbalance) == imbalance.Inferred {
 		basis, evidence = Inferred, "inferred from one trace"
@@ -99,6 +93,9 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0) {
 		k.know("whom", "the ranks in turn")
+		if k.values["slow_rank"] == nil {
+			k.know("evidence", "waits measured, gain inferred")
+		}
 		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
 			stall = rank.WaitNS
 			k.know("on", rank.Rank, "whom", "the ranks", "stall", stall)
@@ -137,8 +134,7 @@ func (k *known) waits(w *trace.Waiting, stepNS router.Number) {
 	}
 	if len(w.Late) > 0 {
 		l := w.Late[0]
-		k.know("step", l.Step, "late", l.WaitNS, "late_rank", l.Rank, "late_cause", k.cause(l.Cause, l.WaitNS),
-			"late_in", k.values["given"])
+		k.know("step", l.Step, "late", l.WaitNS, "late_rank", l.Rank, "late_cause", k.cause(l.Cause, l.WaitNS))
 	}
 	whose, did := "the ranks' CPUs", w.Did
 	if rank := last(w); rank != nil {
@@ -195,11 +191,9 @@ func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
 	}
 }
 
-// uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
-func uneven(t *trace.Trace) []imbalance.Row {
-	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
-		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Flagged
-	})
+// worstFirst are the rows of some layers, the most uneven first.
+func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.Row {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !are(r) })
 	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
 	return rows
 }
@@ -244,7 +238,7 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	_, model, _ := strings.Cut(found, "--model ")
 	k.know("counts", when(strings.Contains(given, "--counts "), strings.ReplaceAll(found, "--counts ", "")),
 		"model", append(strings.Fields(model), "")[0])
-	k.hooked(t.Treatment())
+	k.know("hook", t.Treatment())
 	for _, p := range t.Phases {
 		k.exchanges(p.Phase, p.CollectiveNS > 0)
 	}
@@ -263,13 +257,6 @@ func (k *known) exchanges(p trace.Phase, collective bool) {
 
 // countsFlag finds the recorded counts among the arguments of trace, and their model.
 var countsFlag = regexp.MustCompile(`--(counts|model) \S+`)
-
-// hooked is known where the hook is the switch that reaches the engine.
-func (k *known) hooked(treatment string) {
-	if treatment == "hook" {
-		k.know("hook", treatment)
-	}
-}
 
 // LayerName names a layer in a sentence; where none is named, all are judged together.
 func LayerName(l router.OptInt) string {

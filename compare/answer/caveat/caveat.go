@@ -84,12 +84,11 @@ func Each(w router.Warning) (texts []string) {
 // "out of range".
 func Text(w router.Warning) string {
 	text, whole := Fill(words(w.Key()), w.Args)
-	why, _ := w.Args["why"].(string)
-	switch {
-	case text != "" && (whole || w.Text == "") && (w.Args != nil || w.Text == ""):
+	switch why, _ := w.Args["why"].(string); {
+	case Known(w) && (whole || w.Text == ""):
 		return text
-	case w.Text != "" || why == "":
-		return cmp.Or(w.Text, strings.ReplaceAll(w.Code, "_", " "))
+	default:
+		name := strings.ReplaceAll(w.Code+": "+cmp.Or(unchecked[why], why), "_", " ")
+		return cmp.Or(w.Text, strings.TrimSuffix(name, ": "))
 	}
-	return strings.ReplaceAll(w.Code, "_", " ") + ": " + cmp.Or(unchecked[why], strings.ReplaceAll(why, "_", " "))
 }

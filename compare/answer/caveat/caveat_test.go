@@ -1,6 +1,7 @@
 package caveat
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -42,7 +43,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 				t.Errorf("%s: no package has %q", key, name)
 			}
 		}
-		for _, p := range regexp.MustCompile(`\{=?(\w+)`).FindAllStringSubmatch(words, -1) {
+		for _, p := range regexp.MustCompile(`\{[=?]?(\w+)`).FindAllStringSubmatch(words, -1) {
 			if !has(p[1]) && (p[0][1] != '=' || sentences[p[1]] == "") {
 				t.Errorf("%s: no package has the value %q", key, p[1])
 			}
@@ -54,7 +55,8 @@ func TestEveryWordIsUsed(t *testing.T) {
 	for key := range severities {
 		check(key, []string{key}, "")
 	}
-	for key, l := range Lines {
+	for key, l := range slices.All(slices.Concat(slices.Collect(maps.Values(Lines))...)) {
+		key := fmt.Sprint("line ", key)
 		check(key, nil, l.Text)
 		for name := range strings.FieldsFuncSeq(l.Next, func(r rune) bool { return r == ' ' || r == '|' }) {
 			if _, ok := steps[name]; !ok {

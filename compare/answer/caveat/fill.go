@@ -12,13 +12,14 @@ import (
 )
 
 // token is a part of a text that stands for something: [what may be left out] or {name:format|default}.
-var token = regexp.MustCompile(`\[([^]]*)\]|\{(=?\w+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
+var token = regexp.MustCompile(`\[([^]]*)\]|\{([=?]?\w+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
 
 // Fill puts values into a text, and reports whether all that it needs are known. Of alternatives with " | " between
-// them it fills the first whose values all are. {name} is a value, {=name} another row, and {name:format} a value in a
-// format: see formats, #noun (numbers of things: rank 3), is noun (3 layers are), a noun that is counted, ; (words between
-// these), or words (the entry of this key, with the same values). {name|NAME} is NAME where the value is not known, and
-// what stands in [brackets] is left out there: "[ on {arm}]" without an arm is nothing.
+// them it fills the first whose values all are. {name} is a value, {=name} another row, {?name} a value that must be
+// known and is not written, and {name:format} a value in a format: see formats, #noun (numbers of things: rank 3), is
+// noun (3 layers are), a noun that is counted, ; (words between these), or words (the entry of this key, with the same
+// values). {name|NAME} is NAME where the value is not known, and what stands in [brackets] is left out there:
+// "[ on {arm}]" without an arm is nothing.
 func Fill(text string, values router.Args) (filled string, whole bool) {
 	for alternative := range strings.SplitSeq(text, " | ") {
 		whole = true
@@ -28,8 +29,12 @@ func Fill(text string, values router.Args) (filled string, whole bool) {
 				return whollyFilled(m[1], values)
 			}
 			v := values[m[2]]
-			if row, is := strings.CutPrefix(m[2], "="); is {
-				v = Say(row, values)
+			switch name := m[2][1:]; m[2][0] {
+			case '?':
+				whole = whole && has(values[name])
+				return ""
+			case '=':
+				v = Say(name, values)
 			}
 			if !has(v) {
 				v = m[4]
@@ -80,8 +85,10 @@ func has(v any) bool {
 func write(v any, format string) string {
 	words, numbers := split(v)
 	switch {
+	case len(words) > 0 && format == ";":
+		return Some(words, "; ", 3)
 	case len(words) > 0:
-		return some(words, format == ";", 3)
+		return Some(words, ", ", 3)
 	case len(numbers) == 0:
 		return quantity.Unknown
 	}
@@ -96,7 +103,7 @@ func write(v any, format string) string {
 		if numbered {
 			text = quantity.Numbered(noun, whole)
 		}
-		return some(strings.Split(text, ", "), false, 8)
+		return Some(strings.Split(text, ", "), ", ", 8)
 	}
 	least, most := one(numbers[0], format), one(numbers[len(numbers)-1], format)
 	if least == most {
@@ -132,9 +139,8 @@ func one(v float64, format string) string {
 	return text
 }
 
-// some are the first words of a list, and how many more there are: a, b, c and 2 more.
-func some(words []string, sentences bool, most int) string {
-	between := map[bool]string{true: "; ", false: ", "}[sentences]
+// Some are the first words of a list, and how many more there are: a, b, c and 2 more.
+func Some(words []string, between string, most int) string {
 	if more := len(words) - most; more > 0 {
 		return strings.Join(words[:most], between) + " and " + quantity.Plain(float64(more)) + " more"
 	}

@@ -3,7 +3,7 @@ package caveat
 // Line is a row of the catalog for one thing that an answer can say first. Numbers, Reasons and Next are the
 // names of what follows, in order, each as far as its values are known; of steps with | between them the first.
 type Line struct {
-	Verdict                string // empty: the result's own
+	Verdict                string // of the answer; of results that have one the row is for this verdict, or for any
 	Text                   string
 	Numbers, Reasons, Next string
 }
@@ -13,134 +13,117 @@ const (
 	under       = "[under {arm}, ]" // the arm that a trace names
 	judgedTrace = "gain loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
-	evenNext    = "both|balanced|other_load"
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
-	notCompared = "not comparable: {why}" + slowerToo
 	refused     = "{verdict}: {why}."
 	openNext    = "measure.hook|more|longer"
 	newer       = "{other} is {gain:speed} than {one}[{place}]."
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
-	comparedWhy = "kinds"
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
 	placed      = "fall time before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
 	placedNext  = "time write|keep|gain_placed"
-	hidden      = "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time."
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	foretold    = "[; these traces predict {predicted:speed}]."
 	served      = "[; they serve {any}]."
 	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
-	written     = "{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}"
 )
 
-// Lines are the first sentences of answers, by kind of result.
-var Lines = map[string]Line{
-	// A trace.
-	"trace.hidden": {"no answer", hidden, "", "", "graphs"},
-	"trace.one_rank": {"no answer", "no answer: imbalance needs two ranks, {few} was given.", "", "",
-		"all|ranks"},
-	"trace.doubt": {"no answer", noAnswer, "", "remedy", ""},
-	"trace.slower_gpu": {"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense " +
-		"GEMMs: a slower GPU[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
-	"trace.late": {"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; " +
-		"{=even_ranks}.", "stall " + judgedTrace, "late host", "both late|again"},
-	"trace.attention": {"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time " +
-		"{experts:%}; {=even_tokens}.", "tokens attention " + judgedTrace, "attention late", "both tokens"},
-	"trace.uneven": {"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait late", unevenNext},
-	"trace.load_without_time": {"load without time", under + "load is {load:%} uneven, expert time {time:%}; {=even_ranks}.",
-		"gain loss load time worst", "load_without_time", "both backend"},
-	"trace.uneven_kind": {"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even " +
-		"ranks would gain about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
-	"trace.even_late": {"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.",
-		judgedTrace, "late host", "both|balanced|late|again"},
-	"trace.even": {"even", under + "expert time is even; {=left}.", judgedTrace, "wait late", evenNext},
+// Lines are the first sentences of answers, by kind of result: the first row whose values are all known is told.
+var Lines = map[string][]Line{
+	"trace": {
+		{"no answer", "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time.", "", "",
+			"graphs"},
+		{"no answer", "no answer: imbalance needs two ranks, {few} was given.", "", "", "all|ranks"},
+		{"no answer", noAnswer, "", "remedy", ""},
+		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
+			"[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
+		{"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; {=even_ranks}.",
+			"stall " + judgedTrace, "late host", "both late|again"},
+		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
+			"tokens attention " + judgedTrace, "attention late", "both tokens"},
+		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait late", unevenNext},
+		{"load without time", under + "load is {load:%} uneven, expert time {time:%}; {=even_ranks}.",
+			"gain loss load time worst", "load_without_time", "both backend"},
+		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
+			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
+		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
+			"late host", "both|balanced|late|again"},
+		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait late", "both|balanced|other_load"}},
 
-	// A comparison.
-	"compare.refused":   {"not comparable", notCompared, "", "rest", "builds|both_arms trust"},
-	"compare.swapped":   {"not comparable", notCompared, "", "rest", "swapped"},
-	"compare.ranks":     {"not comparable", notCompared, "", "rest", "one_arm|whole"},
-	"compare.unknown":   {"no answer", "no answer: these traces allow no prediction of the gain.", "", "", measureNext},
-	"compare.campaign":  {"no answer", "no answer: {contrary}.", compared, "kinds", measureNext},
-	"compare.few_ranks": {"no answer", noAnswer, "", "remedy", "ranks"},
-	"compare.builds": {"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
-		"normal perfect change", "phase", "builds"},
-	"compare.gain": {"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
-		"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
-		compared, comparedWhy, measureNext},
-	"compare.unshown": {"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}" +
-		"[ for {steps}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext},
-	"compare.unlike": {"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, " +
-		"the normal side's {here:.3}.", compared, "kinds", measureNext},
-	"compare.measured":    {"", "{=said}" + foretold, compared, comparedWhy, measureNext},
-	"compare.significant": {"", "{=said}" + foretold, compared, "placement " + comparedWhy, "plan"},
+	"compare": {
+		{"not comparable", "{verdict}: {why}" + slowerToo, "", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
+		{"no answer", noAnswer, compared, "remedy kinds", "whole|" + measureNext},
+		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
+			"normal perfect change", "phase", "builds"},
+		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "plan"},
+		{"", "{=said}" + foretold, compared, "kinds", measureNext},
+		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
+			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
+			compared, "kinds", measureNext},
+		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
+			"{here:.3}.", compared, "kinds", measureNext},
+		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
+			"[; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext}},
 
-	// A campaign.
-	"bench.refused":      {"", refused, "", "rest", "checks|builds|measure.hook|measure"},
-	"bench.unproved":     {"", refused, "", "rest", "prove.hook"},
-	"bench.unproved_trt": {"", refused, "", "rest", "trust measure.hook|prove_trt both_arms"},
-	"bench.unfinished": {"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].",
-		"gain", campaignWhy, "resume"},
-	"bench.copies":                {"", "no decision: {copies} reports one value in all launches.", "gain", campaignWhy, "checks"},
-	"bench.few":                   {"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
-	"bench.no_verdict":            {"", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
-	"bench.inconclusive":          {"", "{=said}.", "gain", "dose needed checks share", openNext},
-	"bench.outliers":              {"", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
-	"bench.equivalent":            {"", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
-	"bench.faster":                {"", newer, "gain", campaignWhy, buildsNext},
-	"bench.slower":                {"", newer, "gain", campaignWhy, buildsNext},
-	"bench.imbalance_significant": {"", "{=said}[{caution}].", "gain", campaignWhy, "page trace plan"},
-	"bench.below": {"", "{=said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy,
-		"page measure.hook|loads"},
+	"bench": {
+		{"", refused, "", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
+		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
+		{"", "no decision: each arm reports one value in all launches{?copies}.", "gain", campaignWhy, "checks"},
+		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
+		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
+		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},
+		{"no verdict", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
+		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
+		{"faster", newer, "gain", campaignWhy, buildsNext},
+		{"slower", newer, "gain", campaignWhy, buildsNext},
+		{"imbalance significant", "{=said}[{caution}].", "gain", campaignWhy, "page trace plan"},
+		{"", "{=said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
-	// A placement.
-	"place.unknown": {"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
-	"place.flat":    {"", "{flat}.", placed, placedWhy, "backend"},
-	"place.falls": {"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].",
-		placed, placedWhy, placedNext},
-	"place": {"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext},
+	"place": {
+		{"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
+		{"", "{flat}.", placed, placedWhy, "backend"},
+		{"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].", placed, placedWhy,
+			placedNext},
+		{"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext}},
 
-	// Expert counts.
-	"counts.none":     {"no answer", "no answer: no load is recorded.", "", "", "counts"},
-	"counts.one_rank": {"no answer", "no answer: {one_rank}.", "", "", "counts"},
-	"counts.reported": {"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.",
-		countsOf, "", "counts"},
-	"counts.even": {"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].",
-		countsOf, "experts", "ep|keep"},
-	"counts.uneven": {"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].",
-		countsOf, "experts untimed", "ep|place|measure trace_counts"},
+	"counts": {
+		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].", countsOf,
+			"experts untimed", "ep|place|measure trace_counts"},
+		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
+			"ep|keep"},
+		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.", countsOf, "",
+			"counts"},
+		{"no answer", "no answer: {one_rank}.", "", "", "counts"},
+		{"no answer", "no answer: no load is recorded.", "", "", "counts"}},
 
-	// A cache of logits.
-	"cache.failed": {"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
-	"cache.whole": {"complete", "{files:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as " +
-		"balanced as can be][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
-	"cache.written": {"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "fault", "verify"},
-	"cache.there":   {"complete", "all {files:file} for {model} are there" + served, "", "", "verify"},
-	"plans":         {"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"},
+	"cache": {
+		{"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
+		{"complete", "{exact:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as balanced as can be]" +
+			"[; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
+		{"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "fault", "verify"},
+		{"complete", "all {files:file} for {model} are there" + served, "", "", "verify"}},
+
+	"plans": {{"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"}},
 }
 
 // sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
 var sentences = map[string]string{
-	"basis.trace":          "{evidence}" + ofTrace,
-	"basis.trace.late":     "waits measured, gain inferred" + ofTrace,
-	"basis.trace.hidden":   "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.one_rank": "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.trace.doubt":    "{gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.compare":        "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}",
-	"basis.bench":          "{=interval}[ · balance {balance}]",
+	"basis.trace":   "{evidence}" + ofTrace + " | {gpu_ns:ns} of kernels seen" + ofTrace,
+	"basis.compare": "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}",
+	"basis.bench":   "{=interval}[ · balance {balance}]",
 	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | " +
 		"no interval from {alone} | interval of {counted}[ {side} the {threshold:0%} threshold]",
 	"basis.place": "[learned from {one} · ]{=judged} · {ranks:rank} · baseline: {baseline}",
 	"judged": "judged on {kinds:kind} of windows left out in turn · written plan learned from all | " +
 		"judged on {windows:other window}[, {alike} of them like a learned one] | judged on no other window",
-	"basis.counts":          "recorded load over {level}s · {layers:layer}[ of {source}]",
-	"basis.counts.reported": "claimed by the engine over {passes:pass}",
-	"basis.cache":           "{exact} of {files:file} exact",
-	"basis.cache.written":   written,
-	"basis.cache.there":     written,
-	"basis.plans":           "{basis}",
+	"basis.counts": "recorded load over {level}s · {layers:layer}[ of {source}] | " +
+		"claimed by the engine over {passes:pass}",
+	"basis.cache": "{exact} of {files:file} exact | " +
+		"{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}",
+	"basis.plans": "{basis}",
 
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
@@ -182,7 +165,7 @@ var sentences = map[string]string{
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
-	"why.experts": "no load over two or more ranks is known, so this is the load of {experts_alone}",
+	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
 }
 
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
@@ -204,7 +187,7 @@ var steps = map[string][2]string{
 	"gpu":    {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
 	"backend": {"Try another expert backend, and measure both.",
 		"bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
-	"late":         {"See the steps, and what the ranks waited for.", "trace --table late {late_in}"},
+	"late":         {"{?late}See the steps, and what the ranks waited for.", "trace --table late {given}"},
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
 	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
 	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
@@ -213,16 +196,17 @@ var steps = map[string][2]string{
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"swapped":      {"Give the learned side first.", "compare {swapped}"},
 	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
-	"whole":        {"Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
-	"both_arms":    {"Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
-	"trust":        {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
-	"resume":       {"Run the rest.", "bench --resume {folder}"},
-	"more":         {"Run more {units}.", "bench {flag} {more:.0}" + asBefore},
-	"longer":       {"Repeat it with longer runs, which vary less.", "bench {flag} {n}" + asBefore},
-	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
-	"prove.hook": {"Let the hook balance: its counts prove it.",
-		"bench {flag} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
-	"prove_trt": {"Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
+	"whole": {"{?apart}Give all ranks of each arm, or one folder that holds both.",
+		"compare NORMAL_DIR PERFECT_DIR"},
+	"both_arms": {"{?recorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
+	"trust":     {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
+	"resume":    {"Run the rest.", "bench --resume {folder}"},
+	"more":      {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
+	"longer":    {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
+	"five":      {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
+	"prove_hook": {"{?unproved}Let the hook balance: its counts prove it.",
+		"bench --{units} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
+	"prove_trt": {"{?unseen}Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
 		"bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
 	"checks": {"See all checks.", "compare --table checks {folder}"},
 	"page":   {"See it as a page.", "report -o report.html {folder}"},
