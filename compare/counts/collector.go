@@ -20,6 +20,7 @@ type collector struct {
 	most    int               // that there may be
 	asked   Axes              // nil where the file's are taken
 	stepped bool              // it is known what was one step
+	placing bool              // arrays that are alone in their file are placements
 	moeOnly bool              // layers of a placement are numbered without dense ones
 	chosen  bool              // choices were read
 	known   int64             // experts that the model is said to have
@@ -45,19 +46,18 @@ func newCollector(d *document) *collector {
 
 // locate reads, and adds the place to a fault: rank1.safetensors: iteration 0, layer 3: expert 7 is recorded twice.
 func (c *collector) locate(read func()) {
-	err := attempt(read)
-	if err == nil {
-		return
-	}
-	if c.unit == "line" || c.number > 1 { // many a document is one record
-		c.keys = slices.Insert(c.keys, 0, fmt.Sprintf("%s %d", c.unit, c.number))
-	}
-	for _, key := range slices.Backward(slices.Insert(c.keys, 0, c.file)) {
-		if key != "" {
-			err = fmt.Errorf("%s: %w", key, err)
+	if err := attempt(read); err != nil {
+		place := ""
+		if c.unit == "line" || c.number > 1 { // many a document is one record
+			place = fmt.Sprintf("%s %d", c.unit, c.number)
 		}
+		for _, key := range slices.Backward(slices.Concat([]string{c.file, place}, c.keys)) {
+			if key != "" {
+				err = fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		panic(fault{err})
 	}
-	panic(fault{err})
 }
 
 // key is the step that a context names.
@@ -262,15 +262,14 @@ func (c *collector) finish() {
 
 // finishChoices checks what tokens chose: that it is experts, and how many there may be.
 func (c *collector) finishChoices() {
-	padded, any := 0, 0
+	padded := 0
 	for _, s := range c.cells {
-		any += s.padding
 		if len(s.Load.PerExpert) > 0 { // else a dense layer
 			padded += s.padding
 		}
 	}
 	switch c.atLeast = c.known == 0; {
-	case any > 0 && c.Experts == 0:
+	case c.Experts == 0:
 		fail("want expert ids, have only 0 or −1: the engine recorded no routing")
 	case c.known > maxExperts:
 		fail("want at most %d experts, have %d", maxExperts, c.known)

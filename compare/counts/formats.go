@@ -28,7 +28,7 @@ func (d *document) record(axes Axes) *Record {
 	c.asked = axes
 	c.locate(func() { c.read(d) })
 	switch {
-	case c.Format == "" && (len(c.placed) > 0 || d.isText() && assignments.Match(d.text)):
+	case c.Format == "" && len(c.placed) > 0:
 		fail("%w", errPlacement)
 	case c.Format == "":
 		d.fail()
@@ -54,11 +54,18 @@ func (c *collector) read(d *document) {
 		c.readFolder(d)
 	case isArray && len(d.head) > 1:
 		fail("want one list or object, have several values")
+	case isArray && c.placing:
+		of := nothing()
+		c.moeOnly = true
+		c.holdArray(&of, must(array()))
 	case isArray:
 		c.Format = cmp.Or(d.binary, "JSON matrix") + " of loads"
 		c.bare(must(array()))
 	case root != nil:
 		c.objects(d, nothing())
+	case d.isText() && assignments.Match(d.text):
+		of := nothing()
+		c.walk(configuration(d.text), &of)
 	case d.isText():
 		if t := openTable(d); t != nil {
 			c.readTable(t)

@@ -3,7 +3,6 @@ package counts
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -29,47 +28,50 @@ type Options struct {
 // ErrOptions is wrapped by the errors about options that contradict the record.
 var ErrOptions = errors.New("the options contradict the record")
 
-func (r *Record) contradicted(err error) error {
-	return &input.Error{File: r.Source, Found: err.Error(), Err: ErrOptions}
+// judging judges the record. A fault is an option that contradicts it.
+func (r *Record) judging(judge func()) error {
+	if err := attempt(judge); err != nil {
+		return &input.Error{File: r.Source, Found: err.Error(), Err: ErrOptions}
+	}
+	return nil
 }
 
 // ExpertsOf is how many experts a record counts, or the model has where it is named (else nil). A record
 // without slots per expert is an error, of type *input.Error.
-func (r *Record) ExpertsOf(model *router.Shape) (int, error) {
+func (r *Record) ExpertsOf(model *router.Shape) (experts int, err error) {
 	if r.oneRank() {
 		return 0, &input.Error{File: r.Source, Expected: "counts of all ranks", Found: "counts of one"}
 	}
 	if r.Experts == 0 {
 		return 0, &input.Error{File: r.Source, Expected: "slots per expert", Found: r.Format + " without any"}
 	}
-	shape, err := r.shape(model)
-	if err != nil {
-		return 0, r.contradicted(err)
-	}
-	return shape.Experts, nil
+	err = r.judging(func() { experts = r.shape(model).Experts })
+	return experts, err
 }
 
 // shape is the model's, or else what the record says.
-func (r *Record) shape(model *router.Shape) (router.Shape, error) {
+func (r *Record) shape(model *router.Shape) router.Shape {
 	switch {
 	case model == nil:
-		return router.Shape{Experts: r.Experts, TopK: r.TopK}, nil
+		return router.Shape{Experts: r.Experts, TopK: r.TopK}
 	case r.Experts > model.Experts || r.Experts > 0 && r.Experts < model.Experts && !r.atLeast:
-		return *model, fmt.Errorf("the model has %d experts, the record %d", model.Experts, r.Experts)
+		fail("the model has %d experts, the record %d", model.Experts, r.Experts)
 	case r.TopK > 0 && model.TopK != r.TopK:
-		return *model, fmt.Errorf("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
+		fail("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
 	}
-	return *model, nil
+	return *model
 }
 
 // Imbalance computes the imbalance of the load of every layer at the levels that
 // the record allows, by layer, rank before expert. The error wraps ErrOptions where
 // the options contradict the record; warnings say what could not be compared.
-func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error) {
-	j, err := r.judge(o)
-	if err != nil {
-		return nil, nil, r.contradicted(err)
-	}
+func (r *Record) Imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning, err error) {
+	err = r.judging(func() { rows, warnings = r.imbalance(o) })
+	return rows, warnings, err
+}
+
+func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning) {
+	j := r.judge(o)
 	type key struct {
 		layer int
 		level string
@@ -86,15 +88,8 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		}
 	}
 	for _, s := range r.steps {
-		layout, err := j.place.Layout(s.Layer)
-		var null chance.Null
-		if err == nil {
-			null, err = j.chance(layout, s)
-		}
-		if err != nil {
-			return nil, nil, r.contradicted(fmt.Errorf("layer %d: %w", s.Layer, err))
-		}
-		perRank, perExpert := s.Received, s.Load.PerExpert
+		layout := must(j.place.Layout(s.Layer))
+		null, perRank, perExpert := j.chance(layout, s), s.Received, s.Load.PerExpert
 		if perExpert != nil {
 			perExpert = append(slices.Clone(perExpert), make([]int64, j.shape.Experts-len(perExpert))...) // without a slot
 			if perRank == nil || o.elsewhere() {
@@ -106,7 +101,6 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 			add(s.Layer, router.LevelRank, perRank, null.Rank)
 		}
 	}
-	var rows []imbalance.Row
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
 			if k := (key{layer, level}); means[k] != nil {
@@ -115,7 +109,7 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 			}
 		}
 	}
-	return rows, j.warnings, nil
+	return rows, j.warnings
 }
 
 // elsewhere reports options that ask for other places than the recorded ones.
@@ -130,8 +124,8 @@ type judge struct {
 }
 
 // judge finds where the experts are asked or else recorded to be.
-func (r *Record) judge(o Options) (*judge, error) {
-	shape, err := r.shape(o.Shape)
+func (r *Record) judge(o Options) *judge {
+	shape := r.shape(o.Shape)
 	j := &judge{shape: shape, known: map[[2]int64]chance.Null{}}
 	warn := func(is bool, code string, args ...any) {
 		if is && len(r.steps) > 0 {
@@ -140,38 +134,37 @@ func (r *Record) judge(o Options) (*judge, error) {
 	}
 	ranks := cmp.Or(o.Ranks, r.Ranks)
 	switch {
-	case err != nil:
 	case o.elsewhere() && r.Experts == 0:
-		err = fmt.Errorf("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
+		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
 			"--placement", r.Format)
 	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
-		err = fmt.Errorf("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
+		fail("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 	case o.Placement != nil:
-		j.place, err = o.Placement.For(r, o.MoELayers)
+		j.place = must(o.Placement.For(r, o.MoELayers))
 	case o.Ranks == 0 && r.Placement != nil:
 		j.place = r.Placement
 	case r.Experts > 0:
 		warn(ranks == 0, "no_ranks")
 		warn(ranks > 0 && r.atLeast && o.Shape == nil, "experts_seen", "experts", r.Experts)
-		j.place, err = Contiguous(shape.Experts, max(1, ranks))
+		j.place = must(Contiguous(shape.Experts, max(1, ranks)))
 	}
-	if p := j.place; p != nil && err == nil {
+	if p := j.place; p != nil {
 		if j.shape.Experts = p.Experts; p.Experts != shape.Experts && !(r.atLeast && p.Experts > shape.Experts) {
-			err = fmt.Errorf("the placement is of %d experts, the record of %d", p.Experts, shape.Experts)
+			fail("the placement is of %d experts, the record of %d", p.Experts, shape.Experts)
 		}
 	}
 	warn(shape.TopK == 0, "no_top_k")
 	warn(r.Window, "window")
-	return j, err
+	return j
 }
 
 // chance is the null of a step, undefined where the shape, or who owns the experts, is not known. Token
 // counts above 128 are rounded to 7 significant bits, so that a long record does
 // not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
 // imbalance that chance gives, a seventh of what 200 draws leave uncertain.
-func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err error) {
+func (j *judge) chance(layout router.Layout, s Step) (null chance.Null) {
 	if j.shape.TopK == 0 || j.shape.Experts == 0 || layout.Experts() == 0 {
-		return chance.Null{}, nil
+		return null
 	}
 	tokens := s.total() / int64(j.shape.TopK)
 	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
@@ -183,8 +176,8 @@ func (j *judge) chance(layout router.Layout, s Step) (null chance.Null, err erro
 	}
 	null, known := j.known[key]
 	if !known {
-		null, err = chance.NullOf(j.shape, layout, tokens, 0)
+		null = must(chance.NullOf(j.shape, layout, tokens, 0))
 		j.known[key] = null
 	}
-	return null, err
+	return null
 }

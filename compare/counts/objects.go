@@ -2,10 +2,8 @@ package counts
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
@@ -33,24 +31,16 @@ const (
 const unknown = math.MinInt64
 
 // names of numbers, as plain has them: "Layer Idx" and layer_idx → layer.
-var names = func() map[string]int {
-	all := map[string]int{}
-	for at, spellings := range [numbersOf]string{
-		isStep:   "step iteration iter forwardpassid eplbstep",
-		isLayer:  "layer layerid layeridx layerindex moelayer",
-		isExpert: "expert expertid expertidx expertindex",
-		isRank:   "rank",
-		isCount:  "count counts tokens numtokens tokencount slots numslots load selectioncount activationcount",
-		isStart:  "routedexpertsstartlen", isPrompt: "prompttokens", isMode: "forwardmode", isKnown: "numexperts",
-		isRanks: "numranks worldsize epsize expertparallelsize", isTopK: "expertspertoken numexpertspertoken",
-		isRedundant: "numredundantexperts",
-	} {
-		for name := range strings.FieldsSeq(spellings) {
-			all[name] = at
-		}
-	}
-	return all
-}()
+var names = map[string]int{
+	"step": isStep, "iteration": isStep, "iter": isStep, "forwardpassid": isStep, "eplbstep": isStep,
+	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer,
+	"expert": isExpert, "expertid": isExpert, "expertidx": isExpert, "expertindex": isExpert, "rank": isRank,
+	"count": isCount, "counts": isCount, "tokens": isCount, "numtokens": isCount, "tokencount": isCount,
+	"slots": isCount, "numslots": isCount, "load": isCount, "selectioncount": isCount, "activationcount": isCount,
+	"routedexpertsstartlen": isStart, "prompttokens": isPrompt, "forwardmode": isMode, "numexperts": isKnown,
+	"numranks": isRanks, "worldsize": isRanks, "epsize": isRanks, "expertparallelsize": isRanks,
+	"expertspertoken": isTopK, "numexpertspertoken": isTopK, "numredundantexperts": isRedundant,
+}
 
 // payload is what a name of counts or choices means: the axes of its array, which may
 // lack the outermost. Without the layers, the layer is named beside it, or is the only one.
@@ -95,8 +85,6 @@ type context struct {
 	phase, model Phase // a model or a data set is no phase
 	copies       Slots // that are counted
 	depth        int   // in how many lists and objects it stands
-	keyed        bool  // it stands in an object whose keys are numbers of layers, or of a layer's experts
-	counted      bool  // that object has a name of counts
 }
 
 // nothing is the context of what nothing is said of.
@@ -160,7 +148,8 @@ func (c *collector) walk(v any, around *context) {
 	of.numbers[isCount] = unknown
 	c.each(v, func(key string, v any) {
 		of.describe(plain(key), v)
-		about = about && !isDeep(v)
+		_, isArray := v.(tensor.Stored)
+		about = about && !isArray && items(v) == nil
 	})
 	if of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)) {
 		c.cell(of)
@@ -174,53 +163,25 @@ func (c *collector) walk(v any, around *context) {
 	}
 }
 
-// isDeep reports an array, an object or a list.
-func isDeep(v any) bool {
-	switch v.(type) {
-	case tensor.Stored, *tensor.Parts:
-		return true
-	}
-	return false
-}
-
-// numbered are the keys that number a layer, of all that is below it, and those of a number alone: layer_3,
-// model.layers.3.mlp and 3.
-var numbered = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)
+// layerKey numbers the layer of all that is below it: layer_3 and model.layers.3.mlp.
+var layerKey = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`)
 
 // part reads one part of an object or a list.
-func (c *collector) part(of context, parent any, key string, v any) {
+func (c *collector) part(of context, object any, key string, v any) {
 	p, isPayload := payloads[plain(key)]
 	_, isArray := v.(tensor.Stored)
-	counts := isPayload && p.format == layerFormat
-	if isPayload && (isArray || !counts) {
-		c.payload(p, v, parent, of)
+	if m := layerKey.FindStringSubmatch(key); m != nil {
+		of.numbers[isLayer] = must(whole(m[1]))
+		if isArray {
+			p, isPayload = layerCounts, true
+		}
+	}
+	if isPayload && (isArray || p.format != layerFormat) {
+		c.payload(p, v, object, of)
 		return
 	}
-	m := numbered.FindStringSubmatch(key)
-	alone := m != nil && m[2] != ""
-	if alone && !of.keyed && (of.depth > 1 || !isArray) {
-		m = nil
-	}
-	if m != nil {
-		n, _ := strconv.ParseInt(m[1]+m[2], 10, 64) // five digits at most
-		if alone && !isDeep(v) && (of.counted || of.has(isLayer)) {
-			of.numbers[isExpert], of.numbers[isCount] = n, must(whole(fmt.Sprint(v)))
-			c.cell(of)
-			return
-		}
-		of.numbers[isLayer] = n
-	}
 	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
-	of.keyed = of.keyed || counts || m != nil || key == "layers"
-	of.counted = of.counted || counts
-	switch {
-	case m == nil || !isArray:
-		c.walk(v, &of)
-	case alone && of.depth == 1 && isMap(arrayOf(v)):
-		fail("%w", errPlacement)
-	default:
-		c.payload(layerCounts, v, parent, of)
-	}
+	c.walk(v, &of)
 }
 
 // cell adds the slots of one expert or rank.

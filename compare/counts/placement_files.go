@@ -133,21 +133,12 @@ func ReadPlacement(path string, ranks int) (p *Placement, err error) {
 
 // placement reads the document as a placement.
 func (d *document) placement(ranks int) *Placement {
-	c, of := newCollector(d), nothing()
-	switch stored, ok := d.root().(tensor.Stored); {
-	case d.text == nil:
-		fail("want a file, have a folder; name a file in it")
-	case ok:
-		c.moeOnly = true
-		c.holdArray(&of, must(stored()))
-	case d.isText() && assignments.Match(d.text):
-		c.walk(configuration(d.text), &of)
-	case d.broken != nil:
-		fail("%w", d.broken)
-	default:
-		c.locate(func() { c.objects(d, of) })
-	}
+	c := newCollector(d)
+	c.placing = true
+	c.locate(func() { c.read(d) })
 	switch {
+	case len(c.placed) == 0 && d.broken != nil:
+		fail("%w", d.broken)
 	case len(c.placed) == 0:
 		fail("it names no layer: want an EPLB configuration (num_slots, initial_global_assignments), an " +
 			"expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")

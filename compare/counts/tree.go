@@ -188,43 +188,44 @@ const maxDimensions = 4
 // numbers reads the numbers of a list in JSON, or of lists of one depth and length: [[1, 2], [3, 4]] → shape 2 × 2.
 func numbers(text []byte) (a tensor.Array) {
 	a.Values = make([]int64, 0, 1+bytes.Count(text, []byte(",")))
-	var items [maxDimensions + 1]int64 // so far, of each list that is open
-	for at, depth := 0, 0; at < len(text); at++ {
-		switch b := text[at]; {
-		case b == ',' || b <= ' ':
-		case b == ']':
-			if depth--; a.Shape[depth] < 0 {
-				a.Shape[depth] = items[depth+1]
-			}
-			if have := items[depth+1]; a.Shape[depth] != have {
-				fail("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[depth], have)
-			}
-		case b == '[' && depth == maxDimensions:
-			fail("want at most %d dimensions", maxDimensions)
-		case b == '[' && (depth < len(a.Shape) || len(a.Values) == 0):
-			if depth == len(a.Shape) {
-				a.Shape = append(a.Shape, -1)
-			}
-			items[depth]++
-			depth++
-			items[depth] = 0
-		case depth != len(a.Shape) || b == '[':
+	list(&a, text, make([]int, 0, maxDimensions))
+	return a
+}
+
+// list reads the list at the head of a text, and returns what follows. within are the items that it stands in.
+func list(a *tensor.Array, text []byte, within []int) []byte {
+	depth := len(within)
+	if depth == maxDimensions {
+		fail("want at most %d dimensions", maxDimensions)
+	}
+	if depth == len(a.Shape) {
+		a.Shape = append(a.Shape, -1)
+	}
+	text = text[1:]
+	for n := 0; ; n++ {
+		for text[0] <= ' ' || text[0] == ',' {
+			text = text[1:]
+		}
+		switch inner := depth+1 < len(a.Shape); {
+		case text[0] == ']' && (a.Shape[depth] < 0 || a.Shape[depth] == int64(n)):
+			a.Shape[depth] = int64(n)
+			return text[1:]
+		case text[0] == ']':
+			fail("want lists of one length, have %d and %d numbers or lists in two of them", a.Shape[depth], n)
+		case text[0] == '[' && (inner || len(a.Values) == 0):
+			text = list(a, text, append(within, n))
+		case text[0] == '[' || inner:
 			fail("want lists of counts, layers × experts, of one depth, have %.60s", text)
 		default:
-			end := at
+			end := 0
 			for text[end] > ' ' && text[end] != ',' && text[end] != ']' {
 				end++
 			}
-			n, err := whole(text[at:end])
+			v, err := whole(text[:end])
 			if err != nil {
-				for open := range depth { // lists before this one are counted already
-					items[open]--
-				}
-				fail("item %d: %w", items[1:depth+1], err)
+				fail("item %d: %w", append(within, n), err)
 			}
-			a.Values, at = append(a.Values, n), end-1
-			items[depth]++
+			a.Values, text = append(a.Values, v), text[end:]
 		}
 	}
-	return a
 }

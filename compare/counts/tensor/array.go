@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -11,11 +10,6 @@ import (
 // Array is a row-major tensor of integers.
 type Array struct {
 	Shape, Values []int64
-}
-
-// Rows are the runs along the last dimension: a shape of 2 × 3 → two rows of three numbers.
-func (a Array) Rows() iter.Seq[[]int64] {
-	return slices.Chunk(a.Values, max(1, int(a.Shape[len(a.Shape)-1])))
 }
 
 // Transposed is the array whose dimension i is dimension order[i] of this one.
