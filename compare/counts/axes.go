@@ -90,7 +90,7 @@ func (axes Axes) formed(a tensor.Array) tensor.Array {
 			order, shape[place] = append(order, at), a.Shape[at]
 		}
 	}
-	a = must(a.Transposed(order))
+	a = a.Transposed(order)
 	a.Shape = shape
 	return a
 }

@@ -56,7 +56,7 @@ func (c *collector) locate(read func()) {
 				err = fmt.Errorf("%s: %w", key, err)
 			}
 		}
-		panic(fault{err})
+		fail("%w", err)
 	}
 }
 

@@ -43,11 +43,11 @@ func newDocument(path string, text []byte) *document {
 	case len(d.text) == 0:
 		fail("the file is empty: write it again")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		opened("PyTorch tensor", must(tensor.OpenTorch(text)))
+		opened("PyTorch tensor", tensor.OpenTorch(text))
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
-		opened("NumPy array", tensor.Stored(func() (tensor.Array, error) { return tensor.ParseNumPy(text) }))
+		opened("NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) }))
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		opened(safetensorsFile, must(tensor.OpenSafetensors(path, text)))
+		opened(safetensorsFile, tensor.OpenSafetensors(path, text))
 	case d.text[0] == '{' || d.text[0] == '[':
 		d.rest = newDecoder(d.text)
 		d.broken = attempt(func() {

@@ -57,10 +57,10 @@ func (c *collector) read(d *document) {
 	case isArray && c.placing:
 		of := nothing()
 		c.moeOnly = true
-		c.holdArray(&of, must(array()))
+		c.holdArray(&of, array())
 	case isArray:
 		c.Format = cmp.Or(d.binary, "JSON matrix") + " of loads"
-		c.bare(must(array()))
+		c.bare(array())
 	case root != nil:
 		c.objects(d, nothing())
 	case d.isText() && assignments.Match(d.text):

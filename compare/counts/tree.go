@@ -107,10 +107,7 @@ func celled(text string) (v any) {
 func leaf(text []byte) any {
 	switch text[0] {
 	case '[':
-		return tensor.Stored(func() (a tensor.Array, err error) {
-			err = attempt(func() { a = numbers(text) })
-			return a, err
-		})
+		return tensor.Stored(func() tensor.Array { return numbers(text) })
 	case '"':
 		unquoted, _ := jsontext.AppendUnquote(nil, text) // valid, as it was read
 		return string(unquoted)
@@ -179,7 +176,7 @@ func arrayOf(v any) tensor.Array {
 	if !ok {
 		fail("want lists of counts or a tensor")
 	}
-	return must(stored())
+	return stored()
 }
 
 // maxDimensions is more than any axes have.

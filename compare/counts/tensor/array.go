@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -13,9 +12,9 @@ type Array struct {
 }
 
 // Transposed is the array whose dimension i is dimension order[i] of this one.
-func (a Array) Transposed(order []int) (Array, error) {
+func (a Array) Transposed(order []int) Array {
 	if slices.IsSorted(order) {
-		return a, nil
+		return a
 	}
 	strides, step := make([]int64, len(a.Shape)), int64(1)
 	for d, n := range slices.Backward(a.Shape) {
@@ -31,17 +30,16 @@ func (a Array) Transposed(order []int) (Array, error) {
 // maxBytes bounds what shapes may claim, far above any record.
 const maxBytes = 1 << 30
 
-// elements is the product of the dimensions; an error when it is negative or
-// more than a file can hold.
-func elements(shape []int64) (int, error) {
+// elements is the product of the dimensions, none of which is negative or more than a file can hold.
+func elements(shape []int64) int {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > maxBytes/d {
-			return 0, fmt.Errorf("impossible shape %v", shape)
+			Fail("impossible shape %v", shape)
 		}
 		n *= d
 	}
-	return int(n), nil
+	return int(n)
 }
 
 // types are the types of integers by the names that NumPy and PyTorch give them.
@@ -54,42 +52,39 @@ var types = map[string]safetensors.DType{
 }
 
 // decode reads elements of a type that NumPy, PyTorch or safetensors names.
-func decode(raw []byte, name string) ([]int64, error) {
+func decode(raw []byte, name string) []int64 {
 	dtype, ok := types[name]
 	if !ok {
 		dtype = safetensors.DType(name)
 	}
 	if dtype.Size() == 0 {
-		return nil, fmt.Errorf("want a tensor of integers, have a %s", name)
+		Fail("want a tensor of integers, have a %s", name)
 	}
 	values := make([]int64, int64(len(raw))/dtype.Size())
-	return values, safetensors.DecodeIntegers(values, raw, dtype)
+	return Must(values, safetensors.DecodeIntegers(values, raw, dtype))
 }
 
 // Dense decodes the elements of an array without gaps, which must fill raw.
-func Dense(raw []byte, dtype string, shape []int64) (Array, error) {
-	values, err := decode(raw, dtype)
-	if err != nil {
-		return Array{}, err
+func Dense(raw []byte, dtype string, shape []int64) Array {
+	values := decode(raw, dtype)
+	if elements(shape) != len(values) {
+		Fail("want the numbers of shape %v, have %d of type %s", shape, len(values), dtype)
 	}
-	if n, err := elements(shape); err != nil || n != len(values) {
-		return Array{}, fmt.Errorf("want the numbers of shape %v, have %d of type %s", shape, len(values), dtype)
-	}
-	return Array{shape, values}, nil
+	return Array{shape, values}
 }
 
 // view copies elements of a storage: stride says for each dimension how many of them lie between
 // neighbors.
-func view(storage []int64, offset int64, shape, stride []int64) (Array, error) {
-	n, err := elements(shape)
-	if err != nil || n > len(storage) {
-		return Array{}, fmt.Errorf("shape %v of a storage of %d elements", shape, len(storage))
+func view(storage []int64, offset int64, shape, stride []int64) Array {
+	n := elements(shape)
+	if n > len(storage) {
+		Fail("shape %v of a storage of %d elements", shape, len(storage))
 	}
 	out := Array{Shape: shape, Values: make([]int64, n)}
 	index, at := make([]int64, len(shape)), offset
 	for i := range out.Values {
 		if at < 0 || at >= int64(len(storage)) {
-			return Array{}, fmt.Errorf("element %d lies outside its storage of %d elements", i, len(storage))
+			Fail("element %d lies outside its storage of %d elements", i, len(storage))
 		}
 		out.Values[i] = storage[at]
 		for d := len(index) - 1; d >= 0; d-- {
@@ -101,5 +96,5 @@ func view(storage []int64, offset int64, shape, stride []int64) (Array, error) {
 			index[d] = 0
 		}
 	}
-	return out, nil
+	return out
 }

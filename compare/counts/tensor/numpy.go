@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,11 +18,11 @@ var npyHeader = regexp.MustCompile(
 
 // ParseNumPy reads a .npy file of integers: magic, version, the header, and the elements. Exactly the promised
 // bytes must follow.
-func ParseNumPy(b []byte) (a Array, err error) {
+func ParseNumPy(b []byte) (a Array) {
 	head, data, whole := bytes.Cut(b, []byte("\n"))
 	m := npyHeader.FindSubmatch(head)
 	if !bytes.HasPrefix(b, []byte(NumPyMagic)) || !whole || m == nil {
-		return a, fmt.Errorf("npy: want NumPy's magic and the header of an array of little-endian integers, have %.90q", head)
+		Fail("npy: want NumPy's magic and the header of an array of little-endian integers, have %.90q", head)
 	}
 	var shape []int64
 	var order []int
@@ -36,11 +35,11 @@ func ParseNumPy(b []byte) (a Array, err error) {
 		slices.Reverse(shape)
 		slices.Reverse(order)
 	}
-	if a, err = Dense(data, string(m[1]), shape); err == nil && fortran {
-		a, err = a.Transposed(order)
+	if err := Attempt(func() { a = Dense(data, string(m[1]), shape) }); err != nil {
+		Fail("npy: %w; convert whole numbers by .astype(int)", err)
 	}
-	if err != nil {
-		return a, fmt.Errorf("npy: %w; convert whole numbers by .astype(int)", err)
+	if fortran {
+		return a.Transposed(order)
 	}
-	return a, nil
+	return a
 }

@@ -3,7 +3,6 @@ package tensor
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strings"
 )
@@ -12,29 +11,28 @@ import (
 // containers, numbers, strings and tensors. Unlike Python's own reader it can run nothing: a
 // global is only a name, and calling one means building a tensor or an ordered dictionary; every
 // other name is refused.
-func unpickle(b []byte, file *torch) (v any, err error) {
+func unpickle(b []byte, file *torch) (v any) {
 	p := &pickleReader{rest: b, file: file}
-	defer func() {
-		switch fault := recover().(type) {
-		case nil:
-		case pickleFault:
-			v, err = nil, fmt.Errorf("pickle: byte %d: %s", len(b)-len(p.rest), fault)
-		default:
-			panic(fault)
-		}
-	}()
+	if err := Attempt(func() { v = p.run() }); err != nil {
+		Fail("pickle: byte %d: %w", len(b)-len(p.rest), err)
+	}
+	return v
+}
+
+// run runs the operations up to the last, and returns what they built.
+func (p *pickleReader) run() any {
 	for range maxOperations {
 		op := p.take(1)[0]
 		if op == '.' {
-			return p.pop(1)[0], nil
+			return p.pop(1)[0]
 		}
 		if operations[op] == nil {
-			p.fail("operation 0x%02x is not allowed", op)
+			Fail("operation 0x%02x is not allowed", op)
 		}
 		operations[op](p)
 	}
-	p.fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
-	return nil, nil
+	Fail("want at most %d operations: a dump of so many passes cannot be read; record fewer", maxOperations)
+	return nil
 }
 
 // Bounds on what a pickle builds, which takes a hundred times its bytes of memory: a pass of
@@ -48,7 +46,6 @@ type (
 	pickleGlobal  string // a name
 	pickleStorage []any  // what names a member of the zip: "storage", type, key, location, size
 	pickleMark    struct{}
-	pickleFault   string // why nothing more is read
 )
 
 // pickleReader is a stack machine.
@@ -59,14 +56,9 @@ type pickleReader struct {
 	memo  []any // Python numbers what it remembers from 0 on
 }
 
-// fail ends the reading, by a panic that unpickle ends.
-func (p *pickleReader) fail(format string, args ...any) {
-	panic(pickleFault(fmt.Sprintf(format, args...)))
-}
-
 func (p *pickleReader) take(n int) []byte {
 	if n > len(p.rest) {
-		p.fail("pickle ends too early")
+		Fail("pickle ends too early")
 	}
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
@@ -77,7 +69,7 @@ func (p *pickleReader) take(n int) []byte {
 func (p *pickleReader) number(bytes int) int64 {
 	var wide [8]byte
 	if bytes > len(wide) {
-		p.fail("an integer of %d bytes", bytes)
+		Fail("an integer of %d bytes", bytes)
 	}
 	copy(wide[:], p.take(bytes))
 	return int64(binary.LittleEndian.Uint64(wide[:]))
@@ -98,7 +90,7 @@ func (p *pickleReader) line() string {
 
 func (p *pickleReader) push(v any) {
 	if len(p.stack) == maxStack {
-		p.fail("want at most %d values on the stack", maxStack)
+		Fail("want at most %d values on the stack", maxStack)
 	}
 	p.stack = append(p.stack, v)
 }
@@ -107,7 +99,7 @@ func (p *pickleReader) push(v any) {
 func (p *pickleReader) pop(n int) []any {
 	rest := len(p.stack) - n
 	if rest < 0 {
-		p.fail("the stack is empty")
+		Fail("the stack is empty")
 	}
 	items := append([]any{}, p.stack[rest:]...)
 	p.stack = p.stack[:rest]
@@ -121,7 +113,7 @@ func (p *pickleReader) popMark() []any {
 			return p.pop(len(p.stack) - i)[1:]
 		}
 	}
-	p.fail("no mark on the stack")
+	Fail("no mark on the stack")
 	return nil
 }
 
@@ -175,7 +167,7 @@ var operations = [256]func(*pickleReader){
 
 func (p *pickleReader) remember(key int) {
 	if key > len(p.memo) {
-		p.fail("want the next memory to be %d, have %d", len(p.memo), key)
+		Fail("want the next memory to be %d, have %d", len(p.memo), key)
 	}
 	if key == len(p.memo) {
 		p.memo = append(p.memo, nil)
@@ -185,7 +177,7 @@ func (p *pickleReader) remember(key int) {
 
 func (p *pickleReader) recall(key int) {
 	if key >= len(p.memo) {
-		p.fail("nothing was remembered as %d", key)
+		Fail("nothing was remembered as %d", key)
 	}
 	p.push(p.memo[key])
 }
@@ -195,7 +187,7 @@ func (p *pickleReader) recall(key int) {
 func (p *pickleReader) fill(items []any, keyed bool) {
 	into, ok := p.top().(*Parts)
 	if !ok || keyed && len(items)%2 != 0 {
-		p.fail("want items, or keys with values, of a list or a dictionary")
+		Fail("want items, or keys with values, of a list or a dictionary")
 	}
 	for i, item := range items {
 		key := ""
@@ -218,7 +210,7 @@ const (
 func (p *pickleReader) global(name string) {
 	isStorage := strings.HasPrefix(name, "torch.") && strings.HasSuffix(name, "Storage") // which is only named
 	if name != globalTensor && name != globalOrderedDict && !isStorage {
-		p.fail("the global %q is not allowed: only tensors of integers, lists and dictionaries are read", name)
+		Fail("the global %q is not allowed: only tensors of integers, lists and dictionaries are read", name)
 	}
 	p.push(pickleGlobal(name))
 }
@@ -228,8 +220,8 @@ func (p *pickleReader) call(callee, argument any) {
 	case pickleGlobal(globalOrderedDict):
 		p.push(&Parts{})
 	case pickleGlobal(globalTensor):
-		p.push(Stored(func() (Array, error) { return p.file.array(arguments) }))
+		p.push(Stored(func() Array { return p.file.array(arguments) }))
 	default:
-		p.fail("calling %v is not allowed", callee)
+		Fail("calling %v is not allowed", callee)
 	}
 }

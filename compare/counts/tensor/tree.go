@@ -13,20 +13,14 @@ type (
 		Value any
 	}
 	// Stored is an array, which is read when it is asked for.
-	Stored func() (Array, error)
+	Stored func() Array
 )
 
 // OpenSafetensors opens the content of a file of safetensors: its tensors by name.
-func OpenSafetensors(path string, text []byte) (*Parts, error) {
-	tensors, err := safetensors.Parse(path, text)
-	if err != nil {
-		return nil, err
-	}
+func OpenSafetensors(path string, text []byte) *Parts {
 	root := &Parts{}
-	for _, t := range tensors {
-		*root = append(*root, Part{t.Name, Stored(func() (Array, error) {
-			return Dense(t.Data, string(t.DType), t.Shape)
-		})})
+	for _, t := range Must(safetensors.Parse(path, text)) {
+		*root = append(*root, Part{t.Name, Stored(func() Array { return Dense(t.Data, string(t.DType), t.Shape) })})
 	}
-	return root, nil
+	return root
 }
