@@ -14,7 +14,6 @@ const fixtures = "../../testdata/"
 
 // countsAnswer is what programs rely on in the JSON of counts.
 type countsAnswer struct {
-	Records   []struct{ Source string }
 	Imbalance []struct {
 		Layer       int
 		Level       string
@@ -41,18 +40,6 @@ func TestCountsGate(t *testing.T) {
 		t.Error(stderr)
 	}
 	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
-}
-
-func TestCountsUnderOtherAssumptions(t *testing.T) {
-	// Experts 5 1 2 4 and 3 3 3 3; the map replicates experts 0 and 1 in layer 1:
-	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),
-	// rank 1 holds 0 3 1 and gets 5 of 12.
-	var a countsAnswer
-	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json",
-		fixtures+"counts/logical-count.json")
-	if l := a.Imbalance[2]; l.Layer != 1 || l.Level != "rank" || l.MaxOverMean != 7.0/6 || l.Worst != 0 {
-		t.Errorf("placed: %+v", l)
-	}
 }
 
 func TestModelsVerb(t *testing.T) {
