@@ -164,19 +164,15 @@ func (p *kindPair) phase() string {
 	return cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String())
 }
 
-// name names steps by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to 64
-// tokens", "steps of 3.2 ms GPU time". They are the ones compared, or without any all of the first arm that has some.
-func (p *kindPair) name(ns router.Number) string {
-	of, steps := p.arms[0], p.steps[0]
-	if len(of.Steps) == 0 {
-		of = p.arms[1]
-	}
-	if len(steps) == 0 {
-		steps = of.Steps
-	}
+// name names steps of the arm by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to
+// 64 tokens", "steps of 3.2 ms GPU time"; empty for none.
+func (p *kindPair) name(arm int, steps []int, ns router.Number) string {
 	var batches []ranges.Batch
 	for _, s := range steps {
-		batches = append(batches, of.batches[s])
+		batches = append(batches, p.arms[arm].batches[s])
+	}
+	if len(steps) == 0 {
+		return ""
 	}
 	name := strings.TrimSpace(p.phase() + " steps")
 	if _, size, known := strings.Cut(ranges.BatchesName(batches), ", "); known {
@@ -202,30 +198,18 @@ func (p *kindPair) why() string {
 // warnOfKinds names the first kind of each phase in either arm where both arms have the phase and none of its kinds has
 // a gain.
 func (c *Comparison) warnOfKinds(pairs []kindPair, whys []string) {
-	type phase struct {
-		why   string
-		names [2]string
-	}
-	phases, order := map[string]*phase{}, []string{}
+	done, names := map[string]bool{"dummy": true}, map[string][2]string{}
 	for i, p := range pairs {
-		if p.arms[0].batch().Dummy || p.arms[1].batch().Dummy { // without tokens
-			continue
-		}
-		of := phases[p.phase()]
-		if of == nil {
-			of = &phase{why: whys[i]}
-			phases[p.phase()], order = of, append(order, p.phase())
-		}
-		of.why = map[bool]string{true: of.why}[whys[i] != ""]
+		of := names[p.phase()]
 		for arm, k := range p.arms {
-			if alone := (kindPair{arms: [2]*stepKind{k, k}}); of.names[arm] == "" && len(k.Steps) > 0 {
-				of.names[arm] = alone.name(router.Undefined())
-			}
+			of[arm] = cmp.Or(of[arm], p.name(arm, k.Steps, router.Undefined()))
 		}
+		names[p.phase()], done[p.phase()] = of, done[p.phase()] || whys[i] == ""
 	}
-	for _, name := range order {
-		if of := phases[name]; of.why != "" && of.names[0] != "" && of.names[1] != "" {
-			c.warn(KindsApart, "", "why", of.why, "kinds", of.names[0], "others", of.names[1])
+	for i, p := range pairs {
+		if of := names[p.phase()]; !done[p.phase()] && of[0] != "" && of[1] != "" {
+			c.warn(KindsApart, "", "why", whys[i], "kinds", of[0], "others", of[1])
+			done[p.phase()] = true
 		}
 	}
 }
@@ -278,7 +262,8 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 				k.Tokens = max(k.Tokens, p.arms[0].batches[s].Tokens)
 			}
 		}
-		k.Steps = p.name(k.Step.NormalNS)
+		ns := k.Step.NormalNS
+		k.Steps = cmp.Or(p.name(0, p.steps[0], ns), p.name(0, p.arms[0].Steps, ns), p.name(1, p.arms[1].Steps, ns))
 		rows = append(rows, k)
 	}
 	if first.Kinds = rows; first.Comparable {

@@ -50,8 +50,9 @@ const (
 	leastLayers   = 8 // collectives of a name that tell whether ranks meet, or a rank is missing
 )
 
-// meet finds the meetings: the n-th collectives of a name on all ranks that leave these together.
-func (s *Step) meet() (m meetings, err error) {
+// meet finds the meetings: the n-th collectives of a name on all ranks that leave these together. It fails where
+// ranks ran different collectives.
+func (s *Step) meet() (m meetings, alike bool) {
 	byName := map[int32][][]int{} // by rank: positions of kernels
 	for r, kernels := range s.Ranks {
 		m.of, m.group = append(m.of, slices.Repeat([]int{None}, len(kernels))), append(m.group, r)
@@ -68,7 +69,7 @@ func (s *Step) meet() (m meetings, err error) {
 	var names []int32
 	for name, at := range byName {
 		if slices.ContainsFunc(at, func(l []int) bool { return len(l) != len(at[0]) }) {
-			return m, ErrUnlike
+			return m, false
 		}
 		names = append(names, name)
 	}
@@ -104,7 +105,7 @@ func (s *Step) meet() (m meetings, err error) {
 			}
 		}
 	}
-	return m, nil
+	return m, true
 }
 
 // join makes one group of the groups of two ranks.

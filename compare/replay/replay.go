@@ -17,7 +17,6 @@
 package replay
 
 import (
-	"errors"
 	"math"
 	"slices"
 
@@ -56,12 +55,6 @@ type Step struct {
 	Ranks [][]Kernel // in the order of starts
 	Free  []int64    // by rank: when the last kernel before the step ended
 }
-
-// Errors of steps that cannot be replayed.
-var (
-	ErrUnlike = errors.New("ranks ran different collectives")
-	ErrOrder  = errors.New("ranks wait for each other in different orders")
-)
 
 // work is nanoseconds by class, and of what no change scales: gaps between kernels.
 type work struct {

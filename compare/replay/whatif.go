@@ -33,14 +33,15 @@ const (
 // Steps is how many steps are replayed.
 func (r *Run) Steps() int { return len(r.steps) }
 
-// New prepares steps. One that cannot be replayed is an error for all.
-func New(steps []Step) (*Run, error) {
+// New prepares steps. It is nil without any, or where one cannot be replayed: ranks ran different collectives in it, or
+// wait for each other in different orders.
+func New(steps []Step) *Run {
 	run, l := &Run{}, measure(steps)
 	for i := range steps {
 		s := &steps[i]
-		m, err := s.meet()
-		if err != nil {
-			return nil, err
+		m, alike := s.meet()
+		if !alike {
+			return nil
 		}
 		p := &replayed{number: i, meetings: m}
 		last := math.Inf(-1)
@@ -57,10 +58,10 @@ func New(steps []Step) (*Run, error) {
 		run.steps = append(run.steps, p)
 	}
 	run.dropApart()
-	if run.decide(); math.IsNaN(run.Law) && len(steps) > 0 {
-		return nil, ErrOrder
+	if run.decide(); math.IsNaN(run.Law) {
+		return nil
 	}
-	return run, nil
+	return run
 }
 
 // Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.

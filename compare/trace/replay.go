@@ -68,8 +68,7 @@ func (r *reduction) replays() {
 		p.steps = slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool { return !slices.Contains(worth, step) })
 		var list []replay.Step
 		list, p.hosts = r.stepsToReplay(p.steps)
-		var err error
-		if p.Run, err = replay.New(list); len(p.steps) > 0 && err == nil {
+		if p.Run = replay.New(list); p.Run != nil {
 			found = append(found, p)
 			whole += p.Run.ExpertsNS()
 		}
