@@ -50,17 +50,14 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 
 // checkSpec refuses a campaign that cannot run on this host, or cannot decide.
 func (o *benchOptions) checkSpec() error {
-	if err := o.Spec.Check(); err != nil {
-		return usage(err)
+	err := usage(o.Spec.Check())
+	if text := o.Undeclared(); err == nil && text != "" {
+		err = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
 	}
-	if text := o.Undeclared(); text != "" {
-		return withCode(exitNotComparable,
-			fmt.Errorf("the commands of the arms differ in %s: remove the difference", text))
+	if err == nil {
+		err = usage(thisHost().Resolve(o.Spec))
 	}
-	if err := thisHost().Resolve(o.Spec); err != nil {
-		return usage(err)
-	}
-	return nil
+	return err
 }
 
 // freeName is that name, or with a number where another run has taken it.
@@ -77,10 +74,8 @@ func freeName(name string) string {
 // thisHost is the machine we run on.
 func thisHost() bench.Host {
 	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
-	h := bench.Host{
-		Environ: os.Environ(), Executable: executable,
-		Now: time.Now, Sleep: sleep, Counts: source.RecordedBalance,
-	}
+	h := bench.Host{Environ: os.Environ(), Executable: executable, Now: time.Now, Sleep: sleep,
+		Counts: source.RecordedBalance}
 	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
 		h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
 	}
@@ -110,8 +105,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 			return err
 		}
 	}
-	h.Report = shown.Event
-	h.Grace = launch.DefaultGrace
+	h.Report, h.Grace = shown.Event, launch.DefaultGrace
 	h.Grace.Cut, _ = ctx.Value(cutKey{}).(chan struct{})
 	h.Accept = func(c *bench.Campaign) error {
 		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
@@ -133,8 +127,8 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	case finished == 0 && errors.As(cause, &lost) && !lost.Timed:
 		return withCode(exitNotComparable, cause)
 	case errors.Is(cause, context.Canceled):
-		return withCode(exitInterrupted, fmt.Errorf("interrupted after %d of %d launches; resume with: %s", finished,
-			total, render.ResumeCommand(folder)))
+		return failf(exitInterrupted, "interrupted after %d of %d launches; resume with: %s", finished, total,
+			render.ResumeCommand(folder))
 	case finished > 0:
 		return fmt.Errorf("%w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause,
 			finished, total, render.ResumeCommand(folder))

@@ -75,8 +75,8 @@ func (o *compareOptions) check() (err error) {
 func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err error) {
 	var measured source.Campaign
 	if o.Campaign != "" {
-		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
-			return d, fmt.Errorf("--campaign: %w", err)
+		if measured, err = o.Read(); err != nil {
+			return d, err
 		}
 	}
 	read, done := c.reading(slices.Concat(sides[0].Paths, sides[1].Paths))
@@ -103,7 +103,7 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
 	if d = render.Comparison(result); !result.Comparable {
-		err = gated(exitNotComparable, strings.Join(answer.Refusals(&result), "; ")+"; try "+d.Answer.Next[0].Command,
+		err = gate(exitNotComparable, strings.Join(answer.Refusals(&result), "; ")+"; try "+d.Answer.Next[0].Command,
 			"%s", result.Verdict)
 	}
 	return d, err

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -42,12 +39,11 @@ func (o *countsOptions) answer(c call) (d document, err error) {
 	limit := *o.FailAbove
 	switch worst := imbalance.Furthest(result.Imbalance, router.LevelRank, imbalance.Load); {
 	case worst == nil:
-		return d, withCode(exitInconclusive,
-			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+
-				"not recorded"))
+		return d, failf(exitInconclusive, "--fail-above: no layer has a known load over two or more ranks; give --ep if "+
+			"the number of ranks is not recorded")
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
-		return d, withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(limit), worst.Source))
+		return d, failf(exitGate, "rank load of layer %d is %s above its floor, limit %s: %s", worst.Layer,
+			quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(limit), worst.Source)
 	}
 	return d, nil
 }

@@ -30,22 +30,14 @@ import (
 
 // parsers read the texts of flags, by the type that they return.
 var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes, router.ParseMethod,
-	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, parseNames, parseWords,
-	parseModel}
+	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, parseWords, parseModel}
 
-// names are a list with commas, words the words of a command.
-type (
-	names []string
-	words []string
-)
+// words are the words of a command.
+type words []string
 
-func parseNames(text string) (names, error) { return strings.Split(text, ","), nil }
 func parseWords(text string) (words, error) { return launch.Words(text) }
 
-func parseModel(text string) (*router.Model, error) {
-	m, err := router.ReadModel(text, "")
-	return &m, err
-}
+func parseModel(text string) (router.Model, error) { return router.ReadModel(text, "") }
 
 // outputFlag is the file that a verb writes instead of stdout.
 type outputFlag struct {
@@ -140,8 +132,8 @@ func show(c call, o answering, tables []string) error {
 		}
 	}
 	read := f.File.Path == "" && !f.Brief && (f.Format == output.Text || f.Format == output.Markdown)
-	if gate, ok := errors.AsType[*codeError](judged); ok && gate.why != "" && !read {
-		return withCode(gate.code, fmt.Errorf("%w: %s", gate.err, gate.why))
+	if word, ok := errors.AsType[*codeError](judged); ok && word.why != "" && !read {
+		return failf(word.code, "%w: %s", word.err, word.why)
 	}
 	return judged
 }
@@ -168,8 +160,8 @@ func (f *resultFlags) choose(c call) error {
 	return nil
 }
 
-// gated is the word of a gate on a result, whose reasons are said where the result was not read with them.
-func gated(code int, why, format string, args ...any) error {
+// gate is the word of a gate on a result, whose reasons are said where the result was not read with them.
+func gate(code int, why, format string, args ...any) error {
 	return &codeError{code, fmt.Errorf(format, args...), why}
 }
 
@@ -181,60 +173,21 @@ type gainGates struct {
 
 // judge turns a campaign into the exit code that was asked for.
 func (g *gainGates) judge(r source.Campaign) error {
-	why := answer.Why(r.Result, r.Run)
-	if r.Verdict.Refused() {
-		return gated(exitNotComparable, why, "%s", r.Verdict)
+	why, gated, limit := answer.Why(r.Result, r.Run), g.FailAbove != nil, router.Number(0)
+	if gated {
+		limit = router.Number(*g.FailAbove)
 	}
-	if g.FailAbove != nil {
-		switch limit := router.Number(*g.FailAbove); {
-		case r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined():
-			return gated(exitInconclusive, why, "--fail-above: no verdict, or no interval of the gain")
-		case r.Gain.Low > limit:
-			return gated(exitGate, why, "gain above %s", quantity.Confidence(limit))
-		case r.Gain.High > limit:
-			return gated(exitInconclusive, why, "--fail-above: the interval holds %s", quantity.Confidence(limit))
-		}
-	}
-	if g.RequireVerdict && r.Verdict.Open() {
-		return gated(exitInconclusive, why, "%s", r.Verdict)
+	switch {
+	case r.Verdict.Refused():
+		return gate(exitNotComparable, why, "%s", r.Verdict)
+	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined()):
+		return gate(exitInconclusive, why, "--fail-above: no verdict, or no interval of the gain")
+	case gated && r.Gain.Low > limit:
+		return gate(exitGate, why, "gain above %s", quantity.Confidence(limit))
+	case gated && r.Gain.High > limit:
+		return gate(exitInconclusive, why, "--fail-above: the interval holds %s", quantity.Confidence(limit))
+	case g.RequireVerdict && r.Verdict.Open():
+		return gate(exitInconclusive, why, "%s", r.Verdict)
 	}
 	return nil
-}
-
-// gateFlags name a router, and the ranks that hold its experts.
-type gateFlags struct {
-	Model     string        `flag:"model"`
-	Method    router.Method `flag:"method"`
-	Placement string        `flag:"placement"`
-	Ranks     []int         `flag:"ep"`
-}
-
-// read reads the router, with its model, and the layout of its experts on each number of ranks: contiguous, or as the
-// file says.
-func (g *gateFlags) read() (m router.Model, gate router.Gate, layouts []router.Layout, err error) {
-	switch {
-	case g.Model == "":
-		return m, gate, nil, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
-	case g.Placement != "" && len(g.Ranks) > 0:
-		return m, gate, nil, usagef("want --ep or --placement, which has its own number of ranks")
-	case g.Placement == "" && len(g.Ranks) == 0:
-		return m, gate, nil, usagef("want --ep with at least 1 rank, or --placement")
-	}
-	if m, err = router.ReadModel(g.Model, g.Method); err != nil {
-		return m, gate, nil, err
-	}
-	gate = router.Gate{Method: cmp.Or(g.Method, m.Method), Shape: m.Shape, Scale: m.Scale}
-	layouts = make([]router.Layout, max(1, len(g.Ranks)))
-	if err = usage(gate.Validate()); err == nil && g.Placement != "" {
-		if layouts[0], err = router.ReadLayout(g.Placement, m.Experts); err != nil {
-			err = fmt.Errorf("--placement: %w", err)
-		}
-	}
-	for i, n := range g.Ranks {
-		if err == nil {
-			layouts[i], err = router.Contiguous(m.Experts, n)
-			err = usage(err)
-		}
-	}
-	return m, gate, layouts, err
 }

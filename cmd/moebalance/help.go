@@ -48,21 +48,14 @@ func running(run func(call) error) func(*cobra.Command, []string) error {
 
 // usageOf is the line of help for a flag: in the file of its verb, of the verb's group, or of the program.
 func usageOf(file, flag string) string {
-	for {
-		if _, usage, found := strings.Cut(helpText(file), "\n  --"+flag+": "); found {
+	group, _, _ := strings.Cut(file, "-")
+	for _, name := range []string{file, group, "moebalance"} {
+		if _, usage, found := strings.Cut(helpText(name), "\n  --"+flag+": "); found {
 			usage, _, _ = strings.Cut(usage, "\n")
 			return usage
 		}
-		group, _, within := strings.Cut(file, "-")
-		switch {
-		case file == "moebalance":
-			panic("no file of help has --" + flag)
-		case within:
-			file = group
-		default:
-			file = "moebalance"
-		}
 	}
+	panic("no file of help has --" + flag)
 }
 
 func helpText(file string) string {

@@ -14,30 +14,24 @@ import (
 )
 
 type generateOptions struct {
-	gateFlags
-	Cache  target.Folder `flag:"cache"`
-	Tokens []int         `flag:"tokens"`
-	DType  logits.DType  `flag:"dtype"`
-	Plan   string        `flag:"plan" preset:"diagonal"`
-	planning
+	planFlags
+	Cache target.Folder `flag:"cache"`
+	DType logits.DType  `flag:"dtype"`
+	Plan  string        `flag:"plan" preset:"diagonal"`
 	resultFlags
 }
 
-// check finds bad flags.
-func (o *generateOptions) check(c call) error {
-	switch {
-	case o.Cache.Path == "":
-		return usagef("want --cache, the folder to keep entries in")
-	case len(o.Ranks) > 1:
-		return usagef("--ep: want one number of ranks, have %v", o.Ranks)
-	case strings.Contains(o.Plan, ":"): // target:1.2, recorded:FILE
-		return checkTokens(o.Tokens, logits.MaxTokens)
-	}
-	return cmp.Or(checkTokens(o.Tokens, logits.MaxTokens), o.planning.check(c, "--plan", plan.Names(), o.Plan))
-}
-
 func (o *generateOptions) answer(c call) (d document, err error) {
-	if err := o.check(c); err != nil {
+	plans := []string{o.Plan}
+	if strings.Contains(o.Plan, ":") { // target:1.2, recorded:FILE
+		plans = nil
+	}
+	switch err := o.check(c, logits.MaxTokens, "--plan", plan.Names(), plans...); {
+	case o.Cache.Path == "":
+		return d, usagef("want --cache, the folder to keep entries in")
+	case len(o.Ranks) > 1:
+		return d, usagef("--ep: want one number of ranks, have %v", o.Ranks)
+	case err != nil:
 		return d, err
 	}
 	m, gate, layouts, err := o.read()

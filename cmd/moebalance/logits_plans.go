@@ -1,19 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type plansOptions struct {
-	gateFlags
-	Tokens []int `flag:"tokens" preset:"1-64,128,256,512,1024,4096,8192"`
-	Plans  names `flag:"plans" preset:"trtllm-gen1,trtllm-gen2,diagonal"`
-	planning
+	planFlags
+	Plans string `flag:"plans" preset:"trtllm-gen1,trtllm-gen2,diagonal"`
 	resultFlags
 }
 
@@ -24,12 +23,18 @@ const mostSlots = 1 << 28
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func (o *plansOptions) answer(c call) (d document, err error) {
+	plans := strings.Split(o.Plans, ",")
 	if o.Placement == "" && len(o.Ranks) == 0 {
 		o.Ranks = []int{8}
 	}
+	if len(o.Tokens) == 0 {
+		o.Tokens, _ = input.Numbers("1-64,128,256,512,1024,4096,8192")
+	}
+	if err := o.check(c, mostSlots, "--plans", allPlans(), plans...); err != nil {
+		return d, err
+	}
 	m, gate, layouts, err := o.read()
-	if err := cmp.Or(err, checkTokens(o.Tokens, mostSlots),
-		o.planning.check(c, "--plans", allPlans(), o.Plans...)); err != nil {
+	if err != nil {
 		return d, err
 	}
 	result := render.Plans{
@@ -41,11 +46,11 @@ func (o *plansOptions) answer(c call) (d document, err error) {
 		if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
 			return d, usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
 		}
-		spans := make([]plan.Span, len(o.Plans))
+		spans := make([]plan.Span, len(plans))
 		for _, t := range o.Tokens {
 			p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode,
 				Tokens: slices.Repeat([]int{t}, layout.Ranks())}
-			for i, name := range o.Plans {
+			for i, name := range plans {
 				if c.Context().Err() != nil {
 					return d, context.Cause(c.Context())
 				}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -55,7 +54,7 @@ func (o *profileOptions) run(c call) error {
 	reports, err := p.Record(c.Context(), c.args, folder, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	switch {
 	case c.Context().Err() != nil:
-		return withCode(exitInterrupted, errors.New("interrupted"))
+		return failf(exitInterrupted, "interrupted")
 	case err != nil:
 		return err
 	}

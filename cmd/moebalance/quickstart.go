@@ -48,7 +48,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 		}
 		fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
-			return withCode(code, fmt.Errorf("the command above failed with exit code %d; its files are in %s", code, dir))
+			return failf(code, "the command above failed with exit code %d; its files are in %s", code, dir)
 		}
 		if s.about == "" {
 			continue

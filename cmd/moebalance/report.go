@@ -47,7 +47,7 @@ func (o *reportOptions) run(c call) error {
 		return err
 	}
 	if name, why := render.NotComparable(items); name != "" {
-		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", name, why))
+		return failf(exitNotComparable, "%s: not comparable: %s", name, why)
 	}
 	return nil
 }

@@ -51,8 +51,11 @@ type codeError struct {
 func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
-// usagef is a usage error.
-func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+// failf is an error with an exit code, usagef a usage error.
+func failf(code int, format string, args ...any) error {
+	return withCode(code, fmt.Errorf(format, args...))
+}
+func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
 // usage makes err a usage error; nil stays nil.
 func usage(err error) error { return withCode(exitUsage, err) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -63,17 +62,17 @@ func (o *traceOptions) answer(c call) (d document, err error) {
 	case o.FailAbove != nil:
 		return d, traceGate(t, *o.FailAbove)
 	case doubt.Code == trace.CountsContradict:
-		return d, withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
+		return d, failf(exitInconclusive, "%s", caveat.Text(doubt))
 	}
 	return d, nil
 }
 
 // traceGate fails on the layer with the largest imbalance, in steps of any kind with a tenth of the expert time.
 func traceGate(t *trace.Trace, limit float64) error {
-	unknown := func(why string) error { return withCode(exitInconclusive, errors.New("--fail-above: "+why)) }
+	unknown := func(why string) error { return failf(exitInconclusive, "--fail-above: %s", why) }
 	above := func(layer router.OptInt, by router.Number, where string) error {
-		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s%s, limit %s", answer.LayerName(layer),
-			quantity.Percent(by), where, quantity.Confidence(limit)))
+		return failf(exitGate, "expert-time imbalance of %s is %s%s, limit %s", answer.LayerName(layer),
+			quantity.Percent(by), where, quantity.Confidence(limit))
 	}
 	switch worst := imbalance.Furthest(t.Imbalance, router.LevelRank, imbalance.Time); {
 	case t.Undecided().Code != "":

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -15,32 +14,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// The keys that other programs rely on. The 256 experts in each of 2 layers are allocated, since one
-// kernel serves all: together they have the time of the phase experts.
+// The 256 experts in each of 2 layers are allocated, since one kernel serves all: together they have the time of the
+// phase experts.
 func TestTraceVerbJSON(t *testing.T) {
-	var raw map[string]json.RawMessage
 	var traced trace.Trace
-	words := []string{"trace", "--counts", "../../testdata/deepseek-ep4-ranks/counts-normal",
-		"../../testdata/deepseek-ep4-ranks/normal.rank?.sqlite"}
-	fieldJSON(t, &raw, words...)
-	fieldJSON(t, &traced, words...)
-	for list, keys := range map[string]string{
-		"exports":   "path nsys_version schema_version kernels launches ranges ranks graph_mode warnings",
-		"kernels":   "name instances total_ns mean_ns median_ns min_ns max_ns stddev_ns",
-		"phases":    "rank layer phase instances total_ns",
-		"experts":   "rank layer expert basis instances total_ns median_ns",
-		"imbalance": "layer level quantity max_over_mean imbalance floor null_p95 flagged worst",
-	} {
-		var rows []map[string]any
-		if err := json.Unmarshal(raw[list], &rows); err != nil || len(rows) == 0 {
-			t.Fatalf("%s: %v, %d rows", list, err, len(rows))
-		}
-		for key := range strings.FieldsSeq(keys) {
-			if _, ok := rows[0][key]; !ok {
-				t.Errorf("%s has no %q: %v", list, key, rows[0])
-			}
-		}
-	}
+	fieldJSON(t, &traced, "trace", "--counts", "../../testdata/deepseek-ep4-ranks/counts-normal",
+		"../../testdata/deepseek-ep4-ranks/normal.rank?.sqlite")
 	var allocated, experts int64
 	for _, e := range traced.Experts {
 		if e.Basis != imbalance.Allocated || !e.Slots.Defined() {

@@ -36,6 +36,15 @@ type StepTime struct {
 	StepTokens int    `flag:"step-tokens"`
 }
 
+// Read reads the campaign.
+func (s *StepTime) Read() (Campaign, error) {
+	c, err := ReadCampaign(s.Campaign)
+	if err != nil {
+		err = fmt.Errorf("--campaign: %w", err)
+	}
+	return c, err
+}
+
 // Check finds tokens that are of no step.
 func (s *StepTime) Check() error {
 	switch {
@@ -145,9 +154,9 @@ func (p *Placing) size(records []*counts.Record) (err error) {
 // curve predicts time from a campaign that measured it over load, for the tokens in a step of the record where
 // none are given.
 func (p *Placing) curve(record *counts.Record) error {
-	read, err := ReadCampaign(p.Campaign)
+	read, err := p.Read()
 	if err != nil {
-		return fmt.Errorf("--campaign: %w", err)
+		return err
 	}
 	if !read.Curved() {
 		return usagef("--campaign has the gain of one arm: give a campaign of several routers, or --trace")

@@ -165,25 +165,20 @@ func (e *Engine) step(number int) (took time.Duration, loads []router.Load) {
 	return took, loads
 }
 
-// each runs a part of every rank's work at the same time.
-func (e *Engine) each(work func(rank int)) {
-	var running sync.WaitGroup
-	for rank := range e.Ranks {
-		running.Go(func() { work(rank) })
-	}
-	running.Wait()
-}
-
 // phase takes all ranks through a phase of a layer, and returns what the slowest spent in it.
 func (e *Engine) phase(work func(rank int)) time.Duration {
 	spent := make([]time.Duration, e.Ranks)
-	e.each(func(rank int) {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		from := processorTime()
-		work(rank)
-		spent[rank] = processorTime() - from
-	})
+	var running sync.WaitGroup
+	for rank := range e.Ranks {
+		running.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			from := processorTime()
+			work(rank)
+			spent[rank] = processorTime() - from
+		})
+	}
+	running.Wait()
 	return slices.Max(spent)
 }
 
