@@ -240,6 +240,8 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	for _, format := range []string{"text", "json", "csv", "md"} {
 		ask("bench", "--resume", "c", "--format", format)
 	}
+	ask("bench", "--campaign", filepath.Join(t.TempDir(), "raw"), "--", "sh", "-c",
+		"echo 'refused: HF_TOKEN=PLANTED-13 at http://me:PLANTED-14@h' >&2; exit 3")
 	ask("report", "c", "-o", "page.html")
 	ask("report", "c", "--svg", "figures")
 	ask("report", "bench.json", "-o", "other.html")

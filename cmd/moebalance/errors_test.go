@@ -63,7 +63,11 @@ const asked = `
 2 bench --arm balancer=A=1 --arm balancer=A=2 -- true :: --arm balancer is given twice
 2 bench --table x -- true :: want one of comparisons, pairs, launches, dose
 2 bench --server x --ready localhost:1/health -- true :: want a full URL
+2 bench --server x -- true :: belong together
 2 bench --client x :: --server
+2 bench --result r.json -- true :: needs {out} in its path
+2 bench --metric 'x:ms=(' -- true :: --metric
+2 bench --ranks 65537 -- true :: --ranks 65537: want 0 to 65536
 2 bench --resume x --pairs 3 :: --pairs
 2 bench -- no-such-engine :: "no-such-engine"
 2 bench -- env ENABLE_PERFECT_ROUTER=1 D/engine :: remove it

@@ -33,16 +33,14 @@ func (c Command) engine() []string {
 
 // check reports what is wrong with c.
 func (c Command) check(t Treatment) error {
-	if len(c.Normal) == 0 {
+	at, err := url.Parse(c.Ready)
+	switch {
+	case len(c.Normal) == 0:
 		return fmt.Errorf("no command to launch")
-	}
-	if (len(c.Server) == 0) != (c.Ready == "") {
+	case (len(c.Server) == 0) != (c.Ready == ""):
 		return fmt.Errorf("--server and --ready belong together: a server and the URL that answers once it is ready")
-	}
-	if c.Ready != "" {
-		if at, err := url.Parse(c.Ready); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
-		}
+	case c.Ready != "" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == ""):
+		return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 	}
 	if err := t.CheckEngine(c.engine()); err != nil {
 		return err

@@ -62,33 +62,3 @@ func TestPeers(t *testing.T) {
 		t.Error("an unknown peer passed")
 	}
 }
-
-func TestSpecCheck(t *testing.T) {
-	good := func() Spec {
-		trtllm, _ := ParseTreatment("trtllm")
-		return Spec{Design: Design{Pairs: 6}, Treatment: trtllm, Command: Command{Normal: []string{"x"}},
-			Threshold: 0.1}
-	}
-	if err := good().Check(); err != nil {
-		t.Fatal(err)
-	}
-	for name, spoil := range map[string]func(*Spec){
-		"no command": func(s *Spec) { s.Command.Normal = nil },
-		"sets it itself": func(s *Spec) {
-			s.Command.Normal = []string{"mpirun", "-x", "ENABLE_PERFECT_ROUTER=1",
-				"x"}
-		},
-		"server without ready": func(s *Spec) { s.Command.Server = []string{"s"} },
-		"ready without scheme": func(s *Spec) {
-			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
-		},
-		"metric rule":   func(s *Spec) { s.Custom = []string{"x:ms=("} },
-		"shared result": func(s *Spec) { s.Output = "report.json" },
-	} {
-		s := good()
-		spoil(&s)
-		if s.Check() == nil {
-			t.Errorf("%s: passed", name)
-		}
-	}
-}

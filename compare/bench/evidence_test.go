@@ -219,20 +219,22 @@ func TestCountsOfALaunch(t *testing.T) {
 }
 
 // Where more than a tenth of the launches count only because others failed, failures may choose the result. A launch
-// that left processes behind at each of its attempts is one launch.
+// that left processes behind at each of its attempts is one launch. Lost routers and interruptions choose nothing.
 func TestFailuresThatSelect(t *testing.T) {
 	left := Attempt{State: Finished, Warnings: []string{leftBehind}}
-	for failed, want := range map[int]string{1: "map[failed:1 interrupted:0 left:1 why:warn]",
-		2: "map[failed:2 launches:16 why:selected]"} {
+	for want, ended := range map[string][]State{"map[failed:1 interrupted:0 left:1 why:warn]": {Failed},
+		"map[failed:2 launches:16 why:selected]":             {Failed, Failed},
+		"map[failed:1 interrupted:0 left:4 lost:3 why:warn]": {Failed, Lost, Lost, Lost},
+		"map[failed:0 interrupted:3 left:3 why:warn]":        {Interrupted, Interrupted, Interrupted}} {
 		c := &Campaign{Launches: make([]Launch, 16)}
 		for i := range c.Launches {
 			c.Launches[i] = Launch{Attempts: []Attempt{{State: Finished}}}
-			if i < failed {
-				c.Launches[i].Attempts = []Attempt{{State: Failed, Warnings: left.Warnings}, left}
+			if i < len(ended) {
+				c.Launches[i].Attempts = []Attempt{{State: ended[i], Warnings: left.Warnings}, left}
 			}
 		}
 		if got := c.checkRetries(); got.Status != gain.Warn || fmt.Sprint(got.Args) != want {
-			t.Errorf("%d failed: %+v, want %s", failed, got, want)
+			t.Errorf("%v: %+v, want %s", ended, got, want)
 		}
 	}
 }

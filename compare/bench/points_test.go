@@ -28,7 +28,8 @@ func TestParseArm(t *testing.T) {
 	if names := BuildsOf([]ArmSpec{a, a}); names.Named() {
 		t.Errorf("builds %v of two routers", names)
 	}
-	for _, s := range []string{"", "=X=1", "a b=X=1", "../x=X=1", "balancer=greedy", "balancer='", "r=target:1", "normal=X=1", "perfect"} {
+	for _, s := range []string{"", "=X=1", "a b=X=1", "../x=X=1", "balancer=greedy", "balancer='", "r=target:1",
+		"r=target:0.5", "r=target:x", "r=perfect", "r=1.2", "normal=X=1", "perfect"} {
 		if _, err := ParseArm(s); err == nil {
 			t.Errorf("arm %q passed", s)
 		}

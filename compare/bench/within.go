@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,14 +22,8 @@ const (
 // routers are the arms by what routes in them.
 func (s Spec) routers() (arms []control.Arm) {
 	for _, a := range s.arms() {
-		router := control.Off
-		if a == gain.Perfect {
-			router = control.Perfect
-		}
-		if own := s.arm(a).Env[routerVariable]; own != "" {
-			router = own
-		}
-		arms = append(arms, control.Arm{Name: string(a), Router: router})
+		router := map[gain.Arm]string{gain.Normal: control.Off, gain.Perfect: control.Perfect}[a]
+		arms = append(arms, control.Arm{Name: string(a), Router: cmp.Or(s.arm(a).Env[routerVariable], router)})
 	}
 	return arms
 }

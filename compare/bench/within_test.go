@@ -265,18 +265,6 @@ func TestLostRouters(t *testing.T) {
 		!strings.Contains(r.Launches[0].Note, "attempt 1 lost: ") {
 		t.Errorf("gain %+v, note %q", r.Gain, r.Launches[0].Note)
 	}
-	for _, ended := range []struct {
-		state State
-		why   string
-	}{{Lost, "warn"}, {Failed, "selected"}, {Interrupted, "warn"}} {
-		for i := range c.Launches {
-			c.Launches[i].Attempts[0].State = ended.state
-		}
-		if check := c.checkRetries(); check.Args["why"] != ended.why ||
-			(fmt.Sprint(check.Args["lost"]) == "2") != (ended.state == Lost) {
-			t.Errorf("2 of 2 %s: %+v", ended.state, check)
-		}
-	}
 }
 
 // Counts that contradict what was acknowledged refuse the campaign: the measured gain is none of balance.

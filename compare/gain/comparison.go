@@ -52,16 +52,15 @@ func (c *Recorded) simultaneous(each int) float64 {
 
 // label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)"; empty where there is one.
 func (c *comparison) label() string {
-	switch at := fmt.Sprintf("%s %g", c.PointName, c.point); {
-	case len(c.Points)+len(c.More) == 0:
-		return ""
-	case len(c.Points) == 0:
-		return string(c.arm)
+	switch {
+	case len(c.Points) > 0 && len(c.More) > 0:
+		return fmt.Sprintf("%s %g (%s)", c.PointName, c.point, c.arm)
+	case len(c.Points) > 0:
+		return fmt.Sprintf("%s %g", c.PointName, c.point)
 	case len(c.More) > 0:
-		return fmt.Sprintf("%s (%s)", at, c.arm)
-	default:
-		return at
+		return string(c.arm)
 	}
+	return ""
 }
 
 // builds reports a comparison that does not ask about balance.
@@ -90,12 +89,9 @@ func (c *comparison) groups() [][]float64 {
 // differ is not known.
 func (c *comparison) estimate() {
 	groups := c.groups()
-	t, method := stats.Crossover(c.each, groups...), PairedT
-	switch {
-	case c.within():
+	t, method := stats.Crossover(c.each, groups...), []string{PairedT, CrossoverT}[len(groups)-1]
+	if c.within() {
 		t, method = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
-	case len(groups) == 2:
-		method = CrossoverT
 	}
 	c.sd = t.SD
 	c.Gain = Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low - max(0, c.lean)),
@@ -199,8 +195,8 @@ func (c *comparison) pairsNeeded() router.Number {
 	if c.within() {
 		lost = 1
 	}
-	n, ok := stats.ToDecide(math.Log1p(c.Gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each,
-		c.leastUnits(), lost)
+	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
+	n, ok := stats.ToDecide(distance, c.sd, c.each, c.leastUnits(), lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
 	if c.Verdict != Inconclusive || !ok || c.copied() || outliers && !c.within() {
 		return router.Undefined()

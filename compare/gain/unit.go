@@ -120,13 +120,7 @@ func (m *Measurement) said() string {
 // settle computes a unit and its blocks from the measurements that do not fall out. The sign of a gain is set by the
 // metric's direction.
 func (c *comparison) settle(u *Unit) {
-	least, sign, note, sides := 1, 1.0, "", [2][]float64{}
-	if c.within() {
-		least = 2
-	}
-	if !c.Metric.HigherIsBetter {
-		sign = -1
-	}
+	least, note, sides := map[bool]int{false: 1, true: 2}[c.within()], "", [2][]float64{}
 	u.logs = nil
 	for i := range u.blocks {
 		b := &u.blocks[i]
@@ -142,7 +136,10 @@ func (c *comparison) settle(u *Unit) {
 				*value = router.Number(in[0].Value)
 			}
 		}
-		gained := sign * (means[1] - means[0])
+		gained := means[1] - means[0]
+		if !c.Metric.HigherIsBetter {
+			gained = -gained
+		}
 		b.Status, b.Gain, note = PairIncomplete, router.Undefined(), noted(note, b.Note)
 		if n == other && n >= least && !math.IsNaN(gained) {
 			b.Status, b.Gain = PairComplete, fraction(gained)

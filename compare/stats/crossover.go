@@ -35,18 +35,15 @@ func PairedT(d []float64, confidence float64) Interval { return Crossover(confid
 func Crossover(confidence float64, groups ...[]float64) Interval {
 	n, sum, squares, inverse, k := 0, 0.0, 0.0, 0.0, float64(len(groups))
 	for _, d := range groups {
-		if !finite(d) || len(d) == 0 {
-			sum = math.NaN()
-			continue
-		}
 		mean, sd := meanSD(d)
 		n, sum, inverse = n+len(d), sum+mean, inverse+1/float64(len(d))
 		if len(d) > 1 {
 			squares += sd * sd * float64(len(d)-1)
 		}
 	}
-	r := undefinedInterval(sum/k, n)
-	if free := n - len(groups); free >= 1 && !math.IsNaN(sum) {
+	nan := math.NaN()
+	r := Interval{sum / k, nan, nan, nan, n, nan}
+	if free := n - len(groups); free >= 1 && !math.IsNaN(sum-sum) {
 		r.SD = math.Sqrt(squares / float64(free))
 		half := studentsT(free).Quantile((1+confidence)/2) * r.SD * math.Sqrt(inverse) / k
 		r.Low, r.High, r.Confidence = r.Estimate-half, r.Estimate+half, confidence
@@ -57,7 +54,7 @@ func Crossover(confidence float64, groups ...[]float64) Interval {
 func studentsT(df int) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: float64(df)} }
 
 // meanSD is the mean and the sample standard deviation (divisor n−1), each NaN
-// where it is undefined. All-equal values give exactly zero deviation.
+// where it is undefined: of no values, and of one that is not finite. All-equal values give exactly zero deviation.
 func meanSD(d []float64) (mean, sd float64) {
 	if len(d) > 1 && slices.Min(d) == slices.Max(d) {
 		return d[0], 0

@@ -1,7 +1,5 @@
 package stats
 
-import "math"
-
 // Interval is an estimate with a two-sided confidence interval.
 type Interval struct {
 	Estimate float64
@@ -12,20 +10,4 @@ type Interval struct {
 	N          int // differences used
 	// SD is the sample standard deviation of one difference, about the mean of its group; NaN of a ratio.
 	SD float64
-}
-
-// undefinedInterval has an estimate but no bounds.
-func undefinedInterval(estimate float64, n int) Interval {
-	nan := math.NaN()
-	return Interval{estimate, nan, nan, nan, n, nan}
-}
-
-// finite reports whether every value is a finite number.
-func finite(values []float64) bool {
-	for _, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
 }

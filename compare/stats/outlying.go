@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -17,13 +18,12 @@ import (
 // Cook and Weisberg, Residuals and Influence in Regression, §2.2.2.
 func Outlying(values []float64, level float64) []bool {
 	out, n := make([]bool, len(values)), float64(len(values))
-	if n < 3 || !finite(values) {
+	if n < 3 {
 		return out
 	}
 	limit := distuv.StudentsT{Sigma: 1, Nu: n - 2}.Quantile(1-level/(2*n)) * math.Sqrt(1+1/(n-1))
 	for i, v := range values {
-		rest := append(append([]float64{}, values[:i]...), values[i+1:]...)
-		mean, sd := meanSD(rest)
+		mean, sd := meanSD(slices.Delete(slices.Clone(values), i, i+1))
 		out[i] = math.Abs(v-mean) > limit*sd
 	}
 	return out

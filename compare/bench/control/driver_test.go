@@ -188,25 +188,6 @@ func (l liar) Answer(a Ack) error {
 	return l.Folder.Answer(a)
 }
 
-// A router beside the learned and the balanced one is told from other texts.
-func TestIsRouter(t *testing.T) {
-	for text, want := range map[string]bool{"target:1.2": true, "recorded:/a/b.json": true, "perfect": false, "off": false,
-		"1.2": false, "X=target:1.2": false} {
-		if is, err := IsRouter(text); is != want || err != nil {
-			t.Errorf("%q: %v, %v", text, is, err)
-		}
-	}
-	for _, text := range []string{"target:1", "target:x", "target:0.5"} {
-		if _, err := IsRouter(text); err == nil {
-			t.Errorf("%q passed", text)
-		}
-	}
-	if a, b := (Arm{Router: "target:1.2"}).Target(), (Arm{Router: "recorded:x"}).Target(); a != 1.2 || b != 0 ||
-		two[1].Target() != 1 || two[0].Target() != 0 {
-		t.Errorf("targets %v, %v", a, b)
-	}
-}
-
 // Each block is an order and its reverse; over two blocks each arm begins one, and pairs likewise.
 func TestOrders(t *testing.T) {
 	three, different := append(slices.Clone(two), Arm{"drawn", "zipf"}), false

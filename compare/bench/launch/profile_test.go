@@ -8,32 +8,6 @@ import (
 	"testing"
 )
 
-func TestProgramAt(t *testing.T) {
-	for line, want := range map[string]string{
-		"prog -n 4":             "prog",
-		"mpirun -n 4 prog -n 2": "prog",
-		"mpirun --mca btl self -x A --tag-output p q": "p",
-		"mpirun --map-by=node -H a,b p":               "p",
-		"mpiexec -genv A 1 -ppn 2 p":                  "p",
-		"srun -N 2 --ntasks-per-node=4 --mpi=pmix p":  "p",
-		"srun --container-image x.sqsh -- p --a":      "p",
-		"/opt/bin/mpirun -np 2 p":                     "p",
-		"orterun -map-by slot --display map p q":      "p",
-		"srun --mpi pmix -l -C h200 p q":              "p",
-		"mpirun -n 4":                                 "",
-	} {
-		words, _ := Words(line)
-		at := programAt(words)
-		got := ""
-		if at < len(words) {
-			got = words[at]
-		}
-		if got != want {
-			t.Errorf("%q: the program is %q, want %q", line, got, want)
-		}
-	}
-}
-
 // What nsys is told, and the variables beside it: of the TensorRT-LLM pages, of other options, and of its older
 // benchmarks, which take lists of iterations by variables of their own.
 func TestProfileSwitches(t *testing.T) {
