@@ -15,13 +15,9 @@ import (
 // the treatment, or that an arm is named for.
 func (s Spec) differences(arm gain.Arm, normal, other Attempt) (found []gain.Difference) {
 	for _, name := range slices.Sorted(maps.Keys(merged(normal.Environment, other.Environment))) {
-		d := gain.Difference{Kind: "environment", Name: name, Normal: "not set", Perfect: "not set"}
-		if value, set := normal.Environment[name]; set {
-			d.Normal = value
-		}
-		if value, set := other.Environment[name]; set {
-			d.Perfect = value
-		}
+		unset := map[string]string{name: "not set"}
+		d := gain.Difference{Kind: "environment", Name: name, Normal: merged(unset, normal.Environment)[name],
+			Perfect: merged(unset, other.Environment)[name]}
 		_, treatment := s.Treatment.Perfect[name]
 		_, own := merged(s.arm(gain.Normal).Env, s.arm(arm).Env)[name]
 		if d.Declared = treatment && arm == gain.Perfect || own && s.declaredByName(arm); d.Normal != d.Perfect {

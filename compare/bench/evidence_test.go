@@ -31,7 +31,7 @@ func said(perfect bool, ranks int, loads ...float64) view {
 // reported is what a launch with this report shows.
 func reported(r *metrics.Result) view {
 	a := Attempt{Segments: []Segment{{Result: r, Run: control.Run{Timed: true}}}}
-	return view{a, Ordered{}, r}
+	return view{a, Ordered{}, *r}
 }
 
 func TestProveByReport(t *testing.T) {
@@ -136,7 +136,7 @@ func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	skewed, even, counted := said(false, 2, 1.5, 2), said(true, 2, 1, 1), printing(0)
 	yes, no := true, false
-	counted.report.Proof.Ranks = 2
+	counted.Segments[0].Result.Proof.Ranks = 2
 	for name, k := range map[string]struct {
 		ranks           int
 		normal, perfect []view

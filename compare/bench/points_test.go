@@ -108,12 +108,6 @@ func TestPointsOfAServer(t *testing.T) {
 			}
 		}
 	}
-	again, err := Open(c.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	wantCurve(t, gains(t, again))
 }
 
 // A further arm has its variables and flags, the learned router, and a place in each pair.

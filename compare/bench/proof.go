@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -40,10 +41,7 @@ func (s Spec) rules() proof.Rules {
 // shown is what a view shows of its routing.
 func (s Spec) shown(v view) proof.Launch {
 	l := proof.Launch{Ranks: s.ranks(v), Counted: v.order.Counted, Lines: v.LinesFound, Router: v.order.Router,
-		Answered: v.order.Ranks}
-	if v.report != nil {
-		l.Report = v.report.Proof
-	}
+		Answered: v.order.Ranks, Report: v.report.Proof}
 	if l.Counted != nil {
 		l.Placement, _ = v.placement(s.Folder)
 		l.Doubt = v.otherWork()
@@ -54,11 +52,8 @@ func (s Spec) shown(v view) proof.Launch {
 // ranks is how many ranks a launch must prove: as the spec says, else as many as its
 // report names, else its counts or proof lines, or those that acknowledged; 0 if unknown.
 func (s Spec) ranks(v view) int {
-	if ranks := s.Ranks; ranks > 0 {
-		return ranks
-	}
-	if v.report != nil && v.report.Proof.Ranks > 0 {
-		return v.report.Proof.Ranks
+	if said := cmp.Or(s.Ranks, v.report.Proof.Ranks); said > 0 {
+		return said
 	}
 	ranks := v.order.Ranks
 	if v.order.Counted != nil {

@@ -97,7 +97,7 @@ type Ordered struct {
 type view struct {
 	Attempt
 	order  Ordered
-	report *metrics.Result
+	report metrics.Result
 }
 
 // views are the segments of an arm that count, each under its order. An engine that is ended may leave no counts of
@@ -110,7 +110,7 @@ func (a Attempt) views(arm gain.Arm) (views []view) {
 		}
 		for _, s := range a.Segments {
 			if s.Sequence == o.Sequence && s.Timed && s.Result != nil {
-				views = append(views, view{a, o, s.Result})
+				views = append(views, view{a, o, *s.Result})
 			}
 		}
 	}

@@ -80,10 +80,10 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	}
 	r := runner{Campaign: c, host: h}
 	var err error
-	if r.custom, err = c.Spec.custom(); err != nil {
-		return err
+	if r.custom, err = c.Spec.custom(); err == nil {
+		err = r.recover()
 	}
-	if err := r.recover(); err != nil {
+	if err != nil {
 		return err
 	}
 	for i := range c.Launches {

@@ -221,11 +221,7 @@ func (t Treatment) said() string {
 	if !t.Silent {
 		return ""
 	}
-	words := slices.Clone(t.Flags)
-	for _, name := range t.Names() {
-		words = append(words, name+"="+t.Perfect[name])
-	}
-	return strings.Join(words, " ")
+	return strings.Join(launch.Environ(t.Flags, t.Perfect), " ")
 }
 
 // Names are the variables of the treatment, sorted.

@@ -62,9 +62,11 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 	p.Blocks = control.Blocks(s.routers(), blocksPerLaunch, l.Pair, s.Design.Seed)
 	p.Separate = s.Points != nil && len(s.more()) > 0 // whose loads make a curve at each point
 	for b := range p.Blocks {
+		values := []string{""}
 		if s.Points != nil {
-			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*blocksPerLaunch+b, s.Points.Values))
+			values = points.Drawn(s.Design.Seed, l.Pair*blocksPerLaunch+b, s.Points.Values)
 		}
+		p.Points = append(p.Points, values)
 	}
 	return p
 }
@@ -80,11 +82,8 @@ func (s Spec) DefaultTimeout() time.Duration {
 	if !s.Design.Within() {
 		return 0
 	}
-	runs := 2 * len(s.arms()) * blocksPerLaunch
-	if s.Points != nil {
-		runs *= len(s.Points.Values)
-	}
-	return clientTime * time.Duration(runs)
+	p := s.planOf(Launch{})
+	return clientTime * time.Duration(len(p.Blocks)*len(p.Blocks[0])*len(p.Points[0]))
 }
 
 // followed are the variables of an engine that follows a folder; none where a launch is of one arm.

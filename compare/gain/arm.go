@@ -110,11 +110,5 @@ const (
 	None     Grade = "none"     // nothing shows it, or something shows the opposite
 )
 
-// Weaker is the worse of two grades.
-func Weaker(a, b Grade) Grade {
-	grades := []Grade{None, Claimed, Measured}
-	return grades[min(max(0, slices.Index(grades, a)), max(0, slices.Index(grades, b)))]
-}
-
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
 const AllRanks = router.NoID

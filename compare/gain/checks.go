@@ -122,7 +122,7 @@ func (c *Recorded) unproved() (missing []string) {
 	for _, arm := range Arms {
 		ranks, seen := map[string][]int{}, false // by evidence
 		for _, p := range c.Proof {
-			if seen = seen || p.Arm == arm; p.Arm == arm && Weaker(p.Grade, Claimed) == None {
+			if seen = seen || p.Arm == arm; p.Arm == arm && p.Grade != Measured && p.Grade != Claimed {
 				ranks[p.Evidence] = append(ranks[p.Evidence], int(p.Rank))
 			}
 		}

@@ -54,9 +54,9 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"errors", func(c *Recorded) {
 			for i := range 2 {
 				work(*c, i, WorkRequests, 100)
-				work(*c, i, WorkErrors, 2)
+				work(*c, i, WorkErrors, float64(2-2*i))
 			}
-		}, CheckWork, Fail, "pair 0: errors: normal 2, perfect 2"},
+		}, CheckWork, Fail, "pair 0: errors: normal 2, perfect 0"},
 		{"few errors", func(c *Recorded) {
 			for i := range c.Measurements {
 				work(*c, i, WorkRequests, 100)

@@ -69,11 +69,7 @@ func Judge(c Recorded) Result {
 
 // compareAll compares every arm at every point: by point, first the perfect arm or the build, then the further ones.
 func (c *Recorded) compareAll() (all []*comparison) {
-	points := c.Points
-	if len(points) == 0 {
-		points = []float64{0}
-	}
-	for _, point := range points {
+	for _, point := range slices.Concat(c.Points, []float64{0})[:max(1, len(c.Points))] { // 0 where there are none
 		for _, arm := range append([]Arm{Perfect}, c.More...) {
 			all = append(all, c.compare(arm, point, c.simultaneous(1)))
 		}

@@ -7,22 +7,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Failed requests of either arm alone are too many, whatever the other's.
-func TestErrorsOfEitherArm(t *testing.T) {
-	for _, arm := range Arms {
-		launches := paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2)
-		for i := range launches {
-			launches[i].Work = map[string]float64{WorkRequests: 100, WorkErrors: 0}
-			if launches[i].Arm == arm && launches[i].Unit == 2 {
-				launches[i].Work[WorkErrors] = 2
-			}
-		}
-		if c := check(t, Judge(valid(launches)), CheckWork); c.Status != Fail {
-			t.Errorf("errors of the %s arm: %+v", arm, c)
-		}
-	}
-}
-
 // A gain beyond what even ranks can give is doubted where its whole interval is.
 func TestExplainedGain(t *testing.T) {
 	for low, want := range map[float64]bool{0.101: true, 0.0999: false, -0.01: false} {

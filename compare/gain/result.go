@@ -141,10 +141,7 @@ func (r Result) StepsNS(tokens float64) (ns []float64, why router.Warning) {
 		return nil, router.Warn(noSteps, "", "why", "points")
 	}
 	why = router.Warn(noSteps, "", "why", "no_pair")
-	for _, u := range r.Units() {
-		if u.Arm != "" || !u.complete() {
-			continue
-		}
+	for _, u := range only(r.Units(), func(u Unit) bool { return u.Arm == "" && u.complete() }) {
 		step := r.Metric.StepNS(u.Perfect.Float64(), tokens)
 		if !step.Defined() {
 			return nil, router.Warn(noSteps, "", "why", "metric", "name", r.Metric.Name, "unit", r.Metric.Unit)

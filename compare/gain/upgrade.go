@@ -33,13 +33,9 @@ func (r *Result) Upgrade(text []byte) error {
 	}
 	r.Comparisons = []Comparison{{Arm: Perfect, Leads: true, Gain: r.Gain, Verdict: r.Verdict}}
 	for i, p := range old.Proof {
-		switch {
-		case !p.Proved:
-			r.Proof[i].Grade = None
-		case strings.Contains(r.Proof[i].Evidence, "worst layer"):
-			r.Proof[i].Grade = Measured
-		default:
-			r.Proof[i].Grade = Claimed
+		grades := map[bool]Grade{false: Claimed, true: Measured}
+		if r.Proof[i].Grade = None; p.Proved {
+			r.Proof[i].Grade = grades[strings.Contains(r.Proof[i].Evidence, "worst layer")]
 		}
 	}
 	r.Balance, _ = (&Recorded{Proof: r.Proof}).checkProof()

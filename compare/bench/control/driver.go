@@ -123,11 +123,11 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 			err = errors.Join(err, d.to(own))
 		}
 	}()
-	for _, arm := range p.first() {
-		if err := d.change(ctx, arm, -1, p.pointsOf(0)[0]); err != nil {
+	for _, arm := range p.Blocks[0][:len(p.Blocks[0])/2] { // so that the first block begins with a change
+		if err := d.change(ctx, arm, -1, p.Points[0][0]); err != nil {
 			return err
 		}
-		for _, point := range p.pointsOf(0)[1:] {
+		for _, point := range p.Points[0][1:] {
 			if err := d.Run(ctx, d.next(arm, -1, 0, point, false)); err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 
 // segment measures an arm at all points, under an order of its own for each where the plan wants that.
 func (d *Driver) segment(ctx context.Context, p Plan, arm Arm, block, place int) error {
-	for i, point := range p.pointsOf(block) {
+	for i, point := range p.Points[block] {
 		if i == 0 && d.now != arm || p.Separate {
 			if err := d.change(ctx, arm, block, point); err != nil {
 				return err

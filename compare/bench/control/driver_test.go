@@ -64,7 +64,8 @@ func (e *engine) run(r Run) error {
 var two = []Arm{{"normal", "off"}, {"perfect", "perfect"}}
 
 func planOf(blocks int) Plan {
-	return Plan{Blocks: [][]Arm{{two[0], two[1], two[1], two[0]}, {two[1], two[0], two[0], two[1]}}[:blocks]}
+	return Plan{Blocks: [][]Arm{{two[0], two[1], two[1], two[0]}, {two[1], two[0], two[0], two[1]}}[:blocks],
+		Points: [][]string{{""}, {""}}}
 }
 
 // Every timed run has its own router from beginning to end, and stands in the order ABBA

@@ -44,7 +44,7 @@ var named = regexp.MustCompile(`^(target|recorded):.`)
 // first block, then the blocks. A block is an order of the arms and its reverse.
 type Plan struct {
 	Blocks [][]Arm
-	Points [][]string // of a segment of each block, in order; nil where there is one load
+	Points [][]string // of a segment of each block, in order; one empty where there is one load
 	// Separate gives each point an order of its own, so that what is recorded under it is of that point alone.
 	Separate bool
 }
@@ -75,20 +75,4 @@ func Blocks(arms []Arm, blocks, launch int, seed uint64) (all [][]Arm) {
 		all = append(all, slices.Concat(order, reversed(order)))
 	}
 	return all
-}
-
-// first are the arms in the order of the untimed segments, so that the first block begins
-// with a change.
-func (p Plan) first() []Arm {
-	if len(p.Blocks) == 0 {
-		return nil
-	}
-	return p.Blocks[0][:len(p.Blocks[0])/2]
-}
-
-func (p Plan) pointsOf(block int) []string {
-	if block < len(p.Points) && len(p.Points[block]) > 0 {
-		return p.Points[block]
-	}
-	return []string{""}
 }

@@ -47,7 +47,7 @@ func runScript(t *testing.T, script string, grace Grace, interrupted bool) (Outc
 			return run(ctx, Run{Words: []string{"sh", "-c", script}, Folder: folder})
 		},
 		Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker(t.Name()), Grace: grace,
-		Ending: func() { ended = time.Now() },
+		Ending: func() { ended = time.Now() }, Started: func(Group) {},
 	}.Run(ctx)
 	if (err != nil) != interrupted {
 		t.Fatal(err)

@@ -21,17 +21,14 @@ var recordedPrefixes = []string{
 // VariableName is what an environment variable can be called.
 var VariableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func isRecorded(name string) bool {
-	return slices.ContainsFunc(recordedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
 // RecordEnvironment keeps the variables of env that can change what a launch measures,
 // and those that the spec sets itself, without secrets.
 func RecordEnvironment(env []string, own map[string]string) map[string]string {
 	kept := make(map[string]string)
 	for _, kv := range env {
 		name, value, _ := strings.Cut(shown.Mask([]string{kv})[0], "=")
-		if _, ours := own[name]; ours || isRecorded(name) {
+		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if _, ours := own[name]; ours || slices.ContainsFunc(recordedPrefixes, begins) {
 			kept[name] = value
 		}
 	}

@@ -1,10 +1,12 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,23 +65,13 @@ type Outcome struct {
 // Run starts the job and waits for it. The error is nil only if everything ended as
 // it should. What was started is gone when Run returns.
 func (j Job) Run(ctx context.Context) (Outcome, error) {
-	ctx, cancel := limited(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(j.Timeout, math.MaxInt64),
+		fmt.Errorf("time limit of %s passed", j.Timeout))
 	defer cancel()
-	if j.Started == nil {
-		j.Started = func(Group) {}
-	}
 	r := running{Job: j, outcome: Outcome{ExitCode: -1}, family: family{marker: j.Marker, before: children()}}
 	err := r.run(ctx)
 	r.end()
 	return r.outcome, err
-}
-
-// limited ends with why after a time; 0 is none.
-func limited(ctx context.Context, limit time.Duration, why error) (context.Context, context.CancelFunc) {
-	if limit <= 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, limit, why)
 }
 
 // running is a job and what has come of it so far.
@@ -189,7 +181,7 @@ func (j *running) command(ctx context.Context, r Run) error {
 		return context.Cause(ctx)
 	}
 	j.endGroup(p)
-	j.outcome.ExitCode = p.exitCode()
+	j.outcome.ExitCode = p.cmd.ProcessState.ExitCode() // −1 for a signal
 	if p.err != nil {
 		return fmt.Errorf("the command %s%s", describeExit(p.err), lastWords(r.Folder, Stderr, Stdout))
 	}
@@ -235,7 +227,7 @@ const readyWithin = 30 * time.Minute
 
 // untilReady waits for the server to answer.
 func (j Job) untilReady(ctx context.Context, server *process) error {
-	ctx, cancel := limited(ctx, readyWithin,
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin,
 		fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), readyWithin))
 	defer cancel()
 	for {

@@ -129,9 +129,6 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 	return p, nil
 }
 
-// errTimeout ends a launch that ran past its time limit.
-var errTimeout = errors.New("time limit")
-
 // running reports whether the command or a process of its group does.
 func (p *process) running() bool {
 	select {
@@ -140,14 +137,6 @@ func (p *process) running() bool {
 	default:
 		return true
 	}
-}
-
-// exitCode is how the command ended: its code, or −1 for a signal.
-func (p *process) exitCode() int {
-	if s := p.cmd.ProcessState; s != nil {
-		return s.ExitCode()
-	}
-	return -1
 }
 
 // describeExit describes how a command failed.
