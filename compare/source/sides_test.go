@@ -38,37 +38,26 @@ func TestSidesOfOneFolder(t *testing.T) {
 	}
 }
 
-func TestExportsOfBothArms(t *testing.T) {
+// Captures of both arms are no run, a result of bench is no side, and a folder whose name holds a bracket is listed,
+// not taken for a pattern.
+func TestArgumentsThatDoNotFit(t *testing.T) {
 	const captures = "../../testdata/deepseek-ep4-ranks/"
-	if _, err := RunCaptures([]string{captures + "normal.rank0.sqlite", captures + "perfect.rank1.sqlite"},
-		nil); !errors.Is(err, ErrNotComparable) {
-		t.Errorf("by names: have %v", err)
+	odd := filepath.Join(t.TempDir(), "run[1]")
+	if err := os.MkdirAll(filepath.Join(odd, "rank0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, arms := RunCaptures([]string{captures + "normal.rank0.sqlite", captures + "perfect.rank1.sqlite"}, nil)
+	_, folders := Classify([]string{odd}, nil)
+	_, results := ReadArms([]string{"../../testdata/campaign-qwen3-ep4.json",
+		"../../testdata/campaign-deepseek-ep4.json"}, nil)
+	for want, err := range map[string]error{"of both arms by their names": arms, "has only folders: give": folders,
+		"campaign-qwen3-ep4.json is a campaign, which holds both arms": results} {
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrNotComparable) != (err == arms) {
+			t.Errorf("have %v, want %q", err, want)
+		}
 	}
 	if paths, err := RunCaptures([]string{captures + "normal.*"}, nil); err != nil || len(paths) != 4 {
 		t.Error(paths, err)
-	}
-}
-
-// A result of bench holds both arms; it was called "no benchmark result".
-func TestResultOfBenchIsNoSide(t *testing.T) {
-	both := []string{"../../testdata/campaign-qwen3-ep4.json", "../../testdata/campaign-deepseek-ep4.json"}
-	for _, args := range [][]string{both} {
-		_, err := ReadArms(args, nil)
-		if err == nil || !strings.Contains(err.Error(),
-			"campaign-qwen3-ep4.json is a campaign, which holds both arms") {
-			t.Errorf("%v: %v", args, err)
-		}
-	}
-}
-
-// A folder whose name holds a bracket is listed, not taken for a pattern.
-func TestFolderOfOddName(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "run[1]")
-	if err := os.MkdirAll(filepath.Join(folder, "rank0"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Classify([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "has only folders: give") {
-		t.Error(err)
 	}
 }
 
