@@ -36,21 +36,21 @@ var effective = map[source.Kind][]string{
 }
 
 func (o *compareOptions) answer(c call) (d document, err error) {
-	arms, err := source.ReadArms(c.args, c.skipped)
+	given, sides, err := source.ReadArms(c.args, c.skipped)
 	if err != nil {
 		return d, err
 	}
-	kind := effective[arms.Kind]
+	kind := effective[given]
 	if err := cmp.Or(o.check(), c.only(kind[0], kind[1:]...)); err != nil {
 		return d, err
 	}
-	switch arms.Kind {
+	switch given {
 	case source.Captures:
-		return o.traces(c, arms.Sides)
+		return o.traces(c, sides)
 	case source.Reports:
-		return o.reports(c, arms.Sides)
+		return o.reports(c, sides)
 	}
-	result, err := source.ReadCampaign(arms.Sides[0].Paths[0])
+	result, err := source.ReadCampaign(sides[0].Paths[0])
 	if err != nil {
 		return d, err
 	}

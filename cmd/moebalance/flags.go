@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
@@ -30,7 +31,8 @@ import (
 
 // parsers read the texts of flags, by the type that they return.
 var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes, router.ParseMethod,
-	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, parseWords, parseModel}
+	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, kernel.ParseRule,
+	parseWords, parseModel}
 
 // words are the words of a command.
 type words []string

@@ -37,7 +37,7 @@ cmd/internal/workload: logits router
 cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd/internal/render cmd/internal/target
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
     compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff
-    compare/gain compare/imbalance compare/trace compare/place compare/source logits logits/hook plots
+    compare/gain compare/imbalance compare/kernel compare/trace compare/place compare/source logits logits/hook plots
     plots/page router router/input router/plan router/quantity router/shown testdata
 compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
     compare/trace compare/place logits router router/quantity

@@ -6,8 +6,8 @@
 // streamed once in order. Whoever analyzes a Recording sees nothing of the file.
 // Nothing is attributed or judged here; package trace does.
 //
-// The time of a kernel takes two forms: a row of the file (rows.Row of an export, torchEvent of a trace), and a Kernel
-// of the Recording. Of these, package trace makes its table of events.
+// The time of a kernel takes two forms: a row of the file (rows.Row of an export, torchEvent of a trace), and a
+// Kernel of the Recording. Of these, package trace makes its table of events.
 package capture
 
 import (
@@ -17,8 +17,9 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Read reads an export or a trace of PyTorch's profiler, in which something ran on a GPU. Progress is told how many bytes more have been read; all calls together sum to the file's size. It
-// may be called by several goroutines. Nil tells nobody.
+// Read reads an export or a trace of PyTorch's profiler, in which something ran on a GPU. Progress is told how many
+// bytes more have been read; all calls together sum to the file's size. It may be called by several goroutines. Nil
+// tells nobody.
 func Read(ctx context.Context, path string, progress func(bytes int64)) (*Recording, error) {
 	if isTorchTrace(path) {
 		return readTorchTrace(ctx, path, progress)

@@ -44,11 +44,11 @@ func Gather(ctx context.Context, args []string, skipped Skipped, progress Progre
 		}
 	}
 	if len(reports) > 0 {
-		arms, err := ReadArms(reports, nil)
+		_, sides, err := ReadArms(reports, nil)
 		if err != nil {
 			return nil, err
 		}
-		judged, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
+		judged, err := ReadReports(sides, ReportOptions{Threshold: gain.DefaultThreshold})
 		if err != nil {
 			return nil, err
 		}

@@ -8,9 +8,9 @@ import (
 // Captures of a launch that switched its router hold both arms: a report has a trace of each, and their comparison.
 func TestOneCaptureOfBothArms(t *testing.T) {
 	const folder = "../../testdata/field/results/vllm-two-h200-quantized/fp8-triton/pair0"
-	arms, err := ReadArms([]string{folder}, nil)
-	if err != nil || arms.Sides[0].Unsorted == nil || arms.Sides[1].Arm != "perfect" {
-		t.Fatalf("%+v, %v", arms, err)
+	_, sides, err := ReadArms([]string{folder}, nil)
+	if err != nil || sides[0].Unsorted == nil || sides[1].Arm != "perfect" {
+		t.Fatalf("%+v, %v", sides, err)
 	}
 	items, err := Gather(context.Background(), []string{folder}, nil,
 		func([]string) (func(int64), func()) { return func(int64) {}, func() {} })

@@ -14,9 +14,9 @@ import (
 
 // Reading is how exports are to be read, as flags give it.
 type Reading struct {
-	Ranks  []string `flag:"rank"`
-	Ranges []string `flag:"range"`
-	Phases []string `flag:"phase"`
+	Ranks  []string      `flag:"rank"`
+	Ranges []string      `flag:"range"`
+	Phases []kernel.Rule `flag:"phase"`
 }
 
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.
@@ -27,13 +27,7 @@ func (r *Reading) Options(paths []string) (o trace.Options, err error) {
 	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
 		return o, marked{err, ErrUsage}
 	}
-	for _, text := range r.Phases {
-		rule, err := kernel.ParseRule(text)
-		if err != nil {
-			return o, usagef("--phase: %v", err)
-		}
-		o.Phases = append(o.Phases, rule)
-	}
+	o.Phases = r.Phases
 	return o, nil
 }
 

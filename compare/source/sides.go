@@ -11,12 +11,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Arms are what the arguments of a comparison name: a side for each arm; of a campaign the first alone.
-type Arms struct {
-	Kind  Kind
-	Sides [2]Side
-}
-
 // Side is the files of one arm, all of one kind.
 type Side struct {
 	Paths []string
@@ -37,39 +31,39 @@ func (s Side) Named() gain.Arm {
 
 // ReadArms sorts the arguments of a comparison. Two of them are a side each; more, or what a single
 // one holds, are sorted by the arm that files or folders are named after, or that captures
-// record. Captures of no arm may hold both.
-func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
+// record. Captures of no arm may hold both. Of a campaign there is the first side alone.
+func ReadArms(args []string, skipped Skipped) (kind Kind, sides [2]Side, err error) {
 	var all []Input
 	for i := range args {
 		inputs, err := Classify(args[i:i+1], skipped)
 		if err != nil {
-			return arms, err
+			return kind, sides, err
 		}
-		side := &arms.Sides[min(i, 1)]
+		side := &sides[min(i, 1)]
 		side.Paths, all = append(side.Paths, pathsOf(inputs)...), append(all, inputs...)
 	}
-	if arms.Kind = all[0].Kind; arms.Kind == Campaigns && len(all) == 1 {
-		return arms, nil
+	if kind = all[0].Kind; kind == Campaigns && len(all) == 1 {
+		return kind, sides, nil
 	}
 	for _, in := range all {
 		switch err := in.notCompared(); {
 		case err != nil:
-			return arms, err
-		case in.Kind != arms.Kind:
-			return arms, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
+			return kind, sides, err
+		case in.Kind != kind:
+			return kind, sides, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
 				all[0].Path, in.Path)
 		}
 	}
 	twice := noneTwice(pathsOf(all))
 	switch {
 	case len(args) != 2 && twice != nil:
-		return arms, twice
+		return kind, sides, twice
 	case len(args) != 2:
-		arms.Sides, err = sorted(all)
-	case twice != nil && arms.Kind == Reports:
+		sides, err = sorted(all)
+	case twice != nil && kind == Reports:
 		err = marked{fmt.Errorf("%v, on both sides: want launches of the two arms", twice), ErrNotComparable}
 	}
-	return arms, err
+	return kind, sides, err
 }
 
 // sorted gives each file to the side of its arm. Captures of no arm are on both sides, since they may hold both.

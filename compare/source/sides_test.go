@@ -23,17 +23,17 @@ func TestSidesOfOneFolder(t *testing.T) {
 		}
 	}
 	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
-		arms, err := ReadArms([]string{folder}, nil)
-		if err != nil || arms.Kind != Captures {
+		kind, sides, err := ReadArms([]string{folder}, nil)
+		if err != nil || kind != Captures {
 			t.Fatalf("%s: %v", folder, err)
 		}
-		for i, side := range arms.Sides {
+		for i, side := range sides {
 			if len(side.Paths) != want {
 				t.Errorf("%s, side %d: %+v", folder, i, side)
 			}
 		}
 	}
-	if arms, _ := ReadArms([]string{unnamed}, nil); !strings.HasSuffix(arms.Sides[1].Paths[0], "b.sqlite") {
+	if _, sides, _ := ReadArms([]string{unnamed}, nil); !strings.HasSuffix(sides[1].Paths[0], "b.sqlite") {
 		t.Error("the perfect side is not the one that b.sqlite records")
 	}
 }
@@ -48,7 +48,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	}
 	_, arms := RunCaptures([]string{captures + "normal.rank0.sqlite", captures + "perfect.rank1.sqlite"}, nil)
 	_, folders := Classify([]string{odd}, nil)
-	_, results := ReadArms([]string{"../../testdata/campaign-qwen3-ep4.json",
+	_, _, results := ReadArms([]string{"../../testdata/campaign-qwen3-ep4.json",
 		"../../testdata/campaign-deepseek-ep4.json"}, nil)
 	for want, err := range map[string]error{"of both arms by their names": arms, "has only folders: give": folders,
 		"campaign-qwen3-ep4.json is a campaign, which holds both arms": results} {
@@ -71,8 +71,8 @@ func TestFoldersOfNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	arms, err := ReadArms([]string{folder}, nil)
-	if err != nil || len(arms.Sides[0].Paths) == 0 || len(arms.Sides[1].Paths) == 0 {
-		t.Errorf("%+v, %v", arms, err)
+	_, sides, err := ReadArms([]string{folder}, nil)
+	if err != nil || len(sides[0].Paths) == 0 || len(sides[1].Paths) == 0 {
+		t.Errorf("%+v, %v", sides, err)
 	}
 }

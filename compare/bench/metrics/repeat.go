@@ -36,8 +36,8 @@ func Launches(runs []Result) ([]Result, error) {
 		}
 	}
 	one := runs[0]
-	one.Warnings = slices.Concat([]string{quantity.Count(len(runs), "run") + " of a client count as one launch, by their " +
-		"means; give the runs of each launch of the server in a file of its own"}, one.Warnings)
+	one.Warnings = slices.Concat([]string{quantity.Count(len(runs), "run") + " of a client count as one launch, by " +
+		"their means; give the runs of each launch of the server in a file of its own"}, one.Warnings)
 	one.Metrics, one.Work = nil, maps.Clone(runs[0].Work)
 	n, others := float64(len(runs)), runs[1:]
 	for _, m := range runs[0].Metrics {
