@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,13 @@ func TestVersionAndHelp(t *testing.T) {
 		}
 		if len(c.Short) >= 60 {
 			t.Errorf("%s: short help of %d characters, want under 60", c.Name(), len(c.Short))
+		}
+	}
+	for _, v := range verbs {
+		for _, table := range regexp.MustCompile(`--table (\w+)`).FindAllStringSubmatch(helpText(v.file), -1) {
+			if v.tables != nil && !slices.Contains(v.tables, table[1]) {
+				t.Errorf("help/%s.txt: no table %q", v.file, table[1])
+			}
 		}
 	}
 }
