@@ -53,7 +53,7 @@ func (o *benchOptions) check(c call) error {
 
 // checkResume refuses what a campaign to resume has recorded.
 func (o *benchOptions) checkResume(c call) error {
-	idle := flags.Given(c.Command, whileResuming...)
+	idle, _ := flags.Given(c.Command, whileResuming...)
 	if len(c.args) > 0 {
 		idle = append([]string{"the command"}, idle...)
 	}
@@ -69,8 +69,7 @@ func (o *benchOptions) describe(c call) (err error) {
 		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
 	o.Command.Normal, o.Command.Server = slices.Concat(c.args, o.Client), o.Server
-	o.Typed = flags.Typed(c.Command, slices.Concat(ofDesign, whileResuming)...)
-	if len(c.args) > 0 {
+	if _, o.Typed = flags.Given(c.Command, slices.Concat(ofDesign, whileResuming)...); len(c.args) > 0 {
 		o.Typed = slices.Concat(o.Typed, []string{"--"}, c.args)
 	}
 	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c), o.readMetrics()); err != nil {

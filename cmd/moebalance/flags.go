@@ -67,7 +67,7 @@ func (c call) given(flag string) bool { return c.Flags().Changed(flag) }
 
 // only refuses flags that were given and have no effect on inputs of a kind, but for output flags.
 func (c call) only(kind string, names ...string) error {
-	if idle := flags.Given(c.Command, append(names, outputFlags...)...); len(idle) > 0 {
+	if idle, _ := flags.Given(c.Command, append(names, outputFlags...)...); len(idle) > 0 {
 		return usagef("%s: remove %s", kind, strings.Join(idle, ", "))
 	}
 	return nil
@@ -76,7 +76,8 @@ func (c call) only(kind string, names ...string) error {
 // same are the arguments with which a verb gives the same result: its flags, without the output
 // flags and the ones named, and its files.
 func (c call) same(files []string, but ...string) string {
-	return launch.Quote(append(flags.Typed(c.Command, append(but, outputFlags...)...), source.Pattern(files)...))
+	_, typed := flags.Given(c.Command, append(but, outputFlags...)...)
+	return launch.Quote(append(typed, source.Pattern(files)...))
 }
 
 // skipped names on stderr the files of a folder that are not read.
@@ -118,7 +119,7 @@ func (f *resultFlags) result() *resultFlags { return f }
 // show runs a verb with a result, whose tables may be the named ones, and shows it.
 func show(c call, o answering, tables []string) error {
 	f := o.result()
-	if err := cmp.Or(f.choose(c), output.CheckTable(f.Table, tables)); err != nil {
+	if err := cmp.Or(f.choose(c), usage(output.CheckTable(f.Table, tables))); err != nil {
 		return err
 	}
 	d, judged := o.answer(c)

@@ -39,12 +39,9 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	}
 	var found strings.Builder
 	for _, s := range steps {
-		args, err := launch.Words(s.command)
+		args, err := launch.Words(strings.ReplaceAll(s.command, "DIR", launch.Quote([]string{filepath.ToSlash(dir)})))
 		if err != nil {
 			return err
-		}
-		for i, a := range args {
-			args[i] = strings.ReplaceAll(a, "DIR", filepath.ToSlash(dir))
 		}
 		fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {

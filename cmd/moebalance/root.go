@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -113,8 +112,8 @@ func exitCode(ctx context.Context, err error) int {
 		return coded.code
 	}
 	for code, kinds := range map[int][]error{
-		exitUsage: {target.ErrRefused, output.ErrNoTable, source.ErrUsage, counts.ErrOptions, router.ErrModel,
-			trace.ErrCounts, logits.ErrSpec, bench.ErrExists, bench.ErrTaken},
+		exitUsage: {target.ErrRefused, source.ErrUsage, counts.ErrOptions, router.ErrModel, trace.ErrCounts, logits.ErrSpec,
+			bench.ErrExists, bench.ErrTaken},
 		exitNotComparable: {source.ErrNotComparable, trace.ErrNotOneRun},
 	} {
 		if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {

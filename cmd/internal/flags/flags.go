@@ -153,24 +153,18 @@ func Field(f *pflag.Flag) (field any, texts []string) {
 	return nil, nil
 }
 
-// Given are the flags that were given, but for the ones named: "--ep", "--table".
-func Given(c *cobra.Command, but ...string) (names []string) {
+// Given are the flags that were given, but for the ones named, "--ep", "--table", and typed the words that give them
+// again, with their values.
+func Given(c *cobra.Command, but ...string) (names, typed []string) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains(but, f.Name) {
-			names = append(names, "--"+f.Name)
+		if slices.Contains(but, f.Name) {
+			return
+		}
+		names = append(names, "--"+f.Name)
+		_, texts := Field(f)
+		for _, text := range texts {
+			typed = append(typed, "--"+f.Name, text)
 		}
 	})
-	return names
-}
-
-// Typed are the flags that were given, but for the ones named, with their values as they would be typed
-// again.
-func Typed(c *cobra.Command, but ...string) (words []string) {
-	for _, name := range Given(c, but...) {
-		_, texts := Field(c.Flag(strings.TrimPrefix(name, "--")))
-		for _, text := range texts {
-			words = append(words, name, text)
-		}
-	}
-	return words
+	return names, typed
 }

@@ -57,9 +57,6 @@ type Document struct {
 	Value    any      // what JSON carries, with the answer as its last member
 }
 
-// ErrNoTable is wrapped by the error about a table that a verb does not make.
-var ErrNoTable = errors.New("no such table")
-
 // Notes is the name by which the notes are asked for, which people see behind the answer.
 const Notes = "notes"
 
@@ -149,6 +146,6 @@ func CheckTable(name string, tables []string) error {
 	if name == "" || name == Notes || slices.Contains(tables, name) {
 		return nil
 	}
-	return fmt.Errorf("--table: %w %q: want one of %s, %s%s", ErrNoTable, name, strings.Join(tables, ", "), Notes,
+	return fmt.Errorf("--table: no such table %q: want one of %s, %s%s", name, strings.Join(tables, ", "), Notes,
 		router.Near(name, append(tables, Notes)))
 }
