@@ -2,7 +2,8 @@
 // what can be judged: traces with the expert statistics of the same run, launches
 // from benchmark reports, and campaigns.
 //
-// It decides which file is what, and renders nothing.
+// It decides which file is what, and renders nothing. Classify is the one look at what arguments name; traces come out
+// of it as trace.Trace, reports, campaigns and results as Campaign, and what a report shows as Item.
 package source
 
 import (

@@ -9,4 +9,8 @@
 // An output becomes flat documents, path → value: one for each object and for each line. One dictionary says which
 // metric stands at which path, for all tools; a format is a row of a table that says how a tool's layout is recognized.
 // Formats are told apart by content, never by file name.
+//
+// A throughput takes three forms here: a text of the output, a value of a document, and a Metric of a Result. Package
+// bench makes a gain.Measurement of the Result; the forms behind it, gains of blocks and units, of a comparison and of
+// the whole, are package gain's.
 package metrics
