@@ -196,8 +196,6 @@ func attentionKernels(t *trace.Trace) map[string]int64 {
 	return times
 }
 
-// trace.InGraph ends the name of a kernel that a CUDA graph replayed.
-
 // expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by library and, of
 // grouped ones, by family: "cutlass::gemm::kernel::GemmUniversal (CUTLASS)", and whether a graph replayed them.
 func expertKernels(t *trace.Trace) map[string]int64 {

@@ -31,6 +31,7 @@ const (
 	Experts Class = iota // slots of routed experts
 	Tokens               // the rank's own tokens: attention, projections, norms
 	Fixed                // neither
+	gap                  // between kernels, which no change scales
 	classes
 )
 
@@ -56,11 +57,8 @@ type Step struct {
 	Free  []int64    // by rank: when the last kernel before the step ended
 }
 
-// work is nanoseconds by class, and of what no change scales: gaps between kernels.
-type work struct {
-	of  [classes]float64
-	gap float64
-}
+// work is nanoseconds by class.
+type work [classes]float64
 
 // segment is what a rank did up to a meeting, or to the step's end.
 type segment struct {
@@ -142,7 +140,7 @@ func (c *change) of(rank int, layer int32) (factor, more float64) {
 // length gives how long work takes if a class takes longer by a factor: with experts by 1.2, 100 ns
 // of experts and 10 ns between kernels take 130.
 func (w *work) length(class Class, factor float64) float64 {
-	return w.gap + w.of[Experts] + w.of[Tokens] + w.of[Fixed] + w.of[class]*(factor-1)
+	return floats.Sum(w[:]) + w[class]*(factor-1)
 }
 
 // arrival is when a rank that begins a segment at a time comes to its end, where its host

@@ -3,6 +3,7 @@ package replay
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -82,7 +83,7 @@ func (c *cutter) cut(kernels []Kernel, meetings []int) {
 			continue
 		}
 		if own := k.End - max(k.Start, c.free); own > 0 { // what other streams do not cover
-			c.seg.all.of[k.Class] += float64(own)
+			c.seg.all[k.Class] += float64(own)
 			c.free = k.End
 		}
 		if k.Class == Experts && k.Layer != None {
@@ -98,17 +99,14 @@ func (c *cutter) cut(kernels []Kernel, meetings []int) {
 func (c *cutter) start(k *Kernel) {
 	before := c.latencies[k.Replayed]
 	allowed := c.now(k.Launch) + before.launch
-	if gap := float64(k.Start - c.free); gap >= 0 {
-		c.seg.all.gap += before.gap
-		if k.Launch != None && allowed < c.now(c.free) && gap > before.gap {
-			c.seg.all.gap += gap - before.gap
-			c.unseen += gap - before.gap
+	if free := float64(k.Start - c.free); free >= 0 {
+		c.seg.all[gap] += before.gap
+		if k.Launch != None && allowed < c.now(c.free) && free > before.gap {
+			c.seg.all[gap] += free - before.gap
+			c.unseen += free - before.gap
 		}
 	}
-	done := c.seg.all.gap
-	for _, ns := range c.seg.all.of {
-		done += ns * leastScale
-	}
+	done := leastScale*floats.Sum(c.seg.all[:gap]) + c.seg.all[gap]
 	if k.Launch != None && allowed-done > c.most { // else an earlier path is longer
 		c.most = allowed - done
 		c.seg.paths = append(c.seg.paths, path{allowed, c.seg.all})
@@ -158,8 +156,8 @@ func (s *replayed) place() {
 				seg.layer, taken[at] = at.layer, true
 			}
 		}
-		if add(Tokens, None, r, seg.all.of[Tokens]); seg.layer != None {
-			add(Experts, seg.layer, r, seg.all.of[Experts])
+		if add(Tokens, None, r, seg.all[Tokens]); seg.layer != None {
+			add(Experts, seg.layer, r, seg.all[Experts])
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (w Wait) Per(n int) Wait {
 // StepWaits is the waiting in one step as it was recorded, by the rank that is waited for.
 type StepWaits struct {
 	Step int // its position among those that the run was made of
-	For  map[int]*Wait
+	For  map[int]Wait
 }
 
 // asLate is the share of the mean wait by which a rank may arrive before the last one and be as
@@ -58,18 +58,14 @@ func (r *Run) Waits() (list []StepWaits) {
 		return nil
 	}
 	for _, s := range r.steps {
-		w := StepWaits{s.number, map[int]*Wait{}}
+		w := StepWaits{s.number, map[int]Wait{}}
 		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
 		s.replay(change{}, func(rank int, seg *segment, late float64) {
-			since[rank].Experts += seg.all.of[Experts]
-			since[rank].Other += seg.all.of[Tokens] + seg.all.of[Fixed]
-			since[rank].Late += late
+			since[rank].Add(Wait{0, seg.all[Experts], late, seg.all[Tokens] + seg.all[Fixed]})
 		}, func(m *arrivals) {
 			rank, one := m.wait(since)
-			if w.For[rank] == nil {
-				w.For[rank] = &Wait{}
-			}
-			w.For[rank].Add(one)
+			one.Add(w.For[rank])
+			w.For[rank] = one
 			for _, r := range m.ranks {
 				since[r] = Wait{}
 			}

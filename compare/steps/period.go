@@ -60,13 +60,8 @@ func marksOf(ranks []*recording) []*mark {
 }
 
 // between is in how many of the segments between n layers the kernel was launched.
-func (m *mark) between(n int) (segments int) {
-	for _, t := range m.counts {
-		if 0 < t.segment && t.segment < n {
-			segments++
-		}
-	}
-	return segments
+func (m *mark) between(n int) int {
+	return len(slices.DeleteFunc(slices.Clone(m.counts), func(t tally) bool { return t.segment == 0 || t.segment == n }))
 }
 
 // in is how often the kernel was launched in a segment.
@@ -100,8 +95,8 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 
 // steps are the ones that marks of enough weight show, or why none are known. Their peaks lie at one distance from the
 // beginning to the end; where other segments are peaks too, as the layer that predicts a further token begins like a
-// step, the peaks of the same marks count, if they outweigh marks that lie at several places of a step. Where they lie at several distances, the steps
-// come with why they are unknown: a rank alone may lack marks of some.
+// step, the peaks of the same marks count, if they outweigh marks that lie at several places of a step. Where they lie
+// at several distances, the steps come with why they are unknown: a rank alone may lack marks of some.
 func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	n, weight, first, votes, best := len(r.layers), map[int]int{}, 0, map[period]int{}, period{}
 	for _, m := range marks {
@@ -197,9 +192,9 @@ func regular(places []int, n int) (p period, ok bool) {
 	for _, at := range places {
 		offsets[at%p.layers]++
 	}
-	from, hits := most(offsets)
-	p.first = from
-	all := (n - 2 + (p.layers-from)%p.layers) / p.layers // without the beginning
+	first, hits := most(offsets)
+	p.first = first
+	all := (n - 2 + (p.layers-first)%p.layers) / p.layers // without the beginning
 	share := 1.0
 	if len(places) > longRecording {
 		share -= mostIrregular

@@ -9,9 +9,9 @@ const (
 
 // Twins reports whether two microbatches run every layer, so that layers carry the same load in pairs and others do
 // not: layers 2i and 2i+1 where one follows the other in every layer, i and n/2+i where it follows behind the last. It
-// takes the time of expert GEMMs by rank and layer; one rank's shows too little to tell halves from layers. Loads that are alike in all layers, but for noise, show
-// nothing: so they are with balanced routing, and no layer's imbalance is then another's. Of
-// four layers on two ranks some are alike by chance, of more layers or ranks hardly any.
+// takes the time of expert GEMMs by rank and layer; one rank's shows too little to tell halves from layers. Loads that
+// are alike in all layers, but for noise, show nothing: so they are with balanced routing, and no layer's imbalance is
+// then another's. Of four layers on two ranks some are alike by chance, of more layers or ranks hardly any.
 func Twins(times [][]float64) bool {
 	n := len(times[0])
 	return len(times) > 1 && n >= fewestTwins && n%2 == 0 && (alikeAt(1, times) || alikeAt(n/2, times))

@@ -125,7 +125,7 @@ func (r *reduction) waits() {
 		var most waited
 		latest := NoID // the rank that they wait for longest
 		for _, rank := range slices.Sorted(maps.Keys(s.For)) {
-			own := waited{*s.For[rank], p.hosts[s.Step][rank]}
+			own := waited{s.For[rank], p.hosts[s.Step][rank]}
 			totals[i] += own.NS
 			if latest == NoID || own.NS > most.NS {
 				latest, most = rank, own
