@@ -2,6 +2,7 @@ package counts
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -86,16 +87,18 @@ func (c *collector) readLines(d *document) {
 // report is what the groups of a line say. last are the steps of vLLM's models, the largest number once experts moved:
 // steps begin anew when they do.
 func report(m map[string]string, last map[string]int64) Reported {
-	r := Reported{Step: router.NoID, Passes: 1, labels: [4]string{m["model"]}}
-	step, err := strconv.ParseInt(m["step"], 10, 64)
-	if err == nil {
-		r.Step = router.OptInt(step)
-	}
 	v, err := strconv.ParseFloat(m["even"]+m["uneven"], 64)
 	if err != nil || !(v >= 0) {
 		fail("want a balancedness, have %q", m["even"]+m["uneven"])
 	}
-	r.Balancedness, r.MaxOverMean = router.Number(v), router.Number(1/v)
+	step, numbered := number(m["step"])
+	slots, sized := number(m["size"])
+	passes, several := number(m["passes"])
+	r := Reported{Step: router.NoID, Passes: int(max(1, passes)), Balancedness: router.Number(v),
+		MaxOverMean: router.Number(1 / v), labels: [4]string{m["model"]}, slots: slots, idle: v == 0 || sized && slots == 0}
+	if numbered {
+		r.Step = router.OptInt(step)
+	}
 	if _, vllm := m["vllm"]; vllm {
 		r.labels[3] = "steps before experts moved"
 		if before, begun := last[m["model"]]; begun && step < before {
@@ -104,18 +107,16 @@ func report(m map[string]string, last map[string]int64) Reported {
 		last[m["model"]] = step
 	} else if m["even"] == "" {
 		r.Balancedness, r.MaxOverMean = r.MaxOverMean, r.Balancedness
-	} else if r.labels[1] = string(Prefill); m["passes"] != "" {
-		r.labels[1], r.Passes = string(Decode), max(1, must(strconv.Atoi(m["passes"]))) // nine digits at most
+	} else if r.labels[1] = string(Prefill); several {
+		r.labels[1] = string(Decode)
 	}
-	r.slots, _ = strconv.ParseInt(m["size"], 10, 64)
-	r.idle = v == 0 || m["size"] != "" && r.slots == 0
 	return r
 }
 
 // labelReported names the kind of each line by what tells lines of unlike passes apart: for want of a phase, the size
 // of the pass.
 func (c *collector) labelReported() {
-	sizes, kinds := sizes(c.Reported), [4]map[string]bool{{}, {}, {}, {}}
+	sizes, kinds := sizes(slices.Clone(c.Reported)), [4]map[string]bool{{}, {}, {}, {}}
 	for i := range c.Reported {
 		r := &c.Reported[i]
 		r.Source, r.labels[2] = c.Source, sizes[r.slots]
@@ -134,31 +135,27 @@ func (c *collector) labelReported() {
 	}
 }
 
-// sizes names passes by their slots, where some have more than twice as many as others: prefill beside
-// decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
+// sizes names passes by their slots, apart where some have more than twice as many as others: prefill beside decode.
+// 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
 func sizes(list []Reported) map[int64]string {
-	var slots []int64
-	for _, t := range list {
-		if t.slots > 0 {
-			slots = append(slots, t.slots)
+	var groups [][]int64
+	slices.SortFunc(list, func(a, b Reported) int { return cmp.Compare(a.slots, b.slots) })
+	for i, r := range list {
+		if i == 0 || r.slots > 2*list[i-1].slots {
+			groups = append(groups, nil)
 		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], r.slots)
 	}
 	names := map[int64]string{}
-	slices.Sort(slots)
-	for begin, end := 0, 1; begin < len(slots); begin, end = end, end+1 {
-		for end < len(slots) && slots[end] <= 2*slots[end-1] {
-			end++
+	for _, slots := range groups {
+		text := fmt.Sprintf("passes of %d slots", slots[0])
+		if last := slots[len(slots)-1]; last > slots[0] {
+			text = fmt.Sprintf("passes of %d to %d slots", slots[0], last)
 		}
-		if begin == 0 && end == len(slots) { // all alike
-			return nil
-		}
-		text := fmt.Sprintf("passes of %d slots", slots[begin])
-		if last := slots[end-1]; last > slots[begin] {
-			text = fmt.Sprintf("passes of %d to %d slots", slots[begin], last)
-		}
-		for _, n := range slots[begin:end] {
+		for _, n := range slots {
 			names[n] = text
 		}
 	}
+	names[0] = "" // the line does not say
 	return names
 }

@@ -49,28 +49,6 @@ func TestPublishedCounts(t *testing.T) {
 
 // Prefill and decode are different workloads, each with steps of its own.
 func TestPhases(t *testing.T) {
-	for path, want := range map[string]map[Phase][]step{
-		"phases.csv": {
-			Prefill: {{0, 3, []int64{6, 2}, nil}},
-			Decode:  {{0, 3, []int64{1, 1}, nil}, {1, 3, []int64{0, 4}, nil}},
-		},
-		// As the program that wrote it counted. Layer 0 is dense.
-		"routed-requests.jsonl": {
-			Prefill: {{0, 1, []int64{3, 3, 1, 0, 2, 1, 1, 3}, nil}, {0, 2, []int64{3, 2, 1, 2, 2, 1, 2, 1}, nil}},
-			Decode:  {{0, 1, []int64{2, 1, 1, 2, 0, 0, 0, 0}, nil}, {0, 2, []int64{2, 0, 1, 1, 0, 0, 2, 0}, nil}},
-		},
-	} {
-		parts := mustRead(t, fixture("counts", path)).Phases()
-		if len(parts) != len(want) {
-			t.Fatalf("%s: %d parts", path, len(parts))
-		}
-		for i, phase := range []Phase{Prefill, Decode} {
-			if parts[i].Phase != phase {
-				t.Errorf("%s: part %d is %q", path, i, parts[i].Phase)
-			}
-			checkSteps(t, parts[i], want[phase])
-		}
-	}
 	// SGLang's dumps per token: pass 5 is prefill on both ranks, 6 decode on rank 0
 	// while rank 1 is idle, 7 prefill on one and decode on the other. Rank 0 counted
 	// 2 3 3 2, 1 1 1 1, 1 3 3 3 and rank 1 4 2 2 2, nothing, 0 1 1 2.
