@@ -84,13 +84,14 @@ func (axes Axes) formed(a tensor.Array) tensor.Array {
 		fail("want %s (%s), have an array of %v", quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
 	}
 	var order []int
-	shape := []int64{1, 1, 1, 1}
+	shape, strides, own := []int64{1, 1, 1, 1}, []int64{0, 0, 0, 0}, a.Strides()
 	for place, names := range form {
 		if at := slices.IndexFunc(axes, names.has); at >= 0 {
-			order, shape[place] = append(order, at), a.Shape[at]
+			order, shape[place], strides[place] = append(order, at), a.Shape[at], own[at]
 		}
 	}
-	a = a.Transposed(order)
-	a.Shape = shape
-	return a
+	if slices.IsSorted(order) {
+		return tensor.Array{Shape: shape, Values: a.Values}
+	}
+	return tensor.View(a.Values, 0, shape, strides)
 }

@@ -26,6 +26,7 @@ type collector struct {
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
+	differ  bool              // sources recorded other counts
 
 	// the place that is read: a file of a folder, a line or record of it, and the keys there
 	file, unit string
@@ -117,6 +118,10 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 	if into.sources++; into.sources != c.source+1 { // one before did not record the step, or this one did twice
 		into.sources = -1
 	}
+	if c.ofAll && into.first == nil {
+		into.first = row
+	}
+	c.differ = c.differ || !slices.Equal(row, into.first)
 	switch {
 	case axes.has("copies"):
 		c.copied(into, row, of)
@@ -249,7 +254,7 @@ func (c *collector) finish() {
 		fail("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
 	for key, s := range c.cells {
-		s.Load.PerExpert, s.Received = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks)
+		s.Load.PerExpert, s.Received, s.first = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks), nil
 		if len(models) > 1 {
 			s.Phase = Phase(strings.Trim(string(s.Phase+", "+key.model), ", "))
 		}

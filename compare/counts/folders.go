@@ -90,7 +90,7 @@ func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*docu
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size. 'moebalance hook' writes this form in any engine.
 func (c *collector) readTensorRT(d *document, proofs []string) {
-	c.Format, c.Engine, c.ofAll, c.file = "TensorRT-LLM expert statistics", TensorRT, true, "meta_info.json"
+	c.Engine, c.ofAll, c.file = TensorRT, true, "meta_info.json"
 	meta, of := openDocument(d.named(tensorrtInfo)[0]), nothing()
 	c.each(meta.root(), func(key string, v any) { of.describe(plain(key), v) })
 	files, experts, topK, ranks := d.named(tensorrtCounts), of.numbers[isKnown], of.numbers[isTopK], of.numbers[isRanks]
@@ -113,37 +113,14 @@ func (c *collector) readTensorRT(d *document, proofs []string) {
 	if word(part(meta.root(), "mode")) == string(router.TEP) { // all files of the hook hold the same slots
 		read = files[:1]
 	}
-	first, alike := map[string][]int64{}, len(read) > 1
-	c.ofRanks(read, tensorrtCounts, func(file *document) {
-		c.each(file.root(), func(name string, v any) {
-			slots := arrayOf(v)
-			c.array(slots, Axes{"experts"}, stepLayer(name))
-			if c.source == 0 {
-				first[name] = slots.Values
-			}
-			alike = alike && slices.Equal(first[name], slots.Values)
-		})
-	})
-	c.Ranks = len(files)
+	c.ofRanks(read, tensorrtCounts, func(file *document) { c.objects(file, nothing()) })
+	c.Format, c.Ranks = "TensorRT-LLM expert statistics", len(files)
 	for _, s := range c.cells { // even counts of all ranks are a balanced plan's
-		if alike && slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(read)) {
+		if c.source > 0 && !c.differ && slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(read)) {
 			c.warn("same_sources", "ranks", len(read))
 			break
 		}
 	}
-}
-
-// tensorName is the name of a tensor of TensorRT-LLM's.
-var tensorName = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
-
-// stepLayer is the context of a tensor by its name: "100_3" → iteration 100, layer 3.
-func stepLayer(name string) context {
-	m, of := tensorName.FindStringSubmatch(name), nothing()
-	if m == nil {
-		fail("want tensors named iteration_layer, have %q", name)
-	}
-	of.numbers[isStep], of.numbers[isLayer] = must(whole(m[1])), must(whole(m[2]))
-	return of
 }
 
 // unrecorded says why a folder of the hook holds no counts: a monolithic kernel chooses the experts

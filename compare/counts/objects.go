@@ -166,12 +166,22 @@ func (c *collector) walk(v any, around *context) {
 // layerKey numbers the layer of all that is below it: layer_3 and model.layers.3.mlp.
 var layerKey = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`)
 
+// stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
+var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+
 // part reads one part of an object or a list.
 func (c *collector) part(of context, object any, key string, v any) {
 	p, isPayload := payloads[plain(key)]
 	_, isArray := v.(tensor.Stored)
-	if m := layerKey.FindStringSubmatch(key); m != nil {
-		of.numbers[isLayer] = must(whole(m[1]))
+	m := layerKey.FindStringSubmatch(key)
+	if c.ofAll {
+		if m = stepLayer.FindStringSubmatch(key); m == nil {
+			fail("want tensors named iteration_layer, have %q", key)
+		}
+		of.numbers[isStep] = must(whole(m[1]))
+	}
+	if m != nil {
+		of.numbers[isLayer] = must(whole(m[len(m)-1]))
 		if isArray {
 			p, isPayload = layerCounts, true
 		}

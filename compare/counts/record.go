@@ -58,8 +58,9 @@ type Step struct {
 	// and the load per rank follows from a placement.
 	Received []int64
 
-	sources int // how many recorded it, one after another; −1 where one is missing or comes twice
-	padding int // choices that name no expert
+	sources int     // how many recorded it, one after another; −1 where one is missing or comes twice
+	first   []int64 // as the first recorded it
+	padding int     // choices that name no expert
 }
 
 func (s *Step) String() string { return fmt.Sprintf("iteration %d, layer %d", s.Iteration, s.Layer) }

@@ -11,20 +11,13 @@ type Array struct {
 	Shape, Values []int64
 }
 
-// Transposed is the array whose dimension i is dimension order[i] of this one.
-func (a Array) Transposed(order []int) Array {
-	if slices.IsSorted(order) {
-		return a
-	}
+// Strides say for each dimension how many elements lie between neighbors: 2 × 3 → 3 and 1.
+func (a Array) Strides() []int64 {
 	strides, step := make([]int64, len(a.Shape)), int64(1)
 	for d, n := range slices.Backward(a.Shape) {
 		strides[d], step = step, step*n
 	}
-	var shape, stride []int64
-	for _, d := range order {
-		shape, stride = append(shape, a.Shape[d]), append(stride, strides[d])
-	}
-	return view(a.Values, 0, shape, stride)
+	return strides
 }
 
 // maxBytes bounds what shapes may claim, far above any record.
@@ -73,9 +66,8 @@ func Dense(raw []byte, dtype string, shape []int64) Array {
 	return Array{shape, values}
 }
 
-// view copies elements of a storage: stride says for each dimension how many of them lie between
-// neighbors.
-func view(storage []int64, offset int64, shape, stride []int64) Array {
+// View copies elements of a storage.
+func View(storage []int64, offset int64, shape, stride []int64) Array {
 	n := elements(shape)
 	if n > len(storage) {
 		Fail("shape %v of a storage of %d elements", shape, len(storage))

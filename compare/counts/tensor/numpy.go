@@ -25,21 +25,19 @@ func ParseNumPy(b []byte) (a Array) {
 		Fail("npy: want NumPy's magic and the header of an array of little-endian integers, have %.90q", head)
 	}
 	var shape []int64
-	var order []int
-	for i, field := range strings.FieldsFunc(string(m[3]), func(r rune) bool { return r < '0' || r > '9' }) {
+	for field := range strings.FieldsFuncSeq(string(m[3]), func(r rune) bool { return r < '0' || r > '9' }) {
 		n, _ := strconv.ParseInt(field, 10, 64) // the largest number where it has too many digits
-		shape, order = append(shape, n), append(order, i)
-	}
-	fortran := string(m[2]) == "True" // the first dimension runs fastest
-	if fortran {
-		slices.Reverse(shape)
-		slices.Reverse(order)
+		shape = append(shape, n)
 	}
 	if err := Attempt(func() { a = Dense(data, string(m[1]), shape) }); err != nil {
 		Fail("npy: %w; convert whole numbers by .astype(int)", err)
 	}
-	if fortran {
-		return a.Transposed(order)
+	if string(m[2]) == "True" { // the first dimension runs fastest
+		slices.Reverse(shape)
+		strides := a.Strides()
+		slices.Reverse(strides)
+		slices.Reverse(shape)
+		return View(a.Values, 0, shape, strides)
 	}
 	return a
 }

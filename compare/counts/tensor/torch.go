@@ -67,7 +67,7 @@ func (f *torch) array(parts []any) Array {
 		global, _ := storage[1].(pickleGlobal)
 		f.storages[key] = decode(f.read("data/"+key), strings.TrimPrefix(string(global), "torch."))
 	}
-	return view(f.storages[key], offset, shape, stride)
+	return View(f.storages[key], offset, shape, stride)
 }
 
 // integers reads a tuple of integers.
