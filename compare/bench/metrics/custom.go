@@ -93,22 +93,51 @@ var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
-// match takes the text found in a line; rest is the text behind it. A match that stops within its number, or before a
-// prefix of its unit, is an error: "1.0x ktok/s" is not 1 tok/s.
+// unitBehind is what a line prints behind a number: "ms", "K tokens/s", "tok/min".
+var unitBehind = regexp.MustCompile(`^ ?x? ?([kKMGT] )?([a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
+
+// match takes the text found in a line; rest is the text behind it. A known unit is turned into the rule's: "1.02 s" in
+// ms → 1020. A match that stops within its number, before a prefix of its unit, or before a unit of another kind is an
+// error: "1.0x ktok/s" and "69 tok/min" are no tok/s.
 func (r *rule) match(text, found, rest string, line int) {
 	x, err := strconv.ParseFloat(found, 64)
 	if grouped.MatchString(found) {
 		x, err = strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	}
-	unit := strings.TrimLeft(rest, " x")
-	prefixed := r.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
-		strings.HasPrefix(unit[1:], r.Unit)
-	if err != nil || prefixed || numberGoesOn.MatchString(rest) {
+	metric, fits := r.Metric, true
+	if behind := unitBehind.FindStringSubmatch(rest); behind != nil {
+		var by float64
+		metric.Unit, by, fits = inUnit(behind[2], r.Unit)
+		x, fits = x*by, fits && behind[1] == ""
+	}
+	if err != nil || !fits || numberGoesOn.MatchString(rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
 	}
-	r.found = append(r.found, Metric{r.Metric, router.Number(x), line})
+	r.found = append(r.found, Metric{metric, router.Number(x), line})
+}
+
+// inUnit returns the unit of a number that is printed in one unit and wanted in another, by how much to multiply it, and
+// whether they are of one kind, as far as it is known: "s", "ms" → "ms", 1000. A unit that no rule names is the
+// vocabulary's.
+func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
+	from, known := units[strings.ToLower(printed)]
+	to, wantedKnown := units[strings.ToLower(wanted)]
+	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
+	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
+	second := func(per string) string { return strings.TrimSuffix(strings.TrimSuffix(per, "ond"), "ec") }
+	switch {
+	case known && wanted == "":
+		return from.unit, from.by, true
+	case known && wantedKnown:
+		return wanted, from.by / to.by, from.unit == to.unit
+	case rate && wantedRate && second(per) != second(wantedPer):
+		return wanted, 1, false
+	}
+	prefixed := wanted != "" && len(printed) > 1 && strings.IndexByte("kKMGTmun", printed[0]) >= 0 &&
+		strings.HasPrefix(printed[1:], wanted)
+	return wanted, 1, !prefixed
 }
 
 // end adds the match to a result. Of several it adds the last or their median, and says how many there were.
