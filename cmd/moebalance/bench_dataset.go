@@ -22,7 +22,7 @@ func (o *datasetOptions) run(c call) error {
 		input, output, err = o.Spec.Write(w)
 		return err
 	}
-	if err := o.File.WriteOr(c.OutOrStdout(), write); err != nil {
+	if err := o.File.Write(c.OutOrStdout(), write); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s\n", quantity.Count(o.Requests, "request"), input,

@@ -126,7 +126,7 @@ func show(c call, o answering, tables []string) error {
 	if d.Headline == "" {
 		return judged
 	}
-	if err := f.File.WriteOr(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, f.View, d) }); err != nil {
+	if err := f.File.Write(c.OutOrStdout(), func(w io.Writer) error { return output.Write(w, f.View, d) }); err != nil {
 		return err
 	}
 	for i, note := range d.Notes {

@@ -73,7 +73,7 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 		if w.file.Path == "" {
 			continue
 		}
-		if err := w.file.Write(func(to io.Writer) error {
+		if err := w.file.Write(nil, func(to io.Writer) error {
 			return result.Slots[at].Write(to, w.engine, result.Experts, at.Ranks, result.MoELayers)
 		}); err != nil {
 			return d, err

@@ -75,5 +75,5 @@ func (o *reportOptions) writeFiles(c call, p page.Page) error {
 	if o.File.Path == "" && o.PNG.Path+o.SVG.Path != "" {
 		return nil
 	}
-	return o.File.WriteOr(c.OutOrStdout(), p.Write)
+	return o.File.Write(c.OutOrStdout(), p.Write)
 }

@@ -51,7 +51,7 @@ func (o *traceOptions) answer(c call) (d document, err error) {
 	defer done()
 	options.Threshold, options.Progress = o.Threshold, read
 	if o.Summary.Path != "" {
-		return d, o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
+		return d, o.Summary.Write(nil, func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
 	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: o.Model.Sizes()})
 	if err != nil {

@@ -43,18 +43,13 @@ func ParseFolder(path string) (Folder, error) {
 	return Folder{f}, err
 }
 
-// WriteOr writes the file, or to w where none is named.
-func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
-	if f.Path == "" {
-		return render(w)
-	}
-	return f.Write(render)
-}
-
 // Write writes the file whole or not at all, after another check when the text is there, for the target may
 // have changed. Drafts of killed writers beside it go. A device, or a pipe that a program reads, is written as the
-// text comes.
-func (f *File) Write(render func(io.Writer) error) error {
+// text comes, and so is stdout, where no file is named.
+func (f *File) Write(stdout io.Writer, render func(io.Writer) error) error {
+	if f.Path == "" {
+		return render(stdout)
+	}
 	if there, err := os.Stat(f.Path); err != nil || there.Mode().IsRegular() {
 		draft.Sweep(filepath.Dir(f.Path), draftPrefix)
 		return draft.Write(draftPrefix, f.Path, 0o666, func(d *os.File) error {
@@ -84,7 +79,7 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 		return err
 	}
-	return f.Write(render)
+	return f.Write(nil, render)
 }
 
 // draftPrefix begins the names of outputs that are being written.

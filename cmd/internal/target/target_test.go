@@ -37,7 +37,7 @@ func guardedFile(t *testing.T, path string, words ...string) *File {
 
 func write(t *testing.T, path string, render func(io.Writer) error) error {
 	t.Helper()
-	return guardedFile(t, path).Write(render)
+	return guardedFile(t, path).Write(nil, render)
 }
 
 func putText(text string) func(io.Writer) error {
