@@ -17,6 +17,9 @@ import (
 func OfCampaign(r gain.Result, run gain.Run) Answer {
 	k := knowing(checkCaveats(r.Checks))
 	k.verdict = Verdict(r.Verdict)
+	for _, c := range slices.Concat(r.First(), r.Failed()) {
+		k.know(c.Name, string(c.Status))
+	}
 	k.repeats(r, run)
 	k.evidence(r)
 	if r.Verdict.Refused() && !(run.Left > 0 && r.Gain.N == 0) { // a check that fails before any pair may pass yet
@@ -64,9 +67,6 @@ func (k *known) gains(r gain.Result) {
 	}
 	for _, check := range r.First() {
 		k.because("checks", said(check))
-		if caution := k.say("caution." + check.Name); caution != "" { // the gain is not all balance's
-			k.know("caution", caution)
-		}
 	}
 }
 
@@ -88,8 +88,7 @@ func (k *known) decides(r gain.Result, run gain.Run) {
 	if run.Left > 0 {
 		k.verdict = Verdict(gain.NoVerdict)
 	}
-	k.know("left", positive(run.Left), "all", run.Left+run.Launches, "copies",
-		when(warns(r, gain.CheckCopies), "equal"))
+	k.know("left", positive(run.Left), "all", run.Left+run.Launches)
 	switch {
 	case !r.Gain.Low.Defined() || !r.Gain.Estimate.Defined():
 		k.know("few", k.values["complete"])
@@ -100,7 +99,7 @@ func (k *known) decides(r gain.Result, run gain.Run) {
 		if r.PairsNeeded.Defined() {
 			k.know("needed", quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"])))
 		}
-		if r.PairsNeeded < manyUnits && !warns(r, gain.CheckOutliers) {
+		if r.PairsNeeded < manyUnits && k.values[gain.CheckOutliers] == nil {
 			k.know("more", r.PairsNeeded)
 		}
 		if far > 0 {
@@ -162,12 +161,11 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 		why = []string{"a check failed, so the gain decides nothing"}
 	}
 	k.refuse(why)
-	said, unproved, unequal := strings.Join(why, " "), false, false
-	for _, c := range r.Failed() {
-		unproved, unequal = unproved || c.Name == gain.CheckProof, unequal || c.Name == gain.CheckWork
-	}
+	fails := func(check string) bool { return k.values[check] == string(gain.Fail) }
+	said := strings.Join(why, " ")
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
-	case run.Treatment == "hook", !unproved, unequal, strings.Contains(said, gain.BalancedToo): // no better proof mends it
+	case run.Treatment == "hook", !fails(gain.CheckProof), fails(gain.CheckWork),
+		strings.Contains(said, gain.BalancedToo): // no better proof mends it
 	case !byItself:
 		k.know("unproved", "balance")
 	default:
@@ -177,11 +175,6 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 			k.know("benchmark", "")
 		}
 	}
-}
-
-// warns reports whether a check of this name warns.
-func warns(r gain.Result, name string) bool {
-	return slices.ContainsFunc(r.Checks, func(c gain.Check) bool { return c.Name == name && c.Status == gain.Warn })
 }
 
 // named is a point: 32 tokens, concurrency 8.

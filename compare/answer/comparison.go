@@ -20,11 +20,13 @@ func OfComparison(c *diff.Comparison) Answer {
 	k := knowing(caveats(c.Warnings, nil))
 	k.know("hook", c.Normal.Treatment)
 	for _, p := range c.Phases {
-		k.exchanges(p.Phase, p.Collective && p.NormalNS > 0)
+		if p.Collective {
+			k.exchanges(p.Phase, p.NormalNS)
+		}
 	}
 	others := when(c.Normal.Steps != c.Perfect.Steps, fmt.Sprintf("%d and ", c.Normal.Steps))
 	k.know("ranks", len(c.Ranks), "of_steps", others+quantity.Count(c.Perfect.Steps, "step"), "together",
-		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c, diff.SlowGPU).Args["rank"])
+		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c.Warnings, diff.SlowGPU).Args["rank"])
 	if c.Builds.Named() {
 		k.builds(c.Builds)
 	}
@@ -101,14 +103,14 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 // predicted gathers the gain that a campaign measured beside two arms, else what they predict.
 func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
-	few, contrary := warned(c, diff.FewRanks), warned(c, diff.CampaignUnlike)
+	few, contrary := warned(c.Warnings, diff.FewRanks), warned(c.Warnings, diff.CampaignUnlike)
 	switch {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
-			"predicted", warned(c, diff.CampaignApart).Args["predicted"])
+			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"])
 	case s.Known():
-		k.know("evidence", "predicted from", "doubt", when(contrary.Code != "", caveat.Text(contrary)))
+		k.know("evidence", "predicted from", "doubt", caveat.Text(contrary))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
 	case few.Code != "":
@@ -120,15 +122,6 @@ func (k *known) predicted(c *diff.Comparison) {
 	if s.Known() {
 		k.parts(c)
 	}
-}
-
-// warned is the warning of the first of some codes that there is, without a code where there is none.
-func warned(c *diff.Comparison, codes ...string) router.Warning {
-	at := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return slices.Contains(codes, w.Code) })
-	if at < 0 {
-		return router.Warning{}
-	}
-	return c.Warnings[at]
 }
 
 // parts are where the gain is, of which steps, and how much of it even ranks alone would give. A gain beside
@@ -162,9 +155,9 @@ func (k *known) parts(c *diff.Comparison) {
 
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
-	s, alike := c.Split, warned(c, "perfect_not_balanced", "arms_look_alike")
-	k.know("low", s.Low, "high", s.High, "prompt", warned(c, trace.LateLaunches).Args["gain"], "work",
-		when(warned(c, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
+	s, alike := c.Split, warned(c.Warnings, "perfect_not_balanced", "arms_look_alike")
+	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
+		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
 		"here", alike.Args["here"], "there", alike.Args["there"])
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps)
@@ -176,22 +169,22 @@ func (k *known) foretold(c *diff.Comparison) {
 }
 
 // mostly names the part that makes most of a gain, which explains more than half of it; where the other part
-// costs more than half of the gain, both with their times: even ranks save 633 µs and even expert sizes cost 620 µs.
+// costs more than half of the gain, both with their times: even ranks save 633 µs and even experts cost 620 µs.
 func (k *known) mostly(s diff.Split) {
-	names := map[diff.PartName]string{diff.EvenRanks: "even ranks", diff.EvenExperts: "even expert sizes"}
 	var most, cost diff.Part
 	for _, p := range s.Parts {
-		if names[p.Name] != "" && p.Gain > most.Gain {
+		switch balance := p.Name == diff.EvenRanks || p.Name == diff.EvenExperts; {
+		case balance && p.Gain > most.Gain:
 			most = p
-		} else if names[p.Name] != "" && p.Gain < cost.Gain {
+		case balance && p.Gain < cost.Gain:
 			cost = p
 		}
 	}
 	switch {
 	case !(s.Gain > 0) || !(2*most.Gain > s.Gain):
 	case -2*cost.Gain > s.Gain:
-		k.know("part2", names[most.Name], "saved", most.SavedNS, "part3", names[cost.Name], "cost", -cost.SavedNS)
+		k.know("part2", string(most.Name), "saved", most.SavedNS, "part3", string(cost.Name), "cost", -cost.SavedNS)
 	default:
-		k.know("part", names[most.Name])
+		k.know("part", string(most.Name))
 	}
 }

@@ -96,11 +96,7 @@ func rowsOf(c *counts.Result, s counts.Summary) []imbalance.Row {
 // reported gathers what logs say of how balanced the load was, without counts. Kinds of work that the log tells
 // apart are no one average: line 1 has the most uneven.
 func (k *known) reported(c *counts.Result) {
-	for _, w := range c.Warnings {
-		if w.Code == counts.OneRank {
-			k.know("one_rank", caveat.Text(w))
-		}
-	}
+	k.know("one_rank", caveat.Text(warned(c.Warnings, counts.OneRank)))
 	type kind struct {
 		source string
 		phase  counts.Phase

@@ -60,6 +60,16 @@ func when(holds bool, text string) string {
 	return ""
 }
 
+// warned is the first warning of some codes, without a code where there is none.
+func warned(warnings []router.Warning, codes ...string) router.Warning {
+	for _, w := range warnings {
+		if slices.Contains(codes, w.Code) {
+			return w
+		}
+	}
+	return router.Warning{}
+}
+
 // positive is a number that is known where it is above 0.
 func positive[N int | router.Number](n N) router.Number {
 	if n > 0 {

@@ -67,18 +67,13 @@ func (k *known) written(files []Written) {
 
 // judgedOn says what a placement was learned from and judged on, and what it is set against.
 func (k *known) judgedOn(r *place.Result, best place.Placement) {
-	baseline, alike := "contiguous (assumed)", 0
+	baseline, alike := "contiguous (assumed)", warned(r.Warnings, "judged_learned").Args["alike"]
 	if best.Before != place.Contiguous && best.Before != "" {
 		baseline = filepath.Base(best.Before)
 	}
-	for _, w := range r.Warnings {
-		if n, ok := w.Args["alike"].(float64); ok && w.Code == "judged_learned" {
-			alike = int(n)
-		}
-	}
-	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike",
-		positive(alike), "one", when(len(r.Learned) == 1, "one window"), "traffic",
-		cmp.Or(when(alike > 0 && alike == len(r.Judged), "traffic already seen"), "unseen traffic"))
+	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
+		"one", when(len(r.Learned) == 1, "one window"),
+		"traffic", cmp.Or(when(alike == float64(len(r.Judged)), "traffic already seen"), "unseen traffic"))
 	k.know("fall", positive(-best.Change))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)

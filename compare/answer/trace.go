@@ -227,31 +227,23 @@ func (k *known) unevenKind(t *trace.Trace) {
 // leadsTo is what the next steps need: from uneven time on to the experts behind it, from these to a placement;
 // the arms of one capture to their comparison.
 func (k *known) leadsTo(t *trace.Trace, given string) {
-	several := strings.Contains(given, " ") // which compare takes for two sides
-	switch both := t.Warned("other_arms"); {
-	case both && !several:
-		k.know("both", given)
-	case t.Arm == string(gain.Perfect) && !both:
-		k.know("perfect", cmp.Or(when(several, "PERFECT"), given))
-	}
+	several, both := strings.Contains(given, " "), t.Warned("other_arms") // several are two sides to compare
+	k.know("both", when(both && !several, given),
+		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
 	found := strings.Join(countsFlag.FindAllString(given, -1), " ")
 	_, model, _ := strings.Cut(found, "--model ")
 	k.know("counts", when(strings.Contains(given, "--counts "), strings.ReplaceAll(found, "--counts ", "")),
 		"model", append(strings.Fields(model), "")[0])
 	k.know("hook", t.Treatment())
 	for _, p := range t.Phases {
-		k.exchanges(p.Phase, p.CollectiveNS > 0)
+		k.exchanges(p.Phase, router.Number(p.CollectiveNS))
 	}
 }
 
-// exchanges tells how ranks hold tokens: those that send them to experts have their own; those that only add up what
-// experts return have the same.
-func (k *known) exchanges(p trace.Phase, collective bool) {
-	switch {
-	case collective && p == trace.PhaseDispatch:
-		k.know("mode", string(router.DEP))
-	case collective && p == trace.PhaseCombine && k.values["mode"] == nil:
-		k.know("mode", string(router.TEP))
+// exchanges knows the phases of the blocks in which ranks exchange tokens.
+func (k *known) exchanges(p trace.Phase, ns router.Number) {
+	if ns > 0 && (p == trace.PhaseDispatch || p == trace.PhaseCombine) {
+		k.know(string(p), ns)
 	}
 }
 

@@ -36,20 +36,10 @@ func Campaign(r source.Campaign) output.Document {
 	case r.Verdict.Refused():
 	case r.Curved():
 		d.Lead = d.Named("dose")
-	case len(r.Comparisons) > 1:
-		d.Lead = d.Named("comparisons")
-	case r.Verdict == gain.Inconclusive:
-		d.Lead = d.Named(units(r.Result)).Without("order", "status")
+	case len(r.Comparisons) > 1 || r.Verdict == gain.Inconclusive: // these, or the units
+		d.Lead = d.Named("").Without("order", "status")
 	}
 	return d
-}
-
-// units are what is repeated: pairs, or launches that hold all arms.
-func units(r gain.Result) string {
-	if r.Design == gain.WithinLaunch {
-		return "launches"
-	}
-	return "pairs"
 }
 
 // gained are the columns of a gain below an item.
@@ -61,7 +51,7 @@ func campaignTables(r gain.Result) []table.Table {
 		Point float64 `json:"point,omitempty"`
 		gain.DoseArm
 	}
-	point, perfect, doses, compared := "point", string(r.Called(gain.Perfect)), []dosed{}, r.Comparisons
+	point, perfect, doses := "point", string(r.Called(gain.Perfect)), []dosed{}
 	for _, c := range r.Main() {
 		if point = cmp.Or(c.Name, point); c.Dose != nil {
 			for _, a := range c.Dose.Arms {
@@ -69,6 +59,7 @@ func campaignTables(r gain.Result) []table.Table {
 			}
 		}
 	}
+	compared := r.Comparisons
 	if len(compared) < 2 {
 		compared = nil // the gain alone
 	}
@@ -80,7 +71,10 @@ func campaignTables(r gain.Result) []table.Table {
 	for i, u := range rows {
 		rows[i].Arm = cmp.Or(u.Arm, last)
 	}
-	unit := map[string]string{"launches": "launch", "pairs": "pair"}[units(r)]
+	name, unit := "pairs", "pair"
+	if r.Design == gain.WithinLaunch {
+		name, unit = "launches", "launch"
+	}
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
 	sides := fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
 		r.Called(gain.Normal), perfect)
@@ -89,7 +83,7 @@ func campaignTables(r gain.Result) []table.Table {
 			quantity.Confidence(gain.DefaultConfidence)), compared, "value:real="+point+", arm, "+gained+", verdict, "+
 			"share_of_ceiling<share_of_ceiling.estimate:percent=share, share_low<share_of_ceiling.low:percent, "+
 			"share_high<share_of_ceiling.high:percent"),
-		table.Of(units(r), fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
+		table.Of(name, fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
 			"pair="+unit+sides),
 		table.Of("dose", "Time by load imbalance, over balanced routing's", doses, "point:real="+point+
 			", arm, rank_max_over_mean=rank load (max/mean), measured, time:ratio, low:ratio, high:ratio, fitted=on the line"),

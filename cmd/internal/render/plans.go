@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -34,20 +33,17 @@ func (p Plans) Document() output.Document {
 	}
 	slices.Sort(tokens)
 	tokens = slices.Compact(tokens)
-	missed, proved, even := map[string]bool{}, map[string]bool{}, []string{}
+	even, at := []string{}, "every number of tokens"
 	for _, s := range p.Spans {
-		missed[s.Name] = missed[s.Name] || len(s.AtFloors) < s.Counted
-		proved[s.Name] = s.Every != nil && s.Every.Optimal()
-	}
-	at := "every number of tokens"
-	for _, name := range slices.Sorted(maps.Keys(missed)) {
-		if !missed[name] {
-			even = append(even, name)
-			if !proved[name] {
-				at = fmt.Sprintf("the numbers of tokens counted (%s)", quantity.Ranges(tokens))
-			}
+		misses := func(o plan.Span) bool { return o.Name == s.Name && len(o.AtFloors) < o.Counted }
+		if slices.ContainsFunc(p.Spans, misses) {
+			continue
+		}
+		if even = append(even, s.Name); s.Every == nil || !s.Every.Optimal() {
+			at = fmt.Sprintf("the numbers of tokens counted (%s)", quantity.Ranges(tokens))
 		}
 	}
+	slices.Sort(even)
 	spans := table.Of("plans", "", p.Spans,
 		"ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
 			"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
@@ -62,7 +58,7 @@ func (p Plans) Document() output.Document {
 		"valid<certificate.valid, optimal<certificate.optimal, "+
 		"refused")
 	ranks := append(p.Spans, plan.Span{Ranks: 1})[0].Ranks
-	d := document(answer.OfPlans(even, at, p.Model, ranks, p.Mode, fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
+	d := document(answer.OfPlans(slices.Compact(even), at, p.Model, ranks, p.Mode, fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
 		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))), nil, p, cases, spans)
 	d.Lead = &spans
 	return d

@@ -115,21 +115,18 @@ func write(v any, format string) string {
 // formats write one number.
 var formats = map[string]func(float64) string{"": quantity.Plain[float64], "n": quantity.Plain[float64],
 	"ns": quantity.Duration[float64], "%": quantity.Percent[float64], "+%": quantity.Change[float64],
-	"0%": quantity.Confidence[float64], // of no more decimals than it has
-	"3":  quantity.Digits3[float64],
-	".0": decimals(0), ".1": decimals(1), ".2": decimals(2), ".3": decimals(3),
+	"0%":  quantity.Confidence[float64], // of no more decimals than it has
+	"3":   quantity.Digits3[float64],
 	"+ns": func(v float64) string { return map[bool]string{true: "+"}[v > 0] + quantity.Duration(v) },
 	"speed": func(v float64) string {
 		return quantity.Percent(max(v, -v)) + map[bool]string{true: " faster", false: " slower"}[v >= 0]
 	}}
 
-func decimals(n int) func(float64) string {
-	return func(v float64) string { return quantity.Decimals(v, n) }
-}
-
 func one(v float64, format string) string {
 	if write, ok := formats[format]; ok {
 		return write(v)
+	} else if format[0] == '.' {
+		return quantity.Decimals(v, int(format[1]-'0'))
 	}
 	noun, verb := strings.CutPrefix(format, "is ")
 	text := quantity.Count(int64(v), noun)

@@ -71,7 +71,7 @@ var Lines = map[string][]Line{
 	"bench": {
 		{"", refused, "", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
-		{"", "no decision: each arm reports one value in all launches{?copies}.", "gain", campaignWhy, "checks"},
+		{"", "no decision: each arm reports one value in all launches{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
 		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
 		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},
@@ -79,8 +79,8 @@ var Lines = map[string][]Line{
 		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
 		{"faster", newer, "gain", campaignWhy, buildsNext},
 		{"slower", newer, "gain", campaignWhy, buildsNext},
-		{"imbalance significant", "{=said}[{caution}].", "gain", campaignWhy, "page trace plan"},
-		{"", "{=said}[, below the {below:0%} threshold][{caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
+		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace plan"},
+		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
 	"place": {
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
@@ -145,6 +145,7 @@ var sentences = map[string]string{
 	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
+	"mode":      "{?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
 	"of_kind":   "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed}",
 
@@ -153,8 +154,8 @@ var sentences = map[string]string{
 		"the {between} is between {low:+%} and {high:+%}[{place}] | {what} is {gain:speed}[{place}]",
 	"so_far": "the gain is {low:+%} to {high:+%}[{place}]",
 
-	"caution.explained_gain": ", more than the rank load explains",
-	"caution.fixed_rate":     ", at a request rate that fixes throughput",
+	"caution": "{?fixed_rate}, at a request rate that fixes throughput | " +
+		"{?explained_gain}, more than the rank load explains",
 
 	"why.needed":    "about {needed} in all would decide",
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
@@ -242,7 +243,7 @@ var steps = map[string][2]string{
 // Parts of commands.
 const (
 	anyServer = "--server SERVER --ready URL --client CLIENT"
-	hookBench = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {mode|MODE} --cache cache && " +
+	hookBench = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} --cache cache && " +
 		"MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
 	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
 	threeLoads = "--points {loads}"
