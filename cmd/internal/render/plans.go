@@ -58,8 +58,8 @@ func (p Plans) Document() output.Document {
 		"valid<certificate.valid, optimal<certificate.optimal, "+
 		"refused")
 	ranks := append(p.Spans, plan.Span{Ranks: 1})[0].Ranks
-	d := document(answer.OfPlans(slices.Compact(even), at, p.Model, ranks, p.Mode, fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
-		p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))), nil, p, cases, spans)
+	basis := fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))
+	d := document(answer.OfPlans(slices.Compact(even), at, p.Model, ranks, p.Mode, basis), nil, p, cases, spans)
 	d.Lead = &spans
 	return d
 }

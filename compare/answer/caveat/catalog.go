@@ -23,7 +23,7 @@ var catalog = map[string]string{
 	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
 
 	// Ranks that do not fit together.
-	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or the runs differ",
+	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
 	"rank_groups":        "not all ranks wait for each other: give each group's files by themselves",
 	"rank_groups.unseen": "collectives wait {ratio:.1} times as long in some layers: a rank that was not given is late",
 
@@ -41,7 +41,7 @@ var catalog = map[string]string{
 	"start_up":        "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
 
 	// Expert time.
-	"fused_experts": "{share:%} of the expert time is in kernels that fuse {phases} ({kernels}): 'trace --counts' gives the load",
+	"fused_experts": "{share:%} of the expert time is in kernels that fuse {phases} ({kernels}): --counts gives the load",
 	"no_experts": "no kernel is recognized as an expert GEMM, and no range names experts: record NVTX ranges " +
 		"(vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker), or name kernels by --phase " +
 		"experts=REGEX",
@@ -127,7 +127,7 @@ var catalog = map[string]string{
 	"refused.kernels":   "the experts run in other kernels, " + otherKernels,
 	"refused.attention": "attention runs in other kernels, " + otherKernels,
 	"refused.worlds":    "the {arm} side is of {here:rank}, the {other} side of {there}",
-	"refused.one_rank":  "rank {rank}'s experts take {by:%} longer in the {arm} arm, no other rank's less: a slow kernel or GPU",
+	"refused.one_rank":  "rank {rank}'s experts alone take {by:%} longer in the {arm} arm: a slow kernel or GPU looks so",
 	"refused.late": "launches are late in the {arm} arm alone: it loses {share:%} of a step to them, the {other} arm " +
 		"{other_share:%}; record both on one host",
 
@@ -137,28 +137,29 @@ var catalog = map[string]string{
 	"one_launch":            "one launch of each arm ({steps} and {others:step}): only a campaign (bench) gives a verdict",
 	"one_launch.both":       "both arms in one launch ({steps} and {others:step}): run several (bench --treatment hook)",
 	"campaign_refused":      "the campaign is {verdict}: its gain and step time are not used",
-	"campaign_unlike":       "the campaign measured {measured:%}, these traces predict {predicted:%}: another model or load",
+	"campaign_unlike":       "the campaign measured {measured:%}, these traces predict {predicted:%}: other model or load",
 	"campaign_unlike.ranks": "the campaign is of {here:rank}, the traces are of {there}",
 	"campaign_unlike.gpus":  "the campaign ran on {here}, the traces on {there}",
 	"campaign_apart": "the campaign measured {measured:+%}, these traces predict {predicted:+%}, and their intervals " +
 		"do not meet",
-	"campaign_step_time":        "the campaign gives no step time: it has several loads, kinds of steps or no complete pair",
-	"campaign_step_time.metric": "the campaign gives no step time: its metric is {name} in {unit}; if tokens, add --step-tokens",
-	"kinds_apart.tokens":        apartKinds + ": none have as many tokens",
-	"kinds_apart.kernels":       apartKinds + ": they run other kernels",
-	"kinds_apart.work":          apartKinds + ": the arms did other work in them",
-	"kinds_apart.replay":        apartKinds + ": they cannot be replayed, or hold under a tenth of the expert time",
-	"late_launches":             "launches are late; were they in time, the gain would be about {gain:+%}",
-	"switch_cost":               "the switch costs {ns:ns} per step ({share:%}) in the perfect arm: the gain is without it",
-	"profiler_overhead":         "the profiler makes a step with balanced routing longer by {share:%}",
-	"equal_work_unknown":        "under {share:0%} of the compute is outside the MoE blocks: too little to show equal work",
-	"arm_on_trust":              "the {arm} arm is accepted as labeled; the captures say {said} ({evidence})",
-	"arm_unknown":               "neither side records its arm: both are accepted as labeled",
-	"arm_unknown.one":           "only one side records its arm",
-	"balance_not_measured":      "{of}" + unmeasured,
-	"slow_gpu":                  "{rank:#rank} takes {by:%} longer for equal dense GEMMs: a slower GPU, or more tokens",
-	"perfect_not_balanced":      overRanks + ": uneven hardware, or routing that is not balanced",
-	"arms_look_alike":           overRanks + ": no imbalance to remove, or the sides are swapped",
+	"campaign_step_time": "the campaign gives no step time: it has several loads, kinds of steps or no complete pair",
+	"campaign_step_time.metric": "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
+		"second, add --step-tokens, the tokens of all ranks in one step",
+	"kinds_apart.tokens":   apartKinds + ": none have as many tokens",
+	"kinds_apart.kernels":  apartKinds + ": they run other kernels",
+	"kinds_apart.work":     apartKinds + ": the arms did other work in them",
+	"kinds_apart.replay":   apartKinds + ": they cannot be replayed, or hold under a tenth of the expert time",
+	"late_launches":        "launches are late; were they in time, the gain would be about {gain:+%}",
+	"switch_cost":          "the switch costs {ns:ns} per step ({share:%}) in the perfect arm: the gain is without it",
+	"profiler_overhead":    "the profiler makes a step with balanced routing longer by {share:%}",
+	"equal_work_unknown":   "under {share:0%} of the compute is outside the MoE blocks: too little to show equal work",
+	"arm_on_trust":         "the {arm} arm is accepted as labeled; the captures say {said} ({evidence})",
+	"arm_unknown":          "neither side records its arm: both are accepted as labeled",
+	"arm_unknown.one":      "only one side records its arm",
+	"balance_not_measured": "{of}" + unmeasured,
+	"slow_gpu":             "{rank:#rank} takes {by:%} longer for equal dense GEMMs: a slower GPU, or more tokens",
+	"perfect_not_balanced": overRanks + ": uneven hardware, or routing that is not balanced",
+	"arms_look_alike":      overRanks + ": no imbalance to remove, or the sides are swapped",
 
 	// What checks of campaigns found. Most that pass say nothing beyond their status.
 	"treatment_proved.unproved":     "balance is not proved: {missing:;}",
@@ -178,7 +179,7 @@ var catalog = map[string]string{
 	"fixed_rate.client":     "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"outliers.launches":     "{launches:#launch}: {changes:+%} from the arm's median: see what disturbed it then",
 	"outliers.pairs":        "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
-	"outliers.gains":        "{launches:#launch}: the gain differs by {changes:+%} from the other launches': see what differed",
+	"outliers.gains":        "{launches:#launch}: the gain differs by {changes:+%} from the others': see why it did",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the arm's median",
 	"copied_values.same":    "equal values are copies, or have too few digits: they do not show how launches differ",
 	"launcher.said":         "{messages:;}",
@@ -186,7 +187,7 @@ var catalog = map[string]string{
 		"[, lost their router: {lost}]",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result",
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
-	"clocks.warn":             "mean SM clock: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock it by nvidia-smi --lock-gpu-clocks",
+	"clocks.warn":             "mean SM clock: {arm} {mhz:.0}, {other} {others:.0} MHz: nvidia-smi --lock-gpu-clocks locks it",
 }
 
 const (
