@@ -187,7 +187,7 @@ var catalog = map[string]string{
 		"[, lost their router: {lost}]",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result",
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
-	"clocks.warn":             "mean SM clock: {arm} {mhz:.0}, {other} {others:.0} MHz: nvidia-smi --lock-gpu-clocks locks it",
+	"clocks.warn":             "mean SM clock: {arm} {mhz:.0}, {other} {others:.0} MHz: lock it by nvidia-smi -lgc",
 }
 
 const (
