@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 )
@@ -73,18 +71,6 @@ func TestAnswersLeadOn(t *testing.T) {
 		}
 		if steps == 0 && !strings.HasPrefix(rest, "exit 1\n") && !strings.Contains(command, "logits plans") { // a table
 			t.Errorf("%s: no next step", command)
-		}
-	}
-}
-
-// Colors tell good from bad for the user: a placement that is worth a trial is good news.
-func TestTones(t *testing.T) {
-	for verdict, want := range map[Verdict]Tone{Even: Fine, Uneven: Costs, LateLaunches: Costs, NoAnswer: Undecided,
-		Verdict(place.Trial): Fine, Verdict(place.NotNow): Fine, Verdict(place.NoVerdict): Undecided,
-		Verdict(gain.Significant): Costs, Verdict(gain.NotSignificant): Fine, Verdict(gain.Inconclusive): Undecided,
-		Verdict(gain.Slower): Costs, Verdict(gain.Faster): Fine} {
-		if have := verdict.Tone(); have != want {
-			t.Errorf("%s: tone %d, want %d", verdict, have, want)
 		}
 	}
 }

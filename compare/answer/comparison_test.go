@@ -52,8 +52,8 @@ func TestPredictions(t *testing.T) {
 	for want, c := range map[string]diff.Comparison{
 		"about 10.0 % faster, mostly from even ranks.": split(0.11, -0.01),
 		"about 10.0 % faster.":                         split(0.05, 0.05),
-		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.": split(0.633, -0.333),
-		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm":  alike,
+		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":     split(0.633, -0.333),
+		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm": alike,
 	} {
 		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
 	}

@@ -77,7 +77,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
 	if o, ok := t.RankTime(); ok {
 		k.know("experts", o.Imbalance)
-		k.number("worst", fmt.Sprintf("worst imbalance (%s)", LayerName(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
+		k.number("worst", fmt.Sprintf("worst imbalance (%s)", layer(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
 		k.load(t, o.Imbalance, basis)
 	}
 	k.evened(t)
@@ -169,7 +169,7 @@ func (k *known) cause(c trace.Cause, whole router.Number) string {
 // uneven says who is slow where, and which expert is behind it. Load is only spoken of where it is recorded
 // and agrees.
 func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
-	first, where := rows[0], LayerName(rows[0].Layer)
+	first, where := rows[0], layer(t, rows[0].Layer)
 	k.know("where", where, "how", "slowest")
 	for _, load := range t.Imbalance {
 		switch flagged := load.Layer == first.Layer && load.Quantity == imbalance.Load && load.Flagged; {
@@ -182,7 +182,7 @@ func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
 	switch many := len(rows) > 1; {
 	case first.Steps > 0 && 2*first.WorstSteps <= first.Steps: // no rank is the slowest in most steps
 		if k.know("changing", where); many {
-			k.know("changing", quantity.Count(len(rows), "layer"))
+			k.know("changing", quantity.Count(len(rows), unit(t)))
 		}
 	case !slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }):
 		k.know("rank", first.Worst, "most", when(many, ", most"))
@@ -249,6 +249,16 @@ func (k *known) exchanges(p trace.Phase, ns router.Number) {
 
 // countsFlag finds the recorded counts among the arguments of trace, and their model.
 var countsFlag = regexp.MustCompile(`--(counts|model) \S+`)
+
+// unit is what the numbers of layers count: expert blocks where layers are unknown.
+func unit(t *trace.Trace) string {
+	return cmp.Or(when(t.Warned("blocks"), "block"), "layer")
+}
+
+// layer names a layer of a trace.
+func layer(t *trace.Trace, l router.OptInt) string {
+	return strings.Replace(LayerName(l), "layer", unit(t), 1)
+}
 
 // LayerName names a layer in a sentence; where none is named, all are judged together.
 func LayerName(l router.OptInt) string {

@@ -131,6 +131,9 @@ func TestChangingRanks(t *testing.T) {
 		Steps: 8, Worst: 0, WorstSteps: 4}
 	steady, other := row, row
 	steady.WorstSteps, other.WorstSteps, other.Worst = 5, 5, 1
+	unknown := traced(1.39, 1.01, true)
+	unknown.Warnings = []router.Warning{router.Warn("blocks", "")}
+	check(t, "blocks", OfTrace(unknown, "x"), Uneven, "Rank 1 is slowest in block 2; ", "", "")
 	for want, rows := range map[string][]imbalance.Row{
 		"The slowest rank changes in layer 2; ":        {row},
 		"The slowest rank changes in 2 layers; ":       {row, row},
