@@ -28,10 +28,7 @@ func Recorded(c *Campaign) gain.Recorded {
 		ranks = max(ranks, c.Spec.ranks(v))
 	}
 	pointName, judged := c.Spec.Points.Judged()
-	design := gain.LaunchPerArm
-	if c.Spec.Design.Within() {
-		design = gain.WithinLaunch
-	}
+	design := map[bool]gain.Design{false: gain.LaunchPerArm, true: gain.WithinLaunch}[c.Spec.Design.Within()]
 	return gain.Recorded{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
@@ -53,12 +50,8 @@ type converter struct {
 func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 	last, within, note := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within(), attemptNote(l)
 	if last.State == Failed || last.State == Lost || last.State == Interrupted || !within && len(last.Segments) == 0 {
-		arm := l.Arm
-		if within {
-			arm = gain.Normal
-		}
-		return []gain.Measurement{{Unit: l.Pair, Arm: arm, Position: l.Position, Note: note, Point: points.Number(l.Point),
-			Status: string(last.State)}}
+		return []gain.Measurement{{Unit: l.Pair, Arm: cmp.Or(l.Arm, gain.Normal), Position: l.Position, Note: note,
+			Point: points.Number(l.Point), Status: string(last.State)}}
 	}
 	for _, s := range last.Segments {
 		if !s.Timed {

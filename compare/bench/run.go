@@ -154,10 +154,7 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
 	first := len(r.Spec.arms()) // a plan puts the launches of a pair side by side
-	if r.Spec.Design.Within() {
-		first = 1
-	}
-	if r.host.Accept == nil || r.Finished() != first {
+	if r.host.Accept == nil || r.Finished() != map[bool]int{false: first, true: 1}[r.Spec.Design.Within()] {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)

@@ -129,10 +129,7 @@ func mapped[T, V any](list []T, value func(T) V) (values []V) {
 
 // leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
 func (c *Recorded) leastUnits() int {
-	if c.within() {
-		return MinLaunches
-	}
-	return MinPairs
+	return map[bool]int{false: MinPairs, true: MinLaunches}[c.within()]
 }
 
 // decide gives the verdict, unless failed checks made the campaign invalid. One whose result may have been chosen
@@ -158,12 +155,8 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 	}
 }
 
-func (c *comparison) threshold() float64 {
-	if c.further {
-		return 0
-	}
-	return c.Threshold
-}
+// threshold is 0 of further arms.
+func (c *comparison) threshold() float64 { return map[bool]float64{false: c.Threshold}[c.further] }
 
 // verdictOf decides by the interval of at least so many units. A bound that equals the threshold decides nothing.
 func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
@@ -191,10 +184,7 @@ func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
 // stay what they are (see stats.ToDecide). It is at least one more than there are. It is undefined when no
 // spread is known yet, and when the estimate is so near the threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
-	lost := 2
-	if c.within() {
-		lost = 1
-	}
+	lost := map[bool]int{false: 2, true: 1}[c.within()]
 	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
 	n, ok := stats.ToDecide(distance, c.sd, c.each, c.leastUnits(), lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })

@@ -23,10 +23,7 @@ type distance struct {
 func (c *comparison) alike() map[[2]int][]*Measurement {
 	groups := map[[2]int][]*Measurement{} // by launch and side
 	for _, u := range c.whole {
-		launch := 0
-		if c.within() {
-			launch = u.Pair
-		}
+		launch := map[bool]int{true: u.Pair}[c.within()]
 		for _, b := range only(u.blocks, Block.complete) {
 			for side, all := range b.sides {
 				groups[[2]int{launch, side}] = append(groups[[2]int{launch, side}], all...)

@@ -23,14 +23,10 @@ func Judge(c Recorded) Result {
 		r.Checks = append(r.Checks, proof)
 	}
 	r.Checks = append(r.Checks, c.checkDifferences())
-	var invalid, unlike Verdict
-	if len(r.Failed()) > 0 {
-		invalid = Invalid
-	}
 	work := c.checkWork(all)
-	if r.Checks = append(r.Checks, work); work.Status == Fail {
-		unlike = NotComparable
-	}
+	invalid := map[bool]Verdict{true: Invalid}[len(r.Failed()) > 0]
+	unlike := map[bool]Verdict{true: NotComparable}[work.Status == Fail]
+	r.Checks = append(r.Checks, work)
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
 		if one.decide(invalid, all); one.further {
@@ -108,10 +104,7 @@ func (c *comparison) share(ceiling *comparison) *Share {
 func leading(points []*comparison) *comparison {
 	lead := points[0]
 	for _, p := range points {
-		if p.Verdict == NotComparable {
-			return p
-		}
-		if surer(p.Gain, lead.Gain) {
+		if lead.Verdict != NotComparable && (p.Verdict == NotComparable || surer(p.Gain, lead.Gain)) {
 			lead = p
 		}
 	}

@@ -152,15 +152,9 @@ var errServerEnded = errors.New("the server ended before the benchmark did")
 func (j *running) withServer(ctx context.Context, server *process) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		select {
-		case <-server.done:
-			select {
-			case <-time.After(settling):
-			case <-ctx.Done():
-			}
-			cancel(errServerEnded)
-		case <-ctx.Done():
-		}
+		<-server.done
+		time.Sleep(settling)
+		cancel(errServerEnded)
 	}()
 	return ctx
 }
