@@ -59,7 +59,7 @@ compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compar
     compare/replay compare/stats router router/quantity
 compare/gain: compare/stats router router/quantity
 compare/imbalance: compare/kernel compare/stats router
-compare/replay: compare/stats
+compare/replay: compare/stats router
 compare/trace: compare/imbalance compare/capture compare/replay compare/steps compare/kernel compare/kernel/ranges
     compare/stats router router/input router/quantity
 compare/capture: compare/capture/rows router router/input

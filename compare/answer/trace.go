@@ -73,7 +73,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	if arm := gain.Arm(t.Arm); slices.Contains(gain.Arms[:], arm) {
 		k.know("arm", arm.Label())
 	}
-	k.number("gain", "gain of even ranks", t.Bound.Gain, Fraction, Inferred)
+	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
 	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
 	if o, ok := t.RankTime(); ok {
 		k.know("experts", o.Imbalance)
@@ -114,15 +114,16 @@ func (k *known) judge(t *trace.Trace, given string) {
 
 // evened is what even ranks and even tokens would gain.
 func (k *known) evened(t *trace.Trace) {
-	k.know("gain", max(t.Bound.Gain, 0))
-	if even, _ := t.WhatIf(trace.EvenRanks); even.InTime > 0.0005 && t.Replay().Undecided && t.Warned(trace.LateLaunches) {
-		k.know("most_gain", even.InTime)
-	} else if t.Bound.Gain < 0.0005 {
+	k.know("gain", max(t.Bound.Estimate, 0))
+	p := t.Replay()
+	if t.Bound.InTime > 0.0005 && p != nil && p.Undecided && t.Warned(trace.LateLaunches) {
+		k.know("most_gain", t.Bound.InTime)
+	} else if t.Bound.Estimate < 0.0005 {
 		k.know("little", 0.001)
 	}
-	if tokens, ok := t.WhatIf(trace.EvenTokens); ok {
-		k.know("token_gain", max(tokens.Gain, 0))
-		k.number("tokens", "gain of even tokens", tokens.Gain, Fraction, Inferred)
+	if p != nil {
+		k.know("token_gain", max(p.EvenTokens.Estimate, 0))
+		k.number("tokens", "gain of even tokens", p.EvenTokens.Estimate, Fraction, Inferred)
 	}
 }
 
@@ -217,8 +218,8 @@ func (k *known) unevenKind(t *trace.Trace) {
 		for _, other := range others {
 			if p.Kind == other.Kind && other.Time.Flagged > 0 && t.Replay() != nil {
 				k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance,
-					"kind_gain", p.WhatIf[0].Gain)
-				k.number("kind_gain", "gain of even ranks", p.WhatIf[0].Gain, Fraction, Inferred)
+					"kind_gain", p.EvenRanks.Estimate)
+				k.number("kind_gain", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 			}
 		}
 	}

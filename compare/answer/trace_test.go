@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -16,7 +17,7 @@ func traced(maxOverMean, floor router.Number, flagged bool) *trace.Trace {
 	t.Imbalance = []imbalance.Row{{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Parts: 2,
 		MaxOverMean: maxOverMean, Imbalance: maxOverMean - 1, Floor: floor, Flagged: flagged, Worst: 1}}
 	t.Overall = []imbalance.Summary{imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time)}
-	t.Bound = imbalance.Bound{Gain: 0.05, LossNS: 5e4, StepNS: 1e6}
+	t.Bound = trace.Bound{Gain: replay.Gain{Estimate: 0.05}, LossNS: 5e4, StepNS: 1e6}
 	return t
 }
 

@@ -150,12 +150,12 @@ func (c *Comparison) predict(a arms) {
 	}
 	change, even := normal.WithExperts(perfect), normal.EvenRanks()
 	saved := func(g replay.Gain) stats.Interval {
-		return stats.Interval{Estimate: g.SavedNS, Low: g.Low * g.LeftNS, High: g.High * g.LeftNS}
+		left := float64(g.LeftNS)
+		return stats.Interval{Estimate: float64(g.SavedNS), Low: float64(g.Low) * left, High: float64(g.High) * left}
 	}
-	c.Split.saved, c.Split.ranks = ofLaunches(saved(change), change.LeftNS), saved(even)
-	c.Split.over(router.Number(change.LeftNS), Profiled)
-	late := trace.NewWhatIf("experts of the other arm", change)
-	if w, due := late.WarnLate(); due {
+	c.Split.saved, c.Split.ranks = ofLaunches(saved(change), float64(change.LeftNS)), saved(even)
+	c.Split.over(change.LeftNS, Profiled)
+	if w, due := trace.WarnLate(change); due {
 		c.Warnings = append(c.Warnings, w)
 	}
 }

@@ -8,27 +8,20 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Two layers of two ranks lose 10 and 4 ns of steps of 100 ns. What they would gain only a replay
-// tells. One rank has nobody to lose against, and no expert time has no bound.
-func TestBound(t *testing.T) {
+// Two layers of two ranks lose 10 and 4 ns. One rank has nobody to lose against, and no expert time no loss.
+func TestLoss(t *testing.T) {
 	var cells []Cell
 	for step := range router.OptInt(3) {
 		cells = append(cells, expertCell(0, step, 0, 30), expertCell(1, step, 0, 10), expertCell(0, step, 1, 6), expertCell(1, step, 1, 14))
 	}
-	x := New(each(cells))
-	b := x.Bound(100)
-	near(t, "loss", b.LossNS, 14)
-	if b.Gain.Defined() || b.Low.Defined() || b.High.Defined() {
-		t.Errorf("a gain without a replay: %+v", b)
-	}
-	near(t, "step", b.StepNS, 100)
+	near(t, "loss", New(each(cells)).Loss(), 14)
 	one := New(each(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 })))
 	for i := range cells {
 		cells[i].Phase = kernel.PhaseOther
 	}
 	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(each(cells))} {
-		if b := x.Bound(100); b.Gain.Defined() || b.LossNS.Defined() {
-			t.Errorf("%s: %+v", name, b)
+		if loss := x.Loss(); loss.Defined() {
+			t.Errorf("%s: %v", name, loss)
 		}
 	}
 }

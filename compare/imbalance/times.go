@@ -239,17 +239,26 @@ func (t *Times) Rows(threshold float64) (rows []Row) {
 	return rows
 }
 
-// Loss is the maximum − the mean over ranks of the layer's expert time in nanoseconds, mean over the steps that count:
-// ranks of 30 and 10 ns lose 10. One rank alone does not say who the slowest is: its loss is undefined.
-func (l *Layer) Loss() router.Number {
-	if len(l.Ranks) < 2 {
-		return router.Undefined()
+// Loss is the maximum − the mean over ranks of the expert time in nanoseconds, added over layers, mean over steps
+// that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. A layer of one rank does not
+// say who the slowest is. The loss is undefined where no layer is named, for busy ranks of different layers cancel, and
+// without expert time on two ranks.
+func (t *Times) Loss() router.Number {
+	all := router.Undefined()
+	for _, l := range t.Judged() {
+		if t.Unmarked || !l.Number.Defined() || len(l.Ranks) < 2 || floats.Sum(l.Means()) == 0 {
+			continue
+		}
+		loss := 0.0
+		for _, step := range l.Experts {
+			loss += slices.Max(step) - stat.Mean(step, nil)
+		}
+		if !all.Defined() {
+			all = 0
+		}
+		all += router.Number(loss / float64(l.steps))
 	}
-	loss := 0.0
-	for _, step := range l.Experts {
-		loss += slices.Max(step) - stat.Mean(step, nil)
-	}
-	return router.Number(loss / float64(l.steps))
+	return all
 }
 
 // Means is the expert time of each rank, mean over the steps that count.

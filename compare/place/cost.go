@@ -160,12 +160,12 @@ func (c *Cost) change(w seen) *TimeChange {
 	t := &TimeChange{Basis: "inferred", Windows: 1, Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1))}
 	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
 		follows = max(0, min(1, follows))
-		g := trace.NewWhatIf("other loads", c.replay.Run.Shift(c.loads(w.Window, w.plans[0], follows),
-			c.loads(w.Window, w.plans[1], follows)))
-		if !g.Gain.Defined() {
+		g := c.replay.Run.Shift(c.loads(w.Window, w.plans[0], follows),
+			c.loads(w.Window, w.plans[1], follows))
+		if !g.Estimate.Defined() {
 			return nil
 		}
-		t.Estimate, t.SavedNS = less(g.Gain), g.SavedNS
+		t.Estimate, t.SavedNS = less(g.Estimate), g.SavedNS
 		t.Low, t.High = min(t.Low, less(g.High)), max(t.High, less(g.Low))
 	}
 	return t

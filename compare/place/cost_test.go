@@ -49,7 +49,7 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			even := normal.Replay().WhatIf[0]
+			even := normal.Replay().EvenRanks
 			same := cost.change(seen{Window: windows[0], plans: []plan{flat, flat}})
 			if same == nil || same.Estimate != 0 || same.SavedNS != 0 {
 				t.Errorf("the same placement changes time: %+v", same)

@@ -91,9 +91,9 @@ func length(s Step) float64 {
 	return float64(last)
 }
 
-func near(t *testing.T, what string, have, want, tolerance float64) {
+func near[T ~float64](t *testing.T, what string, have, want T, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(have-want) <= tolerance) {
+	if !(math.Abs(float64(have-want)) <= tolerance) {
 		t.Errorf("%s: have %v, want %v", what, have, want)
 	}
 }
@@ -119,9 +119,9 @@ func TestEvenRanksByHand(t *testing.T) {
 	recorded, gain := length(step), run.EvenRanks()
 	near(t, "recorded", run.StepNS, recorded, 0)
 	near(t, "saved", gain.SavedNS, 200e3, 1)
-	near(t, "left", gain.LeftNS, recorded-200e3, 10e3)
+	near(t, "left", float64(gain.LeftNS), recorded-200e3, 10e3)
 	near(t, "gain", gain.Estimate, 200e3/gain.LeftNS, 1e-9)
-	near(t, "half of the interval is the law's error", (gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
+	near(t, "half of the interval is the law's error", float64(gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
 	near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
 	none := func(int) map[int32][]float64 { return nil }
 	even := func(int) map[int32][]float64 { return map[int32][]float64{0: {-0.5, 0.5, 0, 0}, 1: {0.5, 0, 0, -0.5}} }
@@ -161,7 +161,7 @@ func TestAgainstSimulation(t *testing.T) {
 		}
 		run := replayOf(t, steps...)
 		near(t, "law", run.Law, 0, 0.002)
-		near(t, "gain", run.EvenRanks().Estimate, recorded/even-1, 0.005)
+		near(t, "gain", float64(run.EvenRanks().Estimate), recorded/even-1, 0.005)
 		if truth := recorded/even - 1; every == 200e3 && truth > 0.001 {
 			t.Errorf("a host of %d ns a launch leaves a gain of %v", every, truth)
 		}
@@ -263,8 +263,8 @@ func TestWithExperts(t *testing.T) {
 		{1, 1, 0, 160e3}, {0.5, 1, 0, 160e3}, {0.5, 1.1, 0, 160e3}, {0.99, 1, 1.4e3, 160.7e3 + 300}, {1, 1.1, 0, 160e3 - 3e3},
 	} {
 		gain := a.WithExperts(even(c.scale, c.transfer))
-		near(t, "saved", gain.SavedNS, c.saved, 110)
-		near(t, "interval", (gain.High-gain.Low-2*math.Abs(a.Law))*gain.LeftNS, c.wide, 1200)
+		near(t, "saved", float64(gain.SavedNS), c.saved, 110)
+		near(t, "interval", (float64(gain.High-gain.Low)-2*math.Abs(a.Law))*float64(gain.LeftNS), c.wide, 1200)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestLawFails(t *testing.T) {
 			k.Start, k.End = k.Start+400e3, k.End+400e3
 		}
 	}
-	if run := replayOf(t, late); run.Holds() || !math.IsNaN(run.EvenRanks().Estimate) {
+	if run := replayOf(t, late); run.Holds() || run.EvenRanks().Estimate.Defined() {
 		t.Errorf("unseen time: the law is off by %v", run.Law)
 	}
 }

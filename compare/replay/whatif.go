@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Run is a run of steps of one kind, ready to be replayed.
@@ -135,13 +136,22 @@ func (r *Run) Late() float64 { return 1 - floats.Sum(r.times[inTime])/floats.Sum
 // Holds reports whether the law holds.
 func (r *Run) Holds() bool { return math.Abs(r.Law) <= LawLimit && r.unseen <= unseenLimit }
 
-// Gain is what a change gains, undefined where the law does not hold.
+// Gain is the gain in throughput of a change, saved time over what is left, with its interval at 95 % over steps. The
+// interval holds the law's error, and what other launches would leave of the gain. All is undefined where the law does
+// not hold.
 type Gain struct {
-	// Interval is the gain in throughput, saved time over what is left, at 95 % over steps. It
-	// holds the law's error, and what other launches would leave of the gain.
-	stats.Interval
-	SavedNS, LeftNS float64 // per step; what is left takes LeftNS
-	InTime          float64 // the gain if no launch were late
+	Estimate router.Number `json:"gain"` // a fraction
+	Low      router.Number `json:"gain_low"`
+	High     router.Number `json:"gain_high"`
+	SavedNS  router.Number `json:"saved_ns"`     // per step
+	LeftNS   router.Number `json:"left_ns"`      // of a step
+	InTime   router.Number `json:"gain_in_time"` // if no launch were late
+}
+
+// NoGain is the gain of what is not replayed.
+func NoGain() Gain {
+	u := router.Undefined()
+	return Gain{u, u, u, u, u, u}
 }
 
 // confidence of the intervals.
@@ -149,14 +159,16 @@ const confidence = 0.95
 
 // gain compares steps as they were with changed ones.
 func (r *Run) gain(changed [3][]float64) Gain {
-	u := math.NaN()
 	if !r.Holds() {
-		return Gain{stats.Interval{Estimate: u, Low: u, High: u, Confidence: confidence, N: len(r.steps)}, u, u, u}
+		return NoGain()
 	}
-	estimate := func(h hosts) float64 { return floats.Sum(r.times[h])/floats.Sum(changed[h]) - 1 }
+	estimate := func(h hosts) router.Number {
+		return router.Number(floats.Sum(r.times[h])/floats.Sum(changed[h]) - 1)
+	}
 	before, after := r.times[r.hosts], changed[r.hosts]
-	g := Gain{overSteps(before, after), stat.Mean(before, nil) - stat.Mean(after, nil), stat.Mean(after, nil),
-		estimate(inTime)}
+	saved, left := stat.Mean(before, nil)-stat.Mean(after, nil), stat.Mean(after, nil)
+	g := Gain{SavedNS: router.Number(saved), LeftNS: router.Number(left), InTime: estimate(inTime)}
+	g.Estimate, g.Low, g.High = overSteps(before, after)
 	others := []hosts{together, inTime}
 	if r.hosts == asRecorded {
 		others = others[:1]
@@ -164,21 +176,20 @@ func (r *Run) gain(changed [3][]float64) Gain {
 	for _, h := range others {
 		g.Low, g.High = min(g.Low, estimate(h)), max(g.High, estimate(h))
 	}
-	g.Low, g.High = g.Low-math.Abs(r.Law), g.High+math.Abs(r.Law)
+	law := router.Number(math.Abs(r.Law))
+	g.Low, g.High = g.Low-law, g.High+law
 	return g
 }
 
 // overSteps is Σ before / Σ after − 1, with a t interval of the logarithms of the steps' ratios.
-func overSteps(before, after []float64) stats.Interval {
+func overSteps(before, after []float64) (estimate, low, high router.Number) {
 	logs := make([]float64, len(before))
 	for i := range before {
 		logs[i] = math.Log(before[i] / after[i])
 	}
-	t := stats.PairedT(logs, confidence)
-	whole := floats.Sum(before) / floats.Sum(after)
-	t.Low, t.High = whole*math.Exp(t.Low-t.Estimate)-1, whole*math.Exp(t.High-t.Estimate)-1
-	t.Estimate = whole - 1
-	return t
+	t, whole := stats.PairedT(logs, confidence), floats.Sum(before)/floats.Sum(after)
+	bound := func(by float64) router.Number { return router.Number(whole*math.Exp(by-t.Estimate) - 1) }
+	return router.Number(whole - 1), bound(t.Low), bound(t.High)
 }
 
 // whatIf replays every step with what of gives for it.

@@ -80,9 +80,8 @@ func (t *Trace) UnevenAttention() bool {
 	if t.Attention == nil || t.Attention.Imbalance <= leastSlow {
 		return false
 	}
-	even, known := t.WhatIf(EvenTokens)
-	if experts, _ := t.WhatIf(EvenRanks); known && even.Gain.Defined() {
-		return even.Gain > leastTokens && even.Gain > experts.Gain
+	if p := t.Replay(); p != nil && p.EvenTokens.Estimate.Defined() {
+		return p.EvenTokens.Estimate > leastTokens && p.EvenTokens.Estimate > p.EvenRanks.Estimate
 	}
 	return true
 }

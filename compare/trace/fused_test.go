@@ -26,7 +26,7 @@ func TestFusedExpertsHaveNoImbalanceOfTime(t *testing.T) {
 		equal(t, e.name+": steps", int(trace.Structure.Steps), m.steps)
 		equal(t, e.name+": doubt", trace.Undecided().Code, FusedExperts)
 		if slices.ContainsFunc(trace.Imbalance, func(r imbalance.Row) bool { return r.Quantity == imbalance.Time }) ||
-			trace.Bound.LossNS.Defined() || trace.Bound.Gain.Defined() {
+			trace.Bound.LossNS.Defined() || trace.Bound.Estimate.Defined() {
 			t.Errorf("%s: have %+v, %+v", e.name, trace.Imbalance, trace.Bound)
 		}
 		if len(trace.StepTimes) < m.steps-1 || !trace.Bound.StepNS.Defined() {

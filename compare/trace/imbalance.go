@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -57,7 +58,7 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
-	r.trace.Bound = r.times.Bound(r.trace.StepNS(r.times))
+	r.trace.Bound = Bound{replay.NoGain(), r.times.Loss(), r.trace.StepNS(r.times), len(r.counted), r.times.Of}
 	if r.fused = r.trace.Doubt().Code == FusedExperts; r.fused {
 		r.trace.Bound.LossNS = router.Undefined()
 	}

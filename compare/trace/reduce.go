@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -67,7 +68,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		r.warn(missingRanks, "", "given", given, "world", int(r.trace.World))
 	}
 	if r.trace.Undecided().Code != "" {
-		r.trace.Bound.Gain = router.Undefined()
+		r.trace.Bound.Gain = replay.NoGain()
 	}
 	return r.trace, nil
 }

@@ -18,31 +18,14 @@ type Replay struct {
 	StepNS router.Number `json:"step_ns"`
 	Law    router.Number `json:"law"`
 	// Undecided says that launches are late between ranks by more than chance, as they may be under a profiler alone.
-	Undecided bool      `json:"late_undecided"`
-	WhatIf    [2]WhatIf `json:"what_if"` // of even ranks, of even tokens
+	Undecided  bool        `json:"late_undecided"`
+	EvenRanks  replay.Gain `json:"even_ranks"`  // see replay.Run.EvenRanks
+	EvenTokens replay.Gain `json:"even_tokens"` // see replay.Run.EvenTokens
 
 	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
 	steps []int       // that it was made of
 	hosts [][]deeds   // by step of these and rank
 }
-
-// WhatIf is the gain in throughput of a change, a fraction with its interval at 95 % over steps;
-// undefined where the law does not hold.
-type WhatIf struct {
-	Change  string        `json:"change"`
-	Gain    router.Number `json:"gain"`
-	Low     router.Number `json:"low"`
-	High    router.Number `json:"high"`
-	SavedNS router.Number `json:"saved_ns"`     // per step
-	StepNS  router.Number `json:"step_ns"`      // that is left
-	InTime  router.Number `json:"gain_in_time"` // the gain if no launch were late
-}
-
-// The changes.
-const (
-	EvenRanks  = "even ranks"
-	EvenTokens = "even tokens"
-)
 
 // Of is the run of some of the steps alone, nil for none.
 func (p *Replay) Of(steps []int) *replay.Run {
@@ -77,16 +60,10 @@ func (r *reduction) replays() {
 		if run := p.Run; run.ExpertsNS() >= leastExperts*whole {
 			p.Steps, p.StepNS, p.Law = run.Steps(), router.Number(run.StepNS), router.Number(run.Law)
 			p.Undecided = run.Undecided()
-			p.WhatIf = [2]WhatIf{NewWhatIf(EvenRanks, run.EvenRanks()), NewWhatIf(EvenTokens, run.EvenTokens())}
+			p.EvenRanks, p.EvenTokens = run.EvenRanks(), run.EvenTokens()
 			r.trace.Replays = append(r.trace.Replays, p)
 		}
 	}
-}
-
-// NewWhatIf is what a run gains by a change.
-func NewWhatIf(change string, g replay.Gain) WhatIf {
-	return WhatIf{change, router.Number(g.Estimate), router.Number(g.Low), router.Number(g.High),
-		router.Number(g.SavedNS), router.Number(g.LeftNS), router.Number(g.InTime)}
 }
 
 // LateLaunches is the code of the warning that late launches leave less to gain, as they may
@@ -98,8 +75,19 @@ const LateLaunches = "late_launches"
 const leastOpen = 0.01
 
 // WarnLate gives the warning, if it is due.
-func (w *WhatIf) WarnLate() (warning router.Warning, due bool) {
-	return router.Warn(LateLaunches, "", "gain", w.InTime), w.InTime-w.Gain > leastOpen
+func WarnLate(g replay.Gain) (warning router.Warning, due bool) {
+	return router.Warn(LateLaunches, "", "gain", g.InTime), g.InTime-g.Estimate > leastOpen
+}
+
+// Bound is what uneven expert time over ranks costs in the steps that count, from one arm alone. What even experts
+// would gain is inferred: no step with balanced routing was measured, and experts of equal size may also run faster,
+// which it does not hold.
+type Bound struct {
+	replay.Gain               // of even ranks; undefined where Undecided says why, and without a replay
+	LossNS      router.Number `json:"loss_ns"` // see imbalance.Times.Loss
+	StepNS      router.Number `json:"step_ns"` // of a step under the profiler, see Trace.StepNS
+	Steps       int           `json:"steps"`
+	Of          imbalance.Of  `json:"of"`
 }
 
 // Replay gives the replay of the steps that count.
@@ -111,18 +99,6 @@ func (t *Trace) Replay() *Replay {
 		}
 	}
 	return nil
-}
-
-// WhatIf gives a change of the steps that count; not ok where these were not replayed.
-func (t *Trace) WhatIf(change string) (w WhatIf, ok bool) {
-	if p := t.Replay(); p != nil {
-		for _, w := range p.WhatIf {
-			if w.Change == change {
-				return w, true
-			}
-		}
-	}
-	return w, false
 }
 
 // mostStay is how many times as long the shortest stays in collectives behind experts may be in some
@@ -142,9 +118,9 @@ func (r *reduction) judgeReplay() {
 	} else if p.Run.StayRatio() > mostStay {
 		r.warn(rankGroups, "", "why", "unseen", "ratio", p.Run.StayRatio())
 	}
-	if b, w := &r.trace.Bound, &p.WhatIf[0]; b.LossNS.Defined() {
-		b.Gain, b.Low, b.High = w.Gain, w.Low, w.High
-		if late, due := w.WarnLate(); due {
+	if r.trace.Bound.LossNS.Defined() {
+		r.trace.Bound.Gain = p.EvenRanks
+		if late, due := WarnLate(p.EvenRanks); due {
 			r.trace.Warnings = append(r.trace.Warnings, late)
 		}
 	}

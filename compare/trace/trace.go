@@ -122,7 +122,7 @@ type Trace struct {
 	Attention     *Attention          `json:"attention"`  // where ranks hold unequal tokens, else null
 	RankSteps     []RankStep          `json:"rank_steps"` // without steps that count empty
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
-	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
+	Bound         Bound               `json:"bound"`
 	Waiting       Waiting             `json:"waiting"`    // at all collectives
 	Warnings      []router.Warning    `json:"warnings"`
 
