@@ -76,14 +76,10 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 		layer int
 		level string
 	}
-	means, nulls := map[key]*imbalance.Mean{}, map[key][]*chance.Distribution{}
+	steps, nulls := map[key][]router.Balance{}, map[key][]*chance.Distribution{}
 	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
 		k, b := key{layer, level}, router.BalanceOf(parts)
-		if means[k] == nil {
-			means[k] = &imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(layer), Level: level,
-				Quantity: imbalance.Load, Basis: imbalance.Recorded}}
-		}
-		if means[k].Add(b); b.Total > 0 {
+		if steps[k] = append(steps[k], b); b.Total > 0 {
 			nulls[k] = append(nulls[k], null)
 		}
 	}
@@ -103,9 +99,10 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 	}
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if k := (key{layer, level}); means[k] != nil {
-				null := chance.MeanOf(nulls[k])
-				rows = append(rows, means[k].Over(nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
+			if k := (key{layer, level}); steps[k] != nil {
+				null, row := chance.MeanOf(nulls[k]), imbalance.Row{Layer: router.OptInt(layer), Level: level,
+					Quantity: imbalance.Load, Basis: imbalance.Recorded}
+				rows = append(rows, row.Over(steps[k], nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package imbalance
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"runtime"
 	"slices"
@@ -16,17 +15,6 @@ import (
 // expertCell is compute of the phase experts.
 func expertCell(rank int, step, layer router.OptInt, ns int64) Cell {
 	return Cell{Rank: rank, Step: step, Layer: layer, Phase: kernel.PhaseExperts, TotalNS: ns, BusyNS: ns}
-}
-
-// each visits cells.
-func each(cells []Cell) iter.Seq[*Cell] {
-	return func(yield func(*Cell) bool) {
-		for i := range cells {
-			if !yield(&cells[i]) {
-				return
-			}
-		}
-	}
 }
 
 // alternating is two ranks that are hot in turns: 30 and 10 ns, 4 steps, 1 layer.
@@ -51,7 +39,7 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		Cell{Rank: 0, Step: 1, Layer: 3, TotalNS: 7, CollectiveNS: 5, BusyNS: 7},
 		Cell{Rank: 1, Step: 1, Layer: 3, TotalNS: 2, BusyNS: 2})
 	for range 2 {
-		x := New(each(cells))
+		x := New(cells, nil)
 		r := x.Rows(0.1)[0]
 		if r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
 			t.Errorf("%+v", r)
@@ -142,7 +130,7 @@ func TestStepsThatCount(t *testing.T) {
 		for _, s := range base() {
 			cells = append(cells, c.change(s)...)
 		}
-		x := New(each(cells))
+		x := New(cells, nil)
 		if have := x.StepsOf(Incomplete); !slices.Equal(have, c.incomplete) {
 			t.Errorf("%s: incomplete %v, want %v", name, have, c.incomplete)
 		}
@@ -164,11 +152,11 @@ func TestStepsThatCount(t *testing.T) {
 }
 
 func TestLoadOfExperts(t *testing.T) {
-	m := Mean{Row: Row{Layer: 4, Level: router.LevelExpert, Quantity: Load, Basis: Recorded}}
+	var steps []router.Balance
 	for _, step := range [][]int64{{3, 1, 1}, {0, 0, 0}, {1, 2, 3}} {
-		m.Add(router.BalanceOf(step))
+		steps = append(steps, router.BalanceOf(step))
 	}
-	r := m.Over([]int{10, 20, 30}, 0.1)
+	r := Row{Layer: 4, Level: router.LevelExpert, Quantity: Load, Basis: Recorded}.Over(steps, []int{10, 20, 30}, 0.1)
 	near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2)
 	near(t, "floor", r.Floor, (6.0/5+1)/2)
 	near(t, "active", r.Active, 3)
@@ -198,7 +186,7 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 			cells = append(cells, expertCell(i%2, router.OptInt(step), router.OptInt(i/2), v))
 		}
 	}
-	x := New(each(cells))
+	x := New(cells, nil)
 	var rows []Row
 	for i, want := range []float64{1009 / 755.0, 430 / 420.0} {
 		r := x.Rows(0.1)[i]
@@ -278,7 +266,7 @@ func TestEdgesOfARecording(t *testing.T) {
 		"one step":              {1, only(9, 9, ""), nil},
 		"one step without end":  {1, only(0, 2, "combine"), []int{0}},
 	} {
-		if have := New(each(steps(c.n, c.lost))).StepsOf(Incomplete); !slices.Equal(have, c.want) {
+		if have := New(steps(c.n, c.lost), nil).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)
 		}
 	}
@@ -293,7 +281,7 @@ func TestManyStepsAndLayers(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	x := New(each(cells))
+	x := New(cells, nil)
 	runtime.ReadMemStats(&after)
 	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 || len(x.Steps) != n+1 || len(x.Layers) != n+1 {
 		t.Errorf("%d MiB for %d steps and %d layers", mib, len(x.Steps), len(x.Layers))

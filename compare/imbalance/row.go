@@ -23,12 +23,12 @@ const (
 	Recorded  Basis = "recorded"  // load that the engine counted
 )
 
-// Of is what the time of experts is the time of.
+// Of says which kernels expert time adds up.
 type Of string
 
-// GEMMs of routed experts alone, where they are recognized in every layer: elementwise
-// kernels over all slots take as long on every rank and would dilute their imbalance.
-// Else all compute of the phase experts.
+// The kernels: GEMMs of routed experts alone, where they are recognized in every layer, for elementwise
+// kernels over all slots take as long on every rank and would dilute their imbalance. Else all compute of
+// the phase experts.
 const (
 	OfGEMM  Of = "gemm"
 	OfPhase Of = "phase"
@@ -99,49 +99,38 @@ func Furthest(rows []Row, level, quantity string) (furthest *Row) {
 	return furthest
 }
 
-// Mean adds up the balance of steps to a Row, which holds what the row is of.
-type Mean struct {
-	Row
-	weight router.Number
-	worst  map[int]int // in how many steps a part is the largest
-}
-
-// Add adds a step. The floor of load is of the counts at hand: counters of ranks and experts that were not read at
-// the same moment differ.
-func (m *Mean) Add(b router.Balance) {
-	if m.Parts = b.Parts; b.Total == 0 {
-		return
+// Over averages the balance of the steps that count, whose parts have the numbers given; nil numbers them from 0. The
+// row says what it is of. Of time, steps of 30 and 10 ns on two ranks and of 1 and 3 have max/mean 33/22. The floor of
+// load is of the counts at hand: counters of ranks and experts that were not read at the same moment differ. What
+// random routing gives stays undefined, see Judge.
+func (r Row) Over(steps []router.Balance, numbers []int, threshold float64) Row {
+	none, weight, worst := router.Undefined(), router.Number(0), map[int]int{} // in how many steps a part is the largest
+	for _, b := range steps {
+		if r.Parts = b.Parts; b.Total == 0 {
+			continue
+		}
+		w := router.Number(1)
+		if r.Quantity == Time {
+			w = b.Total / router.Number(b.Parts)
+		}
+		r.Steps++
+		worst[b.Worst]++
+		weight += w
+		r.MaxOverMean += w * b.MaxOverMean
+		r.Balancedness += w * b.Balancedness
+		r.Active += w * router.Number(b.Active)
+		r.Floor += w * router.Floor(int64(b.Total), b.Parts)
 	}
-	w := router.Number(1)
-	if m.Quantity == Time {
-		w = b.Total / router.Number(b.Parts)
-	}
-	if m.worst == nil {
-		m.worst = map[int]int{}
-	}
-	m.Steps++
-	m.worst[b.Worst]++
-	m.weight += w
-	m.MaxOverMean += w * b.MaxOverMean
-	m.Balancedness += w * b.Balancedness
-	m.Active += w * router.Number(b.Active)
-	m.Floor += w * router.Floor(int64(b.Total), b.Parts)
-}
-
-// Over is the row over the steps that were added. Parts have the numbers given; nil numbers them from 0. What random
-// routing gives stays undefined, see Judge.
-func (m *Mean) Over(numbers []int, threshold float64) Row {
-	none, r := router.Undefined(), m.Row
 	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.Active, &r.Floor} {
-		*v /= m.weight // 0/0 is NaN: undefined
+		*v /= weight // 0/0 is NaN: undefined
 	}
 	r.Imbalance, r.MeanNS, r.Worst = r.MaxOverMean-1, none, router.NoID
 	if r.Quantity == Time {
-		r.Floor, r.Balancedness, r.MeanNS = none, 1/r.MaxOverMean, m.weight/router.Number(r.Steps)
+		r.Floor, r.Balancedness, r.MeanNS = none, 1/r.MaxOverMean, weight/router.Number(r.Steps)
 	}
 	for part := range r.Parts {
-		if m.worst[part] > r.WorstSteps {
-			r.Worst, r.WorstSteps = router.OptInt(part), m.worst[part]
+		if worst[part] > r.WorstSteps {
+			r.Worst, r.WorstSteps = router.OptInt(part), worst[part]
 		}
 	}
 	if numbers != nil && r.Worst.Defined() {

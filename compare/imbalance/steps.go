@@ -20,8 +20,7 @@ type Step struct {
 	Number   router.OptInt // undefined where no step is marked: the whole recording is one
 	Kind     router.OptInt // see Kinds
 	Excluded Exclusion     // Counts for a step that counts
-	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
-	// ranks of which some lack kernels.
+	// BusyNS is GPU time, mean over ranks; some lack kernels in a step that is not complete.
 	BusyNS router.Number
 	// Expert time (see Of) of the slowest rank of each layer, and of the mean rank that has
 	// the layer, each added over layers; undefined for fewer than two ranks.

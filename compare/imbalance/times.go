@@ -2,7 +2,6 @@ package imbalance
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 
@@ -48,8 +47,7 @@ type Times struct {
 	// OutsideShare is the share of kernel time outside every step, which is in no
 	// number; undefined without time.
 	OutsideShare router.Number
-	// Of is what expert time is the time of.
-	Of Of
+	Of           Of // the kernels that expert time adds up
 	// Kinds is how many kinds of whole steps there are. Those of one count, the one with
 	// most expert time.
 	Kinds int
@@ -65,8 +63,7 @@ type Layer struct {
 	steps   int           // that count
 }
 
-// work is what a rank ran in a layer of a step. There is one only where anything ran, so that their number is
-// bounded by that of cells.
+// work is what a rank ran in a layer of a step. There is one only where anything ran, so there are no more than cells.
 type work struct {
 	layer, step, kind       router.OptInt
 	rank                    int
@@ -78,15 +75,19 @@ type work struct {
 // phaseSet is which phases ran, a bit for each.
 type phaseSet uint32
 
-// New adds the cells up, whose order does not matter, and decides which steps count.
-func New(cells iter.Seq[*Cell]) *Times {
+// New adds up the cells that take lets in, whose order does not matter, and decides which steps count; nil takes all.
+func New(cells []Cell, take func(*Cell) bool) *Times {
 	type key struct {
 		layer, step router.OptInt
 		rank        int
 	}
 	t, at, last := &Times{}, map[key]int{}, key{rank: -1}
 	var w int
-	for c := range cells {
+	for i := range cells {
+		c := &cells[i]
+		if take != nil && !take(c) {
+			continue
+		}
 		if k := (key{c.Layer, c.Step, c.Rank}); k != last {
 			known := false
 			if w, known = at[k]; !known {
@@ -228,11 +229,12 @@ func (t *Times) Judged() []*Layer {
 // experts in a step that counts.
 func (t *Times) Rows(threshold float64) (rows []Row) {
 	for _, l := range t.Judged() {
-		m := Mean{Row: Row{Layer: l.Number, Level: router.LevelRank, Quantity: Time, Basis: Observed, Of: t.Of}}
+		var steps []router.Balance
 		for _, step := range l.Experts {
-			m.Add(router.BalanceOf(step))
+			steps = append(steps, router.BalanceOf(step))
 		}
-		if row := m.Over(l.Ranks, threshold); len(l.Ranks) > 1 && row.Steps > 0 {
+		row := Row{Layer: l.Number, Level: router.LevelRank, Quantity: Time, Basis: Observed, Of: t.Of}
+		if row = row.Over(steps, l.Ranks, threshold); len(l.Ranks) > 1 && row.Steps > 0 {
 			rows = append(rows, row)
 		}
 	}
@@ -240,25 +242,17 @@ func (t *Times) Rows(threshold float64) (rows []Row) {
 }
 
 // Loss is the maximum − the mean over ranks of the expert time in nanoseconds, added over layers, mean over steps
-// that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. A layer of one rank does not
-// say who the slowest is. The loss is undefined where no layer is named, for busy ranks of different layers cancel, and
-// without expert time on two ranks.
+// that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. It is undefined without a
+// layer that two ranks have, and where none is named, for busy ranks of different layers cancel.
 func (t *Times) Loss() router.Number {
-	all := router.Undefined()
-	for _, l := range t.Judged() {
-		if t.Unmarked || !l.Number.Defined() || len(l.Ranks) < 2 || floats.Sum(l.Means()) == 0 {
-			continue
-		}
-		loss := 0.0
-		for _, step := range l.Experts {
-			loss += slices.Max(step) - stat.Mean(step, nil)
-		}
-		if !all.Defined() {
-			all = 0
-		}
-		all += router.Number(loss / float64(l.steps))
+	rows, loss := t.Rows(0), router.Number(0)
+	if t.Unmarked || len(rows) == 0 || !rows[0].Layer.Defined() {
+		return router.Undefined()
 	}
-	return all
+	for _, r := range rows {
+		loss += r.Imbalance * r.MeanNS * router.Number(r.Steps)
+	}
+	return loss / router.Number(len(t.StepsOf(Counts)))
 }
 
 // Means is the expert time of each rank, mean over the steps that count.

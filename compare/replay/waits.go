@@ -21,13 +21,14 @@ func (r *Run) Stays() []Stay {
 	return mean
 }
 
-// Wait is what ranks wait for one rank that arrives last at collectives, mean over the ranks that
+// Wait is what ranks wait in a step for one rank that arrives last at collectives, mean over the ranks that
 // meet, and the parts of it: what the last rank took more than the mean rank since they met.
 type Wait struct {
-	NS      float64
-	Experts float64 // compute of experts
-	Late    float64 // launches
-	Other   float64 // other compute
+	Step, Rank int // the step's position among those that the run was made of
+	NS         float64
+	Experts    float64 // compute of experts
+	Late       float64 // launches
+	Other      float64 // other compute
 }
 
 // Add adds other waiting.
@@ -35,42 +36,35 @@ func (w *Wait) Add(o Wait) {
 	w.NS, w.Experts, w.Late, w.Other = w.NS+o.NS, w.Experts+o.Experts, w.Late+o.Late, w.Other+o.Other
 }
 
-// Per is the mean over n steps, of which the others have none.
-func (w Wait) Per(n int) Wait {
-	f := 1 / float64(n)
-	return Wait{w.NS * f, w.Experts * f, w.Late * f, w.Other * f}
-}
-
-// StepWaits is the waiting in one step as it was recorded, by the rank that is waited for.
-type StepWaits struct {
-	Step int // its position among those that the run was made of
-	For  map[int]Wait
-}
-
 // asLate is the share of the mean wait by which a rank may arrive before the last one and be as
 // late: of two that waited for each other at a collective of their own, the one that came later to
 // that is the late one.
 const asLate = 0.1
 
-// Waits gives the waiting in every step that is replayed, nothing where the law does not hold.
-func (r *Run) Waits() (list []StepWaits) {
+// Waits gives the waiting in every step that is replayed, for each rank that is waited for, as it was recorded; nothing
+// where the law does not hold.
+func (r *Run) Waits() (list []Wait) {
 	if !r.Holds() {
 		return nil
 	}
 	for _, s := range r.steps {
-		w := StepWaits{s.number, map[int]Wait{}}
+		waits, waited := make([]Wait, len(s.ranks)), make([]bool, len(s.ranks))
 		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
 		s.replay(change{}, func(rank int, seg *segment, late float64) {
-			since[rank].Add(Wait{0, seg.all[Experts], late, seg.all[Tokens] + seg.all[Fixed]})
+			since[rank].Add(Wait{Experts: seg.all[Experts], Late: late, Other: seg.all[Tokens] + seg.all[Fixed]})
 		}, func(m *arrivals) {
 			rank, one := m.wait(since)
-			one.Add(w.For[rank])
-			w.For[rank] = one
+			waits[rank].Add(one)
+			waited[rank] = true
 			for _, r := range m.ranks {
 				since[r] = Wait{}
 			}
 		})
-		list = append(list, w)
+		for rank := range waits {
+			if waits[rank].Step, waits[rank].Rank = s.number, rank; waited[rank] {
+				list = append(list, waits[rank])
+			}
+		}
 	}
 	return list
 }

@@ -52,8 +52,8 @@ const OtherArms = "other_arms"
 const hookEvidence = "the hook's ranges of steps"
 
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
-// for, else the normal arm, else the first. A step of which ranks name different arms, or
-// whose order lapsed, is of none. The first step of the arm after another's is left out if
+// for, else the normal arm, else the first. A step whose ranks name different arms, or
+// whose order lapsed, belongs to none. The first step of the arm after another's is left out if
 // the arm has more: ranks do not finish a switch together, and wait for each other then.
 // Where no range names an arm, and none is asked for, all steps stay.
 func (r *reduction) selectArm() error {

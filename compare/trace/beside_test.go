@@ -61,7 +61,7 @@ func TestLayersBesideRanges(t *testing.T) {
 		equal(t, c.name, fmt.Sprint(slices.Sorted(maps.Keys(found))), fmt.Sprint(c.want))
 		equal(t, c.name+": said", hasWarning(trace.Warnings, "inferred_beside"), c.want != nil)
 		if s := trace.Structure; (s != nil) != (c.want != nil) || s != nil && (!s.Beside || s.Layers != 2 || s.Steps != 3) {
-			t.Errorf("%s: %+v, want that of 3 steps beside ranges where layers are inferred", c.name, s)
+			t.Errorf("%s: %+v, want 3 steps beside ranges where layers are inferred", c.name, s)
 		}
 	}
 }

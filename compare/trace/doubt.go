@@ -50,7 +50,7 @@ func (t *Trace) warning(codes ...string) router.Warning {
 func (t *Trace) Doubt() router.Warning { return t.warning(doubts...) }
 
 // Undecided is the warning for which no gate on the imbalance over ranks may pass: a Doubt, or
-// ranks of the run that were not given, of which one may be the busiest; else without a code.
+// ranks of the run that were not given: one may be the busiest. Else it has no code.
 func (t *Trace) Undecided() router.Warning {
 	return t.warning(append(slices.Clone(doubts), missingRanks)...)
 }

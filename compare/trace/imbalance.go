@@ -16,13 +16,7 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	if take == nil && t.times != nil {
 		return t.times
 	}
-	times := imbalance.New(func(yield func(*Cell) bool) {
-		for i := range t.Cells {
-			if c := &t.Cells[i]; (take == nil || take(c)) && !yield(c) {
-				return
-			}
-		}
-	})
+	times := imbalance.New(t.Cells, take)
 	if take == nil {
 		t.times = times
 	}
@@ -115,20 +109,18 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 		}
 	}
 	inOrder := func(a, b place) int { return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.step, b.step)) }
-	var means []imbalance.Mean // by layer
+	steps := map[int32][]router.Balance{} // by layer
 	for _, at := range slices.SortedFunc(maps.Keys(times), inOrder) {
-		if n := len(means); n == 0 || means[n-1].Layer != router.OptInt(at.layer) {
-			means = append(means, imbalance.Mean{Row: imbalance.Row{Layer: router.OptInt(at.layer),
-				Level: router.LevelExpert, Quantity: imbalance.Time, Basis: imbalance.Observed}})
-		}
 		parts := make([]float64, len(experts))
 		for i, e := range experts {
 			parts[i] = times[at][e]
 		}
-		means[len(means)-1].Add(router.BalanceOf(parts))
+		steps[at.layer] = append(steps[at.layer], router.BalanceOf(parts))
 	}
-	for i := range means {
-		rows = append(rows, means[i].Over(experts, r.options.Threshold))
+	for _, layer := range slices.Sorted(maps.Keys(steps)) {
+		row := imbalance.Row{Layer: router.OptInt(layer), Level: router.LevelExpert, Quantity: imbalance.Time,
+			Basis: imbalance.Observed}
+		rows = append(rows, row.Over(steps[layer], experts, r.options.Threshold))
 	}
 	return rows
 }

@@ -136,7 +136,7 @@ func (r *reduction) judgeKinds() {
 	}
 }
 
-// OtherKinds are the kinds of steps that the imbalance is not of.
+// OtherKinds gives the kind of the steps that count, nil where none do, and all other kinds.
 func (t *Trace) OtherKinds() (counted *StepKind, others []StepKind) {
 	steps := t.Times(nil).StepsOf(imbalance.Counts)
 	for i := range t.StepKinds {

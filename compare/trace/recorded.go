@@ -26,7 +26,7 @@ type Recorded struct {
 	Warnings  []router.Warning // of whoever read it, passed on
 	// StepTokens is the tokens of all ranks in a step, mean over the counted steps; 0 where not known.
 	StepTokens float64
-	// OnRanks is the same on the ranks of a run, 0 where unknown, of which some are in
+	// OnRanks is the same on the ranks of a run, 0 where unknown, some of which are in
 	// the trace; nil where the counts record their ranks.
 	OnRanks func(run, traced int) (Recorded, error)
 }
@@ -40,8 +40,8 @@ type Counted struct {
 // ErrCounts is the error of recorded counts that cannot be of the captured run.
 var ErrCounts = errors.New("the recorded counts do not match the trace")
 
-// recorded takes the counts on the ranks of the trace. Inferred layers, which have no other numbers, get those of as
-// many counted layers, in their order: in a model whose first three layers are dense, counts begin at layer 3.
+// recorded takes the counts on the ranks of the trace. Inferred layers, which have no other numbers, are renumbered
+// like as many counted layers: of a model whose first three layers are dense, inferred layer 0 becomes counted layer 3.
 func (r *reduction) recorded() (err error) {
 	given := &r.options.Recorded
 	if given.OnRanks != nil {

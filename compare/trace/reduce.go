@@ -153,45 +153,45 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	r.trace.Cells, r.trace.Phases = r.cellsBy(true), r.cellsBy(false)
+	cells := []Cell{}
+	for g := range r.groups() {
+		c := Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase,
+			Kind: NoID, Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
+		if g.class.Collective {
+			c.CollectiveNS = g.ns
+		}
+		if g.class.GEMM && g.at.Phase == PhaseExperts {
+			c.GEMMs, c.GEMMNS = g.kernels, g.ns
+		}
+		cells = append(cells, c)
+	}
+	r.trace.Cells = fold(cells)
+	phases := slices.Clone(r.trace.Cells)
+	for i := range phases {
+		phases[i].Step = NoID
+	}
+	r.trace.Phases = fold(phases)
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
 	r.times = r.trace.Times(nil)
 	r.kinds()
 }
 
-// cellsBy adds all time up by rank, layer and phase, and by step or over all steps, in their order.
-func (r *reduction) cellsBy(steps bool) []Cell {
-	type place struct {
-		rank        *rankEvents
-		step, layer int32
-		phase       Phase
-	}
-	list, at := []Cell{}, map[place]int{}
-	for g := range r.groups() {
-		key := place{g.rank, g.at.Step, g.at.Layer, g.at.Phase}
-		if !steps {
-			key.step = NoID
-		}
-		n, known := at[key]
-		if !known {
-			n, at[key] = len(list), len(list)
-			list = append(list, Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(key.step), Layer: router.OptInt(key.layer),
-				Phase: key.phase, Kind: NoID})
-		}
-		own := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
-		if g.class.Collective {
-			own.CollectiveNS = g.ns
-		}
-		if g.class.GEMM && g.at.Phase == PhaseExperts {
-			own.GEMMs, own.GEMMNS = g.kernels, g.ns
-		}
-		list[n].Add(&own)
-	}
-	slices.SortFunc(list, func(a, b Cell) int {
+// fold puts cells in order and adds up cells with the same rank, step, layer and phase: times of 3 and 4 ns become 7.
+func fold(cells []Cell) (folded []Cell) {
+	inOrder := func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
 			kernel.ComparePhases(a.Phase, b.Phase))
-	})
-	return list
+	}
+	slices.SortFunc(cells, inOrder)
+	folded = cells[:0]
+	for _, c := range cells {
+		if n := len(folded); n > 0 && inOrder(folded[n-1], c) == 0 {
+			folded[n-1].Add(&c)
+		} else {
+			folded = append(folded, c)
+		}
+	}
+	return slices.Clip(folded)
 }
 
 // coverage sums what the attribution reached.

@@ -24,37 +24,26 @@ const leastDense = 0.01
 // speeds fills Speeds: over the steps that count, by the dense GEMMs, which every token passes, of a step and layer
 // that every rank runs equally often. Empty for one rank, and where such GEMMs have too little time.
 func (r *reduction) speeds() {
-	type place struct{ name, step, layer int32 }
-	type times struct{ kernels, ns []int64 } // by rank
-	gemms, compute := map[place]times{}, int64(0)
-	dense := make([]bool, len(r.classes)) // by name
-	for i, c := range r.classes {
-		dense[i] = c.Phase == kernel.PhaseOther && c.Launch.Anchor == steps.Dense
+	type place struct {
+		name, step, layer int32
+		rank              *rankEvents
 	}
-	for g := range r.groups() {
-		if !r.counts(g.at.Step) || g.class.Collective {
-			continue
-		}
-		compute += g.ns
-		if at := (place{g.rank.of.common[g.name], g.at.Step, g.at.Layer}); dense[at.name] && g.at.Phase != PhaseExperts {
-			t, known := gemms[at]
-			if !known {
-				t = times{make([]int64, len(r.ranks)), make([]int64, len(r.ranks))}
-				gemms[at] = t
-			}
-			rank := slices.Index(r.ranks, g.rank)
-			t.kernels[rank], t.ns[rank] = t.kernels[rank]+g.kernels, t.ns[rank]+g.ns
-		}
-	}
+	compute := sums(r, func(g group) (struct{}, bool) { return struct{}{}, r.counts(g.at.Step) && !g.class.Collective })
+	dense := sums(r, func(g group) (place, bool) {
+		return place{g.rank.of.common[g.name], g.at.Step, g.at.Layer, g.rank}, r.counts(g.at.Step) && !g.class.Collective &&
+			g.at.Phase != PhaseExperts && g.class.Phase == kernel.PhaseOther && g.class.Launch.Anchor == steps.Dense
+	})
 	all, ns := router.Number(0), make([]router.Number, len(r.ranks))
-	for _, t := range gemms {
-		if slices.Min(t.kernels) == slices.Max(t.kernels) {
-			for rank := range ns {
-				ns[rank], all = ns[rank]+router.Number(t.ns[rank]), all+router.Number(t.ns[rank])
-			}
+	for at, of := range dense {
+		alike := !slices.ContainsFunc(r.ranks, func(p *rankEvents) bool {
+			return dense[place{at.name, at.step, at.layer, p}].kernels != of.kernels
+		})
+		if alike {
+			all += router.Number(of.ns)
+			ns[slices.Index(r.ranks, at.rank)] += router.Number(of.ns)
 		}
 	}
-	if len(r.ranks) > 1 && float64(all) >= leastDense*float64(compute) {
+	if len(r.ranks) > 1 && float64(all) >= leastDense*float64(compute[struct{}{}].ns) {
 		for i, p := range r.ranks {
 			r.trace.Speeds = append(r.trace.Speeds, Speed{p.Rank.Rank, ns[i] * router.Number(len(ns)) / all})
 		}
@@ -69,7 +58,7 @@ const leastSlow = 0.03
 
 // SlowGPU is the rank that takes longest for the same dense GEMMs, over what its tokens explain, and by how much more
 // than the mean of the others: 0.3 where they take 1.3 times as long there. A GEMM of fewer tokens takes less time, but
-// not in proportion. Not ok where all ranks are alike, and where ranks hold tokens of which nobody knows how many.
+// not in proportion. Not ok where all ranks are alike, and where ranks hold unknown numbers of tokens.
 func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
 	if len(t.Speeds) < 2 || t.Attention != nil && t.Attention.Tokens == nil {
 		return 0, 0, false

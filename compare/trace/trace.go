@@ -42,7 +42,7 @@
 //   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
 //     not carry the same load in pairs, nothing that is inferred is kept.
 //
-// A kernel's time takes these forms on its way from a file to a printed ratio:
+// A kernel's time takes seven forms on its way from a file to a printed ratio:
 //
 //	a row of SQLite, or an event of JSON   compare/capture
 //	capture.Kernel                         compare/capture: with its launch and its name
@@ -52,7 +52,14 @@
 //	imbalance.Times                        compare/imbalance: expert time by layer, step and rank
 //	imbalance.Row                          compare/imbalance: max/mean over ranks, which tables and answers print
 //
-// A gain goes another way from the event on: replay.Kernel, the segments of a replay, WhatIf.
+// A gain goes another way from the event on: replay.Kernel, the segments of a replay, replay.Gain. Every gain is a
+// replay.Gain: of even ranks and even tokens in Replay, and again in Bound, beside the loss of time that it answers.
+//
+// What a step takes has three numbers, which are not one:
+//
+//	wall time    StepTime.WallNS: from the beginning of a step to the beginning of the next
+//	work         Cell, RankStep.WorkNS: kernel time outside collectives; streams side by side may add up to more
+//	wait         Waiting.WaitNS: in collectives, last arrival − mean arrival: as a loss, a mean over all ranks
 //
 // Nothing is decided about two arms here; package diff does.
 package trace
@@ -123,7 +130,7 @@ type Trace struct {
 	RankSteps     []RankStep          `json:"rank_steps"` // without steps that count empty
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         Bound               `json:"bound"`
-	Waiting       Waiting             `json:"waiting"`    // at all collectives
+	Waiting       Waiting             `json:"waiting"` // at all collectives
 	Warnings      []router.Warning    `json:"warnings"`
 
 	times *imbalance.Times // of all cells, once they are whole

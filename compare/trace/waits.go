@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/replay"
@@ -103,49 +102,52 @@ func (w *waited) cause() Cause {
 	return c
 }
 
-// arrival is the wait for a rank.
-func (w *waited) arrival(rank Rank) Arrival {
-	return Arrival{Rank: rank.Rank, Step: NoID, WaitNS: router.Number(w.NS), Cause: w.cause()}
+// arrival is the wait for a rank, mean over so many steps.
+func (w *waited) arrival(rank Rank, steps int) Arrival {
+	a := Arrival{Rank: rank.Rank, Step: NoID, WaitNS: router.Number(w.NS) / router.Number(steps), Cause: w.cause()}
+	a.NS /= router.Number(steps)
+	return a
 }
 
 // waits fills Waiting.
 func (r *reduction) waits() {
-	none, w := router.Undefined(), &r.trace.Waiting
+	none, w, p := router.Undefined(), &r.trace.Waiting, r.trace.Replay()
 	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}, Late: []Arrival{}}
-	p, steps := r.trace.Replay(), []replay.StepWaits(nil)
-	if p != nil {
-		steps = slices.DeleteFunc(p.Run.Waits(), func(s replay.StepWaits) bool { return len(s.For) == 0 })
-	}
-	if w.Steps = len(steps); w.Steps == 0 {
+	if p == nil {
 		return
 	}
 	all, byRank, last := waited{}, make([]waited, len(r.ranks)), make([]int, len(r.ranks))
-	longest, totals := make([]Arrival, len(steps)), make([]float64, len(steps))
-	for i, s := range steps {
-		var most waited
-		latest := NoID // the rank that they wait for longest
-		for _, rank := range slices.Sorted(maps.Keys(s.For)) {
-			own := waited{s.For[rank], p.hosts[s.Step][rank]}
-			totals[i] += own.NS
-			if latest == NoID || own.NS > most.NS {
-				latest, most = rank, own
-			}
-			own.Wait = own.Per(len(steps))
-			byRank[rank].add(own)
-			all.add(own)
+	var longest []waited // of a step
+	var totals []float64 // of steps
+	for _, one := range p.Run.Waits() {
+		own, n := waited{one, p.hosts[one.Step][one.Rank]}, len(longest)
+		if n == 0 || longest[n-1].Step != one.Step {
+			longest, totals, n = append(longest, own), append(totals, 0), n+1
 		}
-		last[latest]++
-		longest[i] = most.arrival(r.ranks[latest].Rank)
-		longest[i].Step = router.OptInt(p.steps[s.Step])
+		if totals[n-1] += own.NS; own.NS > longest[n-1].NS {
+			longest[n-1] = own
+		}
+		byRank[one.Rank].add(own)
+		all.add(own)
 	}
-	w.WaitNS, w.Cause = router.Number(all.NS), all.cause()
+	if w.Steps = len(longest); w.Steps == 0 {
+		return
+	}
+	steps := make([]Arrival, len(longest))
+	for i, own := range longest {
+		last[own.Rank]++
+		steps[i] = own.arrival(r.ranks[own.Rank].Rank, 1)
+		steps[i].Step = router.OptInt(p.steps[own.Step])
+	}
+	over := all.arrival(Rank{}, w.Steps)
+	w.WaitNS, w.Cause = over.WaitNS, over.Cause
 	for rank := range byRank {
-		if one := byRank[rank].arrival(r.ranks[rank].Rank); one.WaitNS > 0 {
+		if one := byRank[rank].arrival(r.ranks[rank].Rank, w.Steps); one.WaitNS > 0 {
 			one.LastSteps = last[rank]
 			w.Ranks = append(w.Ranks, one)
 		}
 	}
-	w.Late = append(w.Late, lateSteps(longest, totals, r.trace.Bound.StepNS.Float64())...)
+	w.Late = append(w.Late, lateSteps(steps, totals, r.trace.Bound.StepNS.Float64())...)
 	for _, list := range [][]Arrival{w.Ranks, w.Late} {
 		slices.SortStableFunc(list, func(x, y Arrival) int { return cmp.Compare(y.WaitNS, x.WaitNS) })
 	}
