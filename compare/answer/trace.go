@@ -66,7 +66,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 		return r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Flagged
 	})
 	basis, evidence := Measured, "loss measured in one trace, gain inferred"
-	if imbalance.BasisOf(t.Imbalance) == imbalance.Inferred {
+	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Basis == imbalance.Inferred }) {
 		basis, evidence = Inferred, "inferred from one trace"
 	}
 	k.know("evidence", evidence)

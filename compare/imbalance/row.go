@@ -1,10 +1,6 @@
 package imbalance
 
-import (
-	"slices"
-
-	"github.com/moebalance/moebalance/router"
-)
+import "github.com/moebalance/moebalance/router"
 
 // The quantities of a Row.
 const (
@@ -71,29 +67,17 @@ type Row struct {
 	WorstSteps int           `json:"worst_steps"` // in how many
 }
 
-// BasisOf is what all rows together rest on: Inferred where a layer of any is.
-func BasisOf(rows []Row) Basis {
-	if slices.ContainsFunc(rows, func(r Row) bool { return r.Basis == Inferred }) {
-		return Inferred
-	}
-	return Observed
-}
-
-// AboveFloor is max/mean over its floor, as far as that is known.
-func (r *Row) AboveFloor() router.Number {
-	if r.Floor.Defined() {
-		return r.MaxOverMean / r.Floor
-	}
-	return r.MaxOverMean
-}
-
-// Furthest is the row of a level and quantity that is furthest above its floor, the first one
-// on a tie; nil without any.
+// Furthest is the row of a level and quantity with the largest max/mean over its floor, as far as that is known, the
+// first one on a tie; nil without any.
 func Furthest(rows []Row, level, quantity string) (furthest *Row) {
+	most := router.Number(0)
 	for i := range rows {
-		if r := &rows[i]; r.Level == level && r.Quantity == quantity && r.MaxOverMean.Defined() &&
-			(furthest == nil || r.AboveFloor() > furthest.AboveFloor()) {
-			furthest = r
+		r, above := &rows[i], rows[i].MaxOverMean
+		if r.Floor.Defined() {
+			above /= r.Floor
+		}
+		if r.Level == level && r.Quantity == quantity && above > most { // NaN is not
+			furthest, most = r, above
 		}
 	}
 	return furthest

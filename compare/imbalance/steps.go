@@ -64,16 +64,14 @@ func (t *Times) excludePartial() {
 			s.Excluded = Lost
 		}
 	})
-	ranks := map[router.OptInt]int{} // that ran anything, by step
 	for rank, own := range steps {
 		slices.Sort(own)
 		steps[rank] = slices.Compact(own)
-		for _, step := range steps[rank] {
-			ranks[step]++
-		}
 	}
 	for i := range t.Steps {
-		if s := &t.Steps[i]; ranks[s.Number] < len(t.Ranks) {
+		s := &t.Steps[i]
+		idle := func(rank int) bool { _, ran := slices.BinarySearch(steps[rank], s.Number); return !ran }
+		if slices.ContainsFunc(t.Ranks, idle) {
 			s.Excluded = Incomplete
 		}
 	}

@@ -67,25 +67,25 @@ const (
 // placedExperts warns where too little of the experts' time is known for a judgment.
 func (r *reduction) placedExperts() {
 	var gemms, placed, experts, all, fused int64
-	fusing := map[string]bool{} // kernels that run experts and more in one, in the steps that count
-	for g := range r.groups() {
-		if !g.class.Collective {
-			if all += g.ns; g.at.Phase == PhaseExperts {
-				experts += g.ns
-			}
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		if all += c.ComputeNS(); c.Phase == PhaseExperts {
+			experts += c.ComputeNS()
 		}
-		if g.class.GEMM && g.at.Phase == PhaseExperts && (r.times.Unmarked || g.at.Step != NoID) {
-			if gemms += g.ns; g.at.Layer != NoID { // what runs before the first step, such as tuning, is of no layer
-				placed += g.ns
+		if r.times.Unmarked || c.Step.Defined() {
+			if gemms += c.GEMMNS; c.Layer.Defined() { // what runs before the first step, such as tuning, is of no layer
+				placed += c.GEMMNS
 			}
-		}
-		if g.class.FusedExperts() && r.counts(g.at.Step) {
-			fused += g.ns
-			fusing[g.rank.of.Names[g.name]] = true
 		}
 	}
+	fusing := sums(r, func(g group) (string, bool) { // kernels that run experts and more in one, in the steps that count
+		return g.rank.of.Names[g.name], g.class.FusedExperts() && r.counts(g.at.Step)
+	})
+	for _, s := range fusing {
+		fused += s.ns
+	}
 	if share := float64(fused) / float64(fused+experts); share > mostFused {
-		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return !fusing[k.Name] })
+		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return fusing[k.Name].ns == 0 })
 		r.warn(FusedExperts, "", "share", share, "kernels", functions(kernels), "phases",
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return

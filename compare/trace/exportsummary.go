@@ -86,6 +86,9 @@ func (r *reduction) relocate(change func(*location)) {
 		}
 		d.Places = capture.Index[location]{Values: d.Places.Values}
 	}
+	for _, p := range r.ranks {
+		p.rows = nil
+	}
 }
 
 // sort puts the events in the order of time, the same for every way in which they

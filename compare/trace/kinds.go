@@ -25,6 +25,9 @@ type StepKind struct {
 	// Time is the imbalance of expert time over ranks in the steps of this kind alone;
 	// without layers where it is not known.
 	Time imbalance.Summary `json:"time"`
+
+	batches []ranges.Batch // of the steps
+	outside float64        // compute outside the experts of the longest step, mean over ranks
 }
 
 // InGraph is behind the name of a kernel that a CUDA graph replayed.
@@ -78,17 +81,15 @@ func (r *reduction) kinds() {
 			"\n"), b.Tokens
 	})
 	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
-	kindOf, batches, most := map[router.OptInt]router.OptInt{}, [][]ranges.Batch{}, []float64{}
+	kindOf, kinds := map[router.OptInt]router.OptInt{}, r.trace.StepKinds
 	for _, s := range r.times.Steps {
-		kindOf[s.Number] = s.Kind
-		if int(s.Kind) == len(most) {
-			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: len(most), Kernels: kernels[int32(s.Number)]})
-			batches, most = append(batches, nil), append(most, 0)
+		if kindOf[s.Number] = s.Kind; int(s.Kind) == len(kinds) {
+			kinds = append(kinds, StepKind{Kind: len(kinds), Kernels: kernels[int32(s.Number)]})
 		}
 		if s.Kind.Defined() {
-			k := &r.trace.StepKinds[s.Kind]
-			k.Steps, batches[s.Kind] = append(k.Steps, int(s.Number)), append(batches[s.Kind], r.batch(int32(s.Number)))
-			most[s.Kind] = max(most[s.Kind], s.OutsideNS/float64(len(r.ranks)))
+			k := &kinds[s.Kind]
+			k.Steps, k.batches = append(k.Steps, int(s.Number)), append(k.batches, r.batch(int32(s.Number)))
+			k.outside = max(k.outside, s.OutsideNS/float64(len(r.ranks)))
 		}
 	}
 	for i := range r.trace.Cells {
@@ -96,13 +97,14 @@ func (r *reduction) kinds() {
 			r.trace.Cells[i].Kind = kind
 		}
 	}
-	for i, own := range batches {
-		k := &r.trace.StepKinds[i]
-		k.Name = ranges.BatchesName(own)
-		if slices.ContainsFunc(own, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
-			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(most[i])+" outside the experts", ", ")
+	for i := range kinds {
+		k := &kinds[i]
+		k.Name = ranges.BatchesName(k.batches)
+		if slices.ContainsFunc(k.batches, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
+			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(k.outside)+" outside the experts", ", ")
 		}
 	}
+	r.trace.StepKinds = kinds
 }
 
 // expertKernels lists by step the kernels that did the work of experts on any rank: a

@@ -29,19 +29,11 @@ func TestOneCaptureAsTwoRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, summary := filepath.Join(t.TempDir(), "copy.rank1.sqlite"), filepath.Join(t.TempDir(), "summary")
+	copied := filepath.Join(t.TempDir(), "copy.rank1.sqlite")
 	if err := os.WriteFile(copied, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(summary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := Summarize(t.Context(), f, []string{copied}, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, other := range []string{copied, summary} {
+	for _, other := range []string{copied, summaryOf(t, copied)} {
 		for _, ranks := range []map[string]int{{paths[0]: 0}, {paths[0]: 1}} {
 			_, err := Read(t.Context(), []string{paths[0], other}, Options{Rank: ranks})
 			if !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "one capture twice") {

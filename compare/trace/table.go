@@ -12,7 +12,7 @@ import (
 type row struct {
 	place, name int32
 	kernels, ns int64
-	busy        int64 // union of the intervals of all kernels of the step, layer and phase, in one of their rows
+	busy        int64 // for how long the GPU ran these and no earlier kernels of the step, layer and phase
 }
 
 // group is a row with what its numbers stand for.
@@ -61,44 +61,32 @@ func (p *rankEvents) table() []row {
 		return p.rows
 	}
 	var number capture.Index[[2]int32]
+	var cells capture.Index[location]
+	cellOf := make([]int32, len(p.of.Places.Values))
+	for i, l := range p.of.Places.Values {
+		cellOf[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
+	}
 	p.rows = []row{}
+	busy := make([]kernel.Busy, len(cells.Values))
 	for i := range p.events {
 		e := &p.events[i]
 		at := number.Number([2]int32{e.Place, e.Name})
 		if int(at) == len(p.rows) {
 			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
 		}
-		p.rows[at].kernels++
-		p.rows[at].ns += e.NS
+		w, ran := &p.rows[at], &busy[cellOf[e.Place]]
+		before := ran.NS
+		ran.Add(e.Start, e.NS)
+		w.kernels, w.ns, w.busy = w.kernels+1, w.ns+e.NS, w.busy+ran.NS-before
 	}
 	return p.rows
-}
-
-// busy fills in for how long the GPU ran kernels of each step, layer and phase.
-func (p *rankEvents) busy() {
-	var cells capture.Index[location]
-	of := make([]int32, len(p.of.Places.Values))
-	for i, l := range p.of.Places.Values {
-		of[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
-	}
-	busy := make([]kernel.Busy, len(cells.Values))
-	for i := range p.events {
-		busy[of[p.events[i].Place]].Add(p.events[i].Start, p.events[i].NS)
-	}
-	for i := range p.rows {
-		w := &p.rows[i]
-		w.busy, busy[of[w.place]] = busy[of[w.place]].NS, kernel.Busy{}
-	}
 }
 
 // tabulate groups the events of all ranks, side by side.
 func (r *reduction) tabulate() {
 	var wait sync.WaitGroup
 	for _, p := range r.ranks {
-		wait.Go(func() {
-			p.table()
-			p.busy()
-		})
+		wait.Go(func() { p.table() })
 	}
 	wait.Wait()
 }
