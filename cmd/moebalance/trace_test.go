@@ -14,36 +14,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// The 256 experts in each of 2 layers are allocated, since one kernel serves all: together they have the time of the
-// phase experts.
-func TestTraceVerbJSON(t *testing.T) {
-	var traced trace.Trace
-	fieldJSON(t, &traced, "trace", "--counts", "../../testdata/deepseek-ep4-ranks/counts-normal",
-		"../../testdata/deepseek-ep4-ranks/normal.rank?.sqlite")
-	var allocated, experts int64
-	for _, e := range traced.Experts {
-		if e.Basis != imbalance.Allocated || !e.Slots.Defined() {
-			t.Fatalf("have %+v", e)
-		}
-		allocated += e.TotalNS
-	}
-	for _, p := range traced.Phases {
-		if p.Phase == trace.PhaseExperts {
-			experts += p.TotalNS
-		}
-	}
-	loads := 0
-	for _, s := range traced.Imbalance {
-		if s.Quantity == imbalance.Load && s.Floor.Defined() && s.NullP95.Defined() {
-			loads++
-		}
-	}
-	if len(traced.Experts) != 512 || allocated != experts || loads != 4 {
-		t.Errorf("%d experts with %d ns, the phase has %d; the load of %d, want 2 layers at 2 levels", len(traced.Experts),
-			allocated, experts, loads)
-	}
-}
-
 // Summaries in any order give what the exports give.
 func TestTraceVerbSummaries(t *testing.T) {
 	t.Chdir("../..")

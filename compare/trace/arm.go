@@ -100,12 +100,18 @@ func (r *reduction) selectArm() error {
 func (r *reduction) keep(within func(step int32) bool) {
 	for _, p := range r.ranks {
 		p.events = slices.DeleteFunc(p.events, func(e event) bool { return !within(p.place(&e).Step) })
-		p.rows = nil
 	}
 	r.partial = true
 }
 
 // recordedSteps are the numbers of the steps in which any rank ran, ascending.
 func (r *reduction) recordedSteps() []int32 {
-	return slices.Sorted(maps.Keys(sums(r, func(g group) (int32, bool) { return g.at.Step, g.at.Step != NoID })))
+	ran := map[int32]bool{}
+	for _, p := range r.ranks {
+		for _, at := range p.each() {
+			ran[at.Step] = true
+		}
+	}
+	delete(ran, NoID)
+	return slices.Sorted(maps.Keys(ran))
 }

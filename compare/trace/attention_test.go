@@ -3,8 +3,6 @@ package trace
 import (
 	"fmt"
 	"testing"
-
-	"github.com/moebalance/moebalance/router"
 )
 
 // Two ranks pass attention and dense GEMMs of 30 and 10 ns in each of three steps, and experts of equal time:
@@ -40,15 +38,5 @@ func TestUnevenAttention(t *testing.T) {
 		t.Errorf("equal tokens: %+v", trace.Attention)
 	} else if _, _, slow := trace.SlowGPU(); !slow {
 		t.Error("equal tokens: no GPU is slow")
-	}
-}
-
-// A rank with more tokens may take longer by as much, and no more.
-func TestSlowerThanItsTokens(t *testing.T) {
-	for speed, want := range map[router.Number]bool{1.2: false, 1.28: true} {
-		trace := Trace{Speeds: []Speed{{0, speed}, {1, 2 - speed}}, Attention: &Attention{Tokens: []float64{120, 80}}}
-		if _, _, slow := trace.SlowGPU(); slow != want {
-			t.Errorf("1.2 of the tokens in %v of the time: slow %v", speed, slow)
-		}
 	}
 }

@@ -179,7 +179,6 @@ func (a *attribution) addKernel(k *capture.Kernel) {
 	}
 	r := a.Ranks[k.Device]
 	if k.Launch >= 0 {
-		r.LaunchedNS += e.NS
 		a.host(k, &e, free)
 	}
 	if e.NS == 0 && a.Classes[k.Name].GEMM {

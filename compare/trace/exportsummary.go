@@ -31,15 +31,14 @@ type exportSummary struct {
 
 // rankEvents is what one rank did.
 type rankEvents struct {
-	Rank       Rank   `json:"rank"`
-	Hidden     Hidden `json:"hidden"`
-	LaunchedNS int64  `json:"launched_ns"` // of kernels whose launch is recorded
-	Events     int    `json:"events"`      // in a file: their number
+	Rank   Rank   `json:"rank"`
+	Hidden Hidden `json:"hidden"`
+	Events int    `json:"events"` // in a file: their number
 
 	of        *exportSummary
 	device    capture.Device
 	events    []event       // in the order of time
-	rows      []row         // see table; nil before it is asked for, and where events change
+	rows      []row         // see tabulate
 	structure *Structure    // nil where ranges name all, see infer
 	idleNS    router.Number // for how long no kernel runs in a step that counts, mean over steps
 }
@@ -85,9 +84,6 @@ func (r *reduction) relocate(change func(*location)) {
 			change(&d.Places.Values[i])
 		}
 		d.Places = capture.Index[location]{Values: d.Places.Values}
-	}
-	for _, p := range r.ranks {
-		p.rows = nil
 	}
 }
 

@@ -54,7 +54,6 @@ func (r *reduction) infer() {
 	for _, p := range list {
 		if p != nil && p.findLayers() {
 			p.placeBlocks()
-			p.rows = nil
 		}
 	}
 }

@@ -50,11 +50,6 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 		gpu, on := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(process(i)), Device: ordinal(i)}]
 		return int(gpu), on
 	}
-	mapped := true
-	for i := range e.Ranks {
-		_, on := ofMachine(i)
-		mapped = mapped && on
-	}
 	for _, by := range []struct {
 		evidence string
 		ok       bool
@@ -64,8 +59,8 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 		{cmp.Or(rec.Metadata.RankEvidence, "environment"), known && n == 1, always(recorded)},
 		{"mpi_ranks", true, func(i int) (int, bool) { rank, ok := rec.Metadata.MPIRanks[process(i)]; return rank, ok }},
 		{"file name", hasName && n == 1, always(named)},
-		{"device ordinal", mapped, ofMachine},
-		{"device ordinal", !mapped, func(i int) (int, bool) { return int(ordinal(i)), true }},
+		{"device ordinal", true, ofMachine},
+		{"device ordinal", true, func(i int) (int, bool) { return int(ordinal(i)), true }},
 		{"process order", true, func(i int) (int, bool) { return i, true }},
 	} {
 		seen := map[int]bool{}

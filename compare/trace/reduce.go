@@ -43,8 +43,11 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	if err := cmp.Or(r.selectArm(), r.recorded()); err != nil {
 		return nil, err
 	}
-	r.tabulate()
 	var wait sync.WaitGroup
+	for _, p := range r.ranks {
+		wait.Go(p.tabulate)
+	}
+	wait.Wait()
 	wait.Go(r.kernels)
 	r.cells()
 	wait.Wait()
@@ -198,20 +201,19 @@ func fold(cells []Cell) (folded []Cell) {
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
 	for _, p := range r.ranks {
-		launched += p.LaunchedNS
-	}
-	for g := range r.groups() {
-		if total += g.ns; g.at.Layer != NoID {
-			layered += g.ns
-		}
-		if g.at.Expert != NoID {
-			expert += g.ns
+		for e, at := range p.each() {
+			if total += e.NS; e.Queued >= 0 {
+				launched += e.NS
+			}
+			if at.Layer != NoID {
+				layered += e.NS
+			}
+			if at.Expert != NoID {
+				expert += e.NS
+			}
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined
 	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered),
 		ExpertShare: share(expert)}
-	if r.partial { // launches are counted over whole captures
-		r.trace.Coverage.LaunchShare = router.Undefined()
-	}
 }

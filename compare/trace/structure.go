@@ -150,7 +150,7 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 	if int(p.structure.Steps) == n && first == number {
 		return
 	}
-	p.structure.Steps, p.rows = router.Stated(n), nil
+	p.structure.Steps = router.Stated(n)
 	for e, at := range p.each() {
 		l := *at
 		if l.Step >= first && l.Step < first+int32(n) {

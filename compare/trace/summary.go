@@ -159,7 +159,7 @@ func checkExports(exports []*exportSummary) error {
 		}
 		for _, p := range d.Ranks {
 			if p == nil || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
-				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.LaunchedNS, p.Hidden.NS, p.Hidden.Launches) < 0 {
+				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0 {
 				return fmt.Errorf("no rank of the listed %v in %q has this number and sums", d.Export.Ranks, d.Export.Path)
 			}
 		}

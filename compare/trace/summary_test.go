@@ -138,7 +138,6 @@ func TestImpossibleSummary(t *testing.T) {
 		"an unlisted rank": func(d *exportSummary) { d.Export.Ranks = []int{7} },
 		"expert −5":        func(d *exportSummary) { d.Places.Values[0].Expert = -5 },
 		"an unknown phase": func(d *exportSummary) { d.Places.Values[0].Phase = "lunch" },
-		"a negative sum":   func(d *exportSummary) { d.Ranks[0].LaunchedNS = -1 },
 		"a graph's time":   func(d *exportSummary) { d.Ranks[0].Hidden.NS = -1 },
 		"a class":          func(d *exportSummary) { d.Classes[0].Phase = "lunch" },
 		"too few classes":  func(d *exportSummary) { d.Classes = nil },

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"iter"
-	"sync"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -44,9 +43,8 @@ func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]
 func (r *reduction) groups() iter.Seq[group] {
 	return func(yield func(group) bool) {
 		for _, p := range r.ranks {
-			rows := p.table()
-			for i := range rows {
-				w := &rows[i]
+			for i := range p.rows {
+				w := &p.rows[i]
 				if !yield(group{w, p, &p.of.Places.Values[w.place], &p.of.Classes[w.name]}) {
 					return
 				}
@@ -55,19 +53,16 @@ func (r *reduction) groups() iter.Seq[group] {
 	}
 }
 
-// table is the events of a rank grouped by place and name.
-func (p *rankEvents) table() []row {
-	if p.rows != nil {
-		return p.rows
-	}
+// tabulate groups the events of a rank by place and name, which stay from now on.
+func (p *rankEvents) tabulate() {
 	var number capture.Index[[2]int32]
 	var cells capture.Index[location]
 	cellOf := make([]int32, len(p.of.Places.Values))
 	for i, l := range p.of.Places.Values {
 		cellOf[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
 	}
-	p.rows = []row{}
 	busy := make([]kernel.Busy, len(cells.Values))
+	p.rows = nil
 	for i := range p.events {
 		e := &p.events[i]
 		at := number.Number([2]int32{e.Place, e.Name})
@@ -79,16 +74,6 @@ func (p *rankEvents) table() []row {
 		ran.Add(e.Start, e.NS)
 		w.kernels, w.ns, w.busy = w.kernels+1, w.ns+e.NS, w.busy+ran.NS-before
 	}
-	return p.rows
-}
-
-// tabulate groups the events of all ranks, side by side.
-func (r *reduction) tabulate() {
-	var wait sync.WaitGroup
-	for _, p := range r.ranks {
-		wait.Go(func() { p.table() })
-	}
-	wait.Wait()
 }
 
 // statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a
