@@ -32,7 +32,7 @@ func routes(v, object any) tensor.Array {
 	if !ok {
 		fail(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	return tensor.Dense(raw, "int32", shape().Values)
+	return tensor.Dense(raw, "I32", shape().Values)
 }
 
 // maxCalibration bounds the choices of one iteration, which are compressed.
@@ -58,7 +58,7 @@ func (c *collector) calibrated(v, object any, of context) {
 				n = shape[0] * shape[1]
 			}
 			c.known = max(c.known, slots)
-			c.array(tensor.Dense(raw[:4*n], "int32", shape), Axes{"tokens", "topk"}, of)
+			c.array(tensor.Dense(raw[:4*n], "I32", shape), Axes{"tokens", "topk"}, of)
 			raw = raw[4*n:]
 		})
 	}

@@ -35,18 +35,13 @@ func elements(shape []int64) int {
 	return int(n)
 }
 
-// types are the types of integers by the names that NumPy and PyTorch give them.
-var types = map[string]safetensors.DType{
-	"u1": safetensors.U8, "uint8": safetensors.U8, "ByteStorage": safetensors.U8, "i1": safetensors.I8,
-	"int8": safetensors.I8, "CharStorage": safetensors.I8, "u2": safetensors.U16, "uint16": safetensors.U16,
-	"i2": safetensors.I16, "int16": safetensors.I16, "ShortStorage": safetensors.I16, "u4": safetensors.U32,
-	"i4": safetensors.I32, "int32": safetensors.I32, "IntStorage": safetensors.I32, "u8": safetensors.U64,
-	"i8": safetensors.I64, "int64": safetensors.I64, "LongStorage": safetensors.I64,
-}
+// storages are PyTorch's names of integers, as safetensors has them.
+var storages = map[string]safetensors.DType{"ByteStorage": safetensors.U8, "CharStorage": safetensors.I8,
+	"ShortStorage": safetensors.I16, "IntStorage": safetensors.I32, "LongStorage": safetensors.I64}
 
-// decode reads elements of a type that NumPy, PyTorch or safetensors names.
+// decode reads elements of a type that PyTorch or safetensors names.
 func decode(raw []byte, name string) []int64 {
-	dtype, ok := types[name]
+	dtype, ok := storages[name]
 	if !ok {
 		dtype = safetensors.DType(name)
 	}

@@ -2,5 +2,5 @@
 // without Python and without running anything that such a file may ask for.
 //
 // What is no array of integers, a list, a dictionary, a number or text is refused by
-// name. It knows nothing of experts.
+// name, by a fault (see Fault). It knows nothing of experts.
 package tensor

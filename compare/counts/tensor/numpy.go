@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ const NumPyMagic = "\x93NUMPY"
 // npyHeader is the Python dictionary that numpy.save writes, its keys in this order: type without the byte order,
 // which must be little-endian, order of the dimensions, and shape.
 var npyHeader = regexp.MustCompile(
-	`\{'descr': '[<|=]?([a-z]\d)', 'fortran_order': (True|False), 'shape': \(([0-9, L]*)\), \} *$`)
+	`\{'descr': '[<|=]?([a-z])(\d)', 'fortran_order': (True|False), 'shape': \(([0-9, L]*)\), \} *$`)
 
 // ParseNumPy reads a .npy file of integers: magic, version, the header, and the elements. Exactly the promised
 // bytes must follow.
@@ -25,14 +26,15 @@ func ParseNumPy(b []byte) (a Array) {
 		Fail("npy: want NumPy's magic and the header of an array of little-endian integers, have %.90q", head)
 	}
 	var shape []int64
-	for field := range strings.FieldsFuncSeq(string(m[3]), func(r rune) bool { return r < '0' || r > '9' }) {
+	for field := range strings.FieldsFuncSeq(string(m[4]), func(r rune) bool { return r < '0' || r > '9' }) {
 		n, _ := strconv.ParseInt(field, 10, 64) // the largest number where it has too many digits
 		shape = append(shape, n)
 	}
-	if err := Attempt(func() { a = Dense(data, string(m[1]), shape) }); err != nil {
+	dtype := fmt.Sprintf("%s%d", bytes.ToUpper(m[1]), 8*(m[2][0]-'0')) // i4 → I32
+	if err := Attempt(func() { a = Dense(data, dtype, shape) }); err != nil {
 		Fail("npy: %w; convert whole numbers by .astype(int)", err)
 	}
-	if string(m[2]) == "True" { // the first dimension runs fastest
+	if string(m[3]) == "True" { // the first dimension runs fastest
 		slices.Reverse(shape)
 		strides := a.Strides()
 		slices.Reverse(strides)
