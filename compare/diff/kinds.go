@@ -164,8 +164,8 @@ func (p *kindPair) phase() string {
 	return cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String())
 }
 
-// name names steps of the arm by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57 to
-// 64 tokens", "steps of 3.2 ms GPU time"; empty for none.
+// name names steps of the arm by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57
+// to 64 tokens", "steps of 3.2 ms GPU time"; empty for none.
 func (p *kindPair) name(arm int, steps []int, ns router.Number) string {
 	var batches []ranges.Batch
 	for _, s := range steps {

@@ -118,8 +118,8 @@ func (r *rule) match(text, found, rest string, line int) {
 	r.found = append(r.found, Metric{metric, router.Number(x), line})
 }
 
-// inUnit returns the unit of a number that is printed in one unit and wanted in another, by how much to multiply it, and
-// whether they are of one kind, as far as it is known: "s", "ms" → "ms", 1000. A unit that no rule names is the
+// inUnit returns the unit of a number that is printed in one unit and wanted in another, by how much to multiply it,
+// and whether they are of one kind, as far as it is known: "s", "ms" → "ms", 1000. Where no unit is wanted, it is the
 // vocabulary's.
 func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	from, known := units[strings.ToLower(printed)]
