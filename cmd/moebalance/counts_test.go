@@ -76,5 +76,10 @@ func TestCountsLeadToAPlacementThatDivides(t *testing.T) {
 		"--judge OTHER_COUNTS "+gptossNormal+"\n") { // nothing is learned from perfect routing
 		t.Error(out)
 	}
+	if out := captured(t, []string{"counts", "--threshold", "5%", "--axes", "layers,ranks,experts",
+		fixtures + "counts/loads_c.npy"}); !strings.Contains(out,
+		"place --ep 2 --judge OTHER_COUNTS --axes layers,ranks,experts") || strings.Contains(out, "trace --counts") {
+		t.Error(out) // trace takes no axes
+	}
 	captured(t, []string{"place", "--ep", "5", "--judge", gptossPerfect, "--redundant", "3", gptossNormal})
 }

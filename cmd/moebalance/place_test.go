@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +51,26 @@ func TestPlacePredictsTime(t *testing.T) {
 		if stdout := captured(t, append(asked, "--table", "notes")); !strings.Contains(stdout, want) {
 			t.Error(stdout)
 		}
+	}
+}
+
+// The counts of a trace may be an array whose axes are said.
+func TestPlaceTakesAxesWithATrace(t *testing.T) {
+	record, err := counts.Read(gptossNormal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "["
+	for layer := range 3 {
+		text += strings.ReplaceAll(fmt.Sprint(record.ByLayer()[layer].PerExpert), " ", ",") + ","
+	}
+	bare := filepath.Join(t.TempDir(), "bare.json")
+	if err := os.WriteFile(bare, []byte("["+strings.TrimSuffix(text, ",")+"]]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := captured(t, []string{"place", "--ep", "4", "--axes", "steps,layers,experts", "--trace", fixtures +
+		"gptoss-ep4-ranks/normal.rank?.sqlite", "--judge", gptossPerfect, bare}); !strings.Contains(out, "predicted step time") {
+		t.Error(out)
 	}
 }
 

@@ -36,7 +36,10 @@ func OfCounts(c *counts.Result, given string) Answer {
 	k.know("costs", "costs", "keep", worst.Parts, "unplaced", when(s.Level == router.LevelExpert, given))
 	if beyond := experts % max(1, worst.Parts); experts > 0 { // of which a placement and a trace need the slots
 		copies := when(beyond > 0, fmt.Sprintf("--redundant %d ", worst.Parts-beyond)) // for experts to divide over ranks
-		k.know("counted", word(s.Source), "ranks", worst.Parts, "counts", copies+given)
+		if !strings.Contains(given, "--axes ") {                                       // which trace does not take
+			k.know("counted", word(s.Source))
+		}
+		k.know("ranks", worst.Parts, "counts", copies+given)
 	}
 	return k.tell("counts")
 }

@@ -50,6 +50,7 @@ func Records(args []string, axes counts.Axes) (records []*counts.Record, err err
 // empty. The shape is the model's, nil where no model is named.
 type Statistics struct {
 	Path  string
+	Axes  counts.Axes // nil for those that the file tells
 	Shape *router.Shape
 }
 
@@ -58,7 +59,7 @@ type Statistics struct {
 // assumed.
 func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics) (*trace.Trace, error) {
 	if s.Path != "" {
-		record, err := counts.Read(s.Path)
+		record, err := counts.ReadAs(s.Path, s.Axes)
 		if err != nil {
 			return nil, err
 		}

@@ -178,13 +178,15 @@ func (p *Placing) fit(ctx context.Context, record *counts.Record) error {
 	if err != nil {
 		return err
 	}
+	axes := p.Axes
 	if p.Counts != "" {
+		axes = nil
 		if record, err = ReadCounts(p.Counts, nil); err != nil {
 			return err
 		}
 	}
 	t, err := Trace(ctx, paths, trace.Options{Threshold: p.Threshold},
-		Statistics{Path: record.Source, Shape: p.Shape})
+		Statistics{Path: record.Source, Axes: axes, Shape: p.Shape})
 	if err != nil {
 		return fmt.Errorf("--trace: %w", err)
 	}
