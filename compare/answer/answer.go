@@ -37,12 +37,10 @@ type Answer struct {
 // and place.
 type Verdict string
 
-// The verdicts that lead on in tables and pages. The others are those of the catalog's lines.
+// The verdicts that lead on in tables and pages. The catalog's lines have the others.
 const (
-	Even         Verdict = "even"          // no layer is more uneven than the threshold and chance
-	Uneven       Verdict = "uneven"        // one is
+	Uneven       Verdict = "uneven"        // a layer is more uneven than the threshold and chance
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
-	NoAnswer     Verdict = "no answer"     // the data does not tell
 )
 
 // Tone is how a verdict is colored: whether something is to be done.
@@ -57,7 +55,7 @@ const (
 
 // tones are by what a verdict means for the user: a placement that is worth a trial is good news.
 var tones = map[Verdict]Tone{
-	Even: Fine, "complete": Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine,
+	"even": Fine, "complete": Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine,
 	Verdict(gain.Equal): Fine, Verdict(place.NotNow): Fine, Verdict(place.Trial): Fine,
 	Uneven: Costs, LateLaunches: Costs, "slower GPU": Costs, "attention uneven": Costs, "failed": Costs,
 	Verdict(gain.NotComparable): Costs, Verdict(gain.Significant): Costs, Verdict(gain.Slower): Costs,

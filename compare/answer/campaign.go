@@ -96,9 +96,8 @@ func (k *known) decides(r gain.Result, run gain.Run) {
 		k.know("below", r.Threshold)
 	case r.Verdict == gain.Inconclusive:
 		k.know("more", "")
-		if r.PairsNeeded.Defined() {
-			k.know("needed", quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"])))
-		}
+		needed := quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"]))
+		k.know("needed", when(r.PairsNeeded.Defined(), needed))
 		if r.PairsNeeded < manyUnits && k.values[gain.CheckOutliers] == nil {
 			k.know("more", r.PairsNeeded)
 		}
@@ -170,7 +169,7 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 		k.know("unproved", "balance")
 	default:
 		k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports),
-			"recorded", "none", "unseen", when(k.values["hook"] == nil, "switch"))
+			"unrecorded", "arms", "unseen", when(k.values["hook"] == nil, "switch"))
 		if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
 			k.know("benchmark", "")
 		}
@@ -179,10 +178,7 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 
 // named is a point: 32 tokens, concurrency 8.
 func named(point string, value float64) string {
-	if strings.HasSuffix(point, "s") {
-		return quantity.Plain(value) + " " + point
-	}
-	return point + " " + quantity.Plain(value)
+	return cmp.Or(when(strings.HasSuffix(point, "s"), quantity.Plain(value)+" "+point), point+" "+quantity.Plain(value))
 }
 
 // checkCaveats are the checks that do not pass.
@@ -228,8 +224,5 @@ func failures(r gain.Result) (texts []string) {
 // said words a check. Most that pass need no words.
 func said(c gain.Check) string {
 	found := c.Warning()
-	if c.Status == gain.Pass && !caveat.Known(found) {
-		return ""
-	}
-	return caveats([]router.Warning{found}, nil)[0].String()
+	return when(c.Status != gain.Pass || caveat.Known(found), caveats([]router.Warning{found}, nil)[0].String())
 }

@@ -57,7 +57,7 @@ func (k *known) refused(c *diff.Comparison) {
 	}
 	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
 	two := len(c.Normal.Exports)+len(c.Perfect.Exports) == 2 // maybe a pattern without quotes
-	k.know("swapped", when(is("refused.swapped"), launch.Quote([]string{sides[1], sides[0]})), "recorded", "apart",
+	k.know("swapped", when(is("refused.swapped"), launch.Quote([]string{sides[1], sides[0]})), "unrecorded", "arms",
 		"one_arm", when(len(c.Ranks) == 0 && two, launch.Quote(sides)), "apart", when(len(c.Ranks) == 0, "ranks"),
 		"trusted", when(len(c.Ranks) > 0 && c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && is("refused.arm"),
 			launch.Quote(sides)))
@@ -72,10 +72,7 @@ func (k *known) builds(b gain.Builds) {
 // Refusals say why the sides of a comparison are no two arms of one run.
 func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
-		of := "" // a warning of its trace
-		if w.Subject != "" {
-			of = fmt.Sprintf("the %s side is uncertain: ", w.Subject)
-		}
+		of := when(w.Subject != "", fmt.Sprintf("the %s side is uncertain: ", w.Subject)) // a warning of its trace
 		texts = append(texts, of+caveat.Text(w))
 	}
 	if len(texts) == 0 {

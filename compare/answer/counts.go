@@ -22,10 +22,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 		k.reported(c)
 		return k.tell("counts")
 	}
-	source := filepath.Base(s.Source)
-	if s.Phase != "" {
-		source += fmt.Sprintf(" (%s)", s.Phase)
-	}
+	source := filepath.Base(s.Source) + when(s.Phase != "", fmt.Sprintf(" (%s)", s.Phase))
 	k.know("level", s.Level, "layers", s.Layers, "source", when(len(c.Records) > 1, source))
 	worst := k.loads(c, s)
 	k.number("mean", "mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)

@@ -15,7 +15,7 @@ import (
 
 // known holds the values of a result, by the names that the rows of the catalog have for them.
 type known struct {
-	verdict Verdict // where the row has none of its own
+	verdict Verdict // of results that have one
 	caveats []Caveat
 	values  router.Args
 	numbers map[string][]Number

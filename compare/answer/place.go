@@ -67,11 +67,9 @@ func (k *known) written(files []Written) {
 
 // judgedOn says what a placement was learned from and judged on, and what it is set against.
 func (k *known) judgedOn(r *place.Result, best place.Placement) {
-	baseline, alike := "contiguous (assumed)", warned(r.Warnings, "judged_learned").Args["alike"]
-	if best.Before != place.Contiguous && best.Before != "" {
-		baseline = filepath.Base(best.Before)
-	}
-	k.know("baseline", baseline, "kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
+	alike, from := warned(r.Warnings, "judged_learned").Args["alike"], best.Before
+	k.know("baseline", cmp.Or(when(from != place.Contiguous && from != "", filepath.Base(from)), "contiguous (assumed)"),
+		"kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
 		"one", when(len(r.Learned) == 1, "one window"),
 		"traffic", cmp.Or(when(alike == float64(len(r.Judged)), "traffic already seen"), "unseen traffic"))
 	k.know("fall", positive(-best.Change))

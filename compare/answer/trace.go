@@ -114,12 +114,10 @@ func (k *known) judge(t *trace.Trace, given string) {
 
 // evened is what even ranks and even tokens would gain.
 func (k *known) evened(t *trace.Trace) {
-	k.know("gain", max(t.Bound.Estimate, 0))
+	k.know("gain", max(t.Bound.Estimate, 0), "little", when(t.Bound.Estimate < 0.0005, "gain"))
 	p := t.Replay()
 	if t.Bound.InTime > 0.0005 && p != nil && p.Undecided && t.Warned(trace.LateLaunches) {
 		k.know("most_gain", t.Bound.InTime)
-	} else if t.Bound.Estimate < 0.0005 {
-		k.know("little", 0.001)
 	}
 	if p != nil {
 		k.know("token_gain", max(p.EvenTokens.Estimate, 0))
@@ -263,8 +261,5 @@ func layer(t *trace.Trace, l router.OptInt) string {
 
 // LayerName names a layer in a sentence; where none is named, all are judged together.
 func LayerName(l router.OptInt) string {
-	if !l.Defined() {
-		return "all layers"
-	}
-	return fmt.Sprintf("layer %d", l)
+	return cmp.Or(when(l.Defined(), fmt.Sprintf("layer %d", l)), "all layers")
 }

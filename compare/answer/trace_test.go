@@ -41,14 +41,14 @@ func TestWaitingReasons(t *testing.T) {
 		verdict Verdict
 		want    string
 	}{
-		{waiting(trace.Waiting{WaitNS: 2e5}), Even,
+		{waiting(trace.Waiting{WaitNS: 2e5}), "even",
 			"Ranks wait 200 µs per step, and no single cause explains most of it."},
-		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.ExpertTime, 1.5e5, "")}), Even,
+		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.ExpertTime, 1.5e5, "")}), "even",
 			"200 µs per step, 150 µs of it for expert time."},
 		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 1.1e5, "")}), LateLaunches,
 			"The launch queue ran dry: check the ranks' CPUs "},
-		{waiting(trace.Waiting{WaitNS: 5e3}), Even, ""},
-		{waiting(trace.Waiting{WaitNS: 4e5, Cause: cause(trace.ExpertTime, 3e5, "")}, step), Even,
+		{waiting(trace.Waiting{WaitNS: 5e3}), "even", ""},
+		{waiting(trace.Waiting{WaitNS: 4e5, Cause: cause(trace.ExpertTime, 3e5, "")}, step), "even",
 			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
 		{waiting(trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, trace.CollectsGarbage)}), LateLaunches,
 			"Keep Python from collecting garbage there: gc.freeze()"},
@@ -85,7 +85,7 @@ func TestEvenBesideLateLaunches(t *testing.T) {
 		"Expert time is even; about 5.0 % is left to gain.": 4e4} {
 		of.Waiting = trace.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: trace.Cause{Name: trace.LateHosts, NS: late},
 			Ranks: []trace.Arrival{{}}}
-		check(t, want, OfTrace(of, "x"), Even, want, "", "")
+		check(t, want, OfTrace(of, "x"), "even", want, "", "")
 	}
 }
 
@@ -102,16 +102,16 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
-	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "Give the other ranks' files",
+	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "Give the other ranks' files",
 		"moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)
 	}
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
-	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "",
+	check(t, "perfect", OfTrace(perfect, "x"), "even", "Under balanced routing, expert time is even; ", "",
 		"moebalance compare NORMAL x")
-	check(t, "even", OfTrace(traced(1.02, 1.01, false), "x"), Even, "", "", "moebalance profile -- YOUR_COMMAND")
+	check(t, "even", OfTrace(traced(1.02, 1.01, false), "x"), "even", "", "", "moebalance profile -- YOUR_COMMAND")
 	served := traced(1.5, 1.01, true)
 	served.Phases = []trace.Cell{{Phase: trace.PhaseCombine, CollectiveNS: 1}}
 	served.StepTimes = []trace.StepTime{{Range: "execute_context_0(0)_generation_64(64)"}}
@@ -120,9 +120,9 @@ func TestTracesLeadOn(t *testing.T) {
 	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, CollectiveNS: 1})
 	check(t, "own tokens", OfTrace(served, "--counts c --model m x"), Uneven, "", "", "--model m --ep 2 --mode dep --cache")
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
-	check(t, "one of 4", OfTrace(one, "x"), NoAnswer, "", "", "moebalance trace FILES_OF_ALL_RANKS")
+	check(t, "one of 4", OfTrace(one, "x"), "no answer", "", "", "moebalance trace FILES_OF_ALL_RANKS")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
-	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "",
+	check(t, "graphs", OfTrace(graph, "x"), "no answer", "4 CUDA graph launches hide the kernels inside 8.00 ms", "",
 		"profile")
 }
 

@@ -2,7 +2,7 @@ package caveat
 
 // severities are how much warnings weigh, by code; other warnings are notes. What checks of campaigns find
 // weighs by their status.
-var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
+var severities = map[string]Severity{"rank_groups": Doubt,
 	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
 	"counts_layers": Warn, "counts_steps": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn,
 	"no_placement": Warn, "incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
@@ -11,7 +11,7 @@ var severities = map[string]Severity{"rank_groups": Doubt, "refused": Doubt,
 
 // catalog words what traces, counts, placements, comparisons and checks find. A code whose cases
 // need different words has an entry for each, behind a dot; a case without one takes the words
-// of its code, and a rare code without any is told by its name and values.
+// of its code, and a rare code without any is told by its name.
 var catalog = map[string]string{
 	// What a capture or its export left out.
 	"graph_mode":    "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",

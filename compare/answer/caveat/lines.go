@@ -128,7 +128,7 @@ var sentences = map[string]string{
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
 	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
-	"much":        "{gain:%} to {most_gain:%} | under {little:0%} | about {gain:%}",
+	"much":        "{gain:%} to {most_gain:%} | {?little}under 0.1 % | about {gain:%}",
 	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
 		"expert time is uneven[{most}] in {where}",
 
@@ -199,7 +199,7 @@ var steps = map[string][2]string{
 	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
 	"whole": {"{?apart}Give all ranks of each arm, or one folder that holds both.",
 		"compare NORMAL_DIR PERFECT_DIR"},
-	"both_arms": {"{?recorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
+	"both_arms": {"{?unrecorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
 	"trust":     {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
 	"resume":    {"Run the rest.", "bench --resume {folder}"},
 	"more":      {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
