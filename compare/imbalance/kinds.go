@@ -7,8 +7,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// kindFactor is how many times as many tokens as the smallest step the largest of one
-// kind may have. Where tokens are not known, it is of the time outside the experts.
+// kindFactor is the largest ratio of tokens between two steps of one kind; where tokens are not known, of time outside
+// the experts. Steps of 4,096 and 8,192 tokens are of one kind, steps of 4,095 and 8,192 are not.
 const kindFactor = 2
 
 // Classify numbers the kinds of the whole steps, in order of their first step; times of steps of different kinds are

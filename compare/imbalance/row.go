@@ -57,14 +57,14 @@ type Row struct {
 	Balancedness router.Number `json:"balancedness"`  // of time 1/max_over_mean; of load the mean of mean/max
 	Active       router.Number `json:"active"`        // parts with any time or load
 	// Floor is the least max_over_mean that whole slots allow, undefined of time.
-	Floor      router.Number `json:"floor"`
+	Floor router.Number `json:"floor"`
+	// NullMedian and NullP95 are for max_over_mean as it stands here, a mean over steps; of load of a known shape only.
 	NullMedian router.Number `json:"null_median"`
-	// both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
-	NullP95 router.Number `json:"null_p95"`
-	Flagged bool          `json:"flagged"` // see router.Flagged
+	NullP95    router.Number `json:"null_p95"`
+	Flagged    bool          `json:"flagged"` // see router.Flagged
 	// the rank or expert that is the largest in most steps, the lowest one on a tie
 	Worst      router.OptInt `json:"worst"`
-	WorstSteps int           `json:"worst_steps"` // in how many
+	WorstSteps int           `json:"worst_steps"` // how many these are
 }
 
 // Furthest is the row of a level and quantity with the largest max/mean over its floor, as far as that is known, the
@@ -84,9 +84,10 @@ func Furthest(rows []Row, level, quantity string) (furthest *Row) {
 }
 
 // Over averages the balance of the steps that count, whose parts have the numbers given; nil numbers them from 0. The
-// row says what it is of. Of time, steps of 30 and 10 ns on two ranks and of 1 and 3 have max/mean 33/22. The floor of
-// load is of the counts at hand: counters of ranks and experts that were not read at the same moment differ. What
-// random routing gives stays undefined, see Judge.
+// row already holds its layer, level and quantity. For example, two ranks that take 30 and 10 ns in one step and 1
+// and 3 ns in another have max/mean 33/22 of time. The floor of load follows from the counts at hand: counters of
+// ranks and experts that were not read at the same moment differ. What random routing gives stays undefined, see
+// Judge.
 func (r Row) Over(steps []router.Balance, numbers []int, threshold float64) Row {
 	none, weight, worst := router.Undefined(), router.Number(0), map[int]int{} // in how many steps a part is the largest
 	for _, b := range steps {
@@ -123,8 +124,8 @@ func (r Row) Over(steps []router.Balance, numbers []int, threshold float64) Row 
 	return r.Judge(none, none, threshold)
 }
 
-// Judge flags the row by what random routing gives as well: the median and 95th percentile of max/mean, of a mean
-// over as many steps.
+// Judge flags the row by what random routing gives as well: the median and 95th percentile of max/mean, averaged over
+// the same number of steps.
 func (r Row) Judge(median, p95 router.Number, threshold float64) Row {
 	r.NullMedian, r.NullP95 = median, p95
 	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, p95, threshold)

@@ -47,8 +47,9 @@ const (
 	OtherKind  Exclusion = "other_kind"
 )
 
-// excludePartial marks the steps that not every rank recorded whole: in which one ran nothing, in which a layer
-// that one rank ran was not run by all ranks that have it, in as many expert GEMMs, and the cut ones at a rank's ends.
+// excludePartial marks the steps that not every rank recorded whole: a rank ran nothing in the step, or not a layer
+// that it has and another rank ran, or fewer expert GEMMs of the layer; or the recording of a rank begins or ends in
+// it.
 func (t *Times) excludePartial() {
 	steps := map[int][]router.OptInt{} // in which each rank ran anything
 	t.inLayers(func(l *Layer, s *Step, own []work) {

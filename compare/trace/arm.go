@@ -48,9 +48,6 @@ var ErrArm = errors.New("no step of the arm")
 // OtherArms is the code of the warning that the captures hold steps of other arms too.
 const OtherArms = "other_arms"
 
-// hookEvidence is the evidence of an arm that ranges name.
-const hookEvidence = "the hook's ranges of steps"
-
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
 // for, else the normal arm, else the first. A step whose ranks name different arms, or
 // whose order lapsed, belongs to none. The first step of the arm after another's is left out if
@@ -88,7 +85,7 @@ func (r *reduction) selectArm() error {
 		own = slices.DeleteFunc(own, func(step int32) bool { return slices.Contains(switched, step) })
 	}
 	r.keep(func(step int32) bool { _, is := slices.BinarySearch(own, step); return is })
-	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
+	r.trace.Arm, r.trace.ArmEvidence = want, "the hook's ranges of steps"
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
 		r.warn(OtherArms, "", "arm", want, "others", others)

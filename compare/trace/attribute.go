@@ -25,8 +25,9 @@ type attribution struct {
 	python    capture.Python
 	free      []int64 // when each device has run all kernels before
 
-	launchless, detached, replayed, ignored int64 // kernels without a launch, of a graph made outside the capture, …
-	zero                                    int64 // expert GEMMs that ran, but for how long is lost
+	// Numbers of kernels: without a launch, replayed by graphs, replayed by graphs that were made before the capture, in
+	// ranges that ask to be ignored, and expert GEMMs without a duration.
+	launchless, replayed, detached, ignored, zero int64
 }
 
 // attribute uses a recording up.

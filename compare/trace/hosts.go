@@ -49,8 +49,8 @@ func (d deeds) most() Deed {
 // never is a time before all others.
 const never = math.MinInt64
 
-// host fills in what the host did for a launched kernel before it ran. The GPU is free from a time on; before
-// the first kernel nobody knows.
+// host fills in what the host did for a launched kernel before it ran. The GPU is free from a time on, which is
+// not known before the first kernel.
 func (a *attribution) host(k *capture.Kernel, e *event, free int64) {
 	clip := func(ns int64) int32 { return int32(min(max(ns, 0), math.MaxInt32-1)) }
 	l := &a.rec.Launches[k.Launch]

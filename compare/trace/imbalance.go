@@ -76,7 +76,7 @@ func (r *reduction) imbalance() {
 	}
 }
 
-// rows are the imbalance of time over ranks, none where nobody knows how long the experts of a rank took.
+// rows are the imbalance of time over ranks; none where kernels exchange tokens and run experts in one.
 func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
 	if r.fused {
 		return nil

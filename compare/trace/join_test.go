@@ -73,22 +73,6 @@ func TestJoinTraps(t *testing.T) {
 		{"PyTorch's suffix is cut", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
 		}, "", 0, PhaseExperts, 7},
-		{"a range's phase wins over the kernel's name", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 combine").work(0, 1, 10, 7,
-				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
-		}, "", 0, PhaseCombine, 7},
-		{"without a range the name decides", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7,
-				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
-		}, "", 6, PhaseExperts, 7},
-		{"a kernel's name knows better than a module", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
-				30, 5, "nvjet_tst_1")
-		}, "", 6, PhaseRouter, 7},
-		{"a module knows better than a plain GEMM", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
-				30, 5, "nvjet_tst_1")
-		}, "", 6, PhaseExperts, 5},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
 		}, "out_of_range", 0, PhaseExperts, 7},

@@ -41,7 +41,4 @@ func TestOneCaptureAsTwoRanks(t *testing.T) {
 			}
 		}
 	}
-	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code != "" {
-		t.Errorf("two ranks of one run: %v", trace.Doubt())
-	}
 }

@@ -15,12 +15,11 @@ import (
 
 // placement gives the kernels of one rank their step and MoE layer by position.
 //
-// A layer begins where the one before ends; the first of a step begins as many kernels
-// before its expert block as the second, because the embedding and dense layers stand
-// before it. It ends with the first collective behind the block;
-// without one, before the next attention or dense GEMM. What stands between its router,
-// the first one after the attention, and the block is dispatch, inside the block
-// experts, and behind it combine, unless other evidence knows better.
+// A layer begins where the layer before ends. The first layer of a step begins as many kernels before its expert
+// block as the second does: before it stand the embedding and dense layers. A layer ends with the first collective
+// behind the block; without one, before the next attention or dense GEMM. What stands between its router, the first
+// one after the attention, and the block is dispatch, inside the block experts, and behind it combine, unless other
+// evidence knows better.
 type placement struct {
 	*rankEvents
 	bare     map[int32]bool // steps in which no range names a layer, if the ranges of other steps name some; else nil
@@ -117,8 +116,8 @@ func (p *rankEvents) placement() *placement {
 func (p *placement) event(i int) *event { return &p.events[p.order[i]] }
 
 // findLayers gives blocks their steps and layers: in the steps that ranges name where these have the same number of
-// blocks, which is then the number of layers, else in the complete steps that the repetition shows. Beside steps whose
-// layers ranges name, as in replays of graphs, it must be as many.
+// blocks, which is then the number of layers, else in the complete steps that the repetition shows. Where ranges name
+// the layers of other steps, as beside replays of graphs, the numbers of layers must agree.
 func (p *placement) findLayers() (found bool) {
 	blocks := p.found.Blocks
 	p.steps = make([]int32, len(blocks))
@@ -168,15 +167,16 @@ func (p *placement) beginOf(b, routing int) int {
 	return routing
 }
 
-// mostBlocks is how many blocks are numbered where layers are unknown, more than any model has: a row for
-// each of ten thousand would tell nobody anything.
+// mostBlocks is how many blocks are numbered where layers are unknown: more than any model has layers. Nobody reads
+// ten thousand rows.
 const mostBlocks = 256
 
 // placeBlocks gives the kernels of every block, and those around it, their locations.
 func (p *placement) placeBlocks() {
 	p.ends = p.found.Ends(p.launches)
-	done := 0               // kernels up to here belong to blocks before
-	tail, ended := 0, false // of these on, so many end the step of the block before
+	done := 0      // the first kernel that belongs to no block before
+	tail := 0      // how many kernels from there on still end the step of the block before
+	ended := false // whether any step had such kernels
 	for b, block := range p.found.Blocks {
 		routing, routed := p.routerOf(done, block.First)
 		begin, layer := p.beginOf(b, routing), p.layers[b]

@@ -31,7 +31,7 @@ type Recorded struct {
 	OnRanks func(run, traced int) (Recorded, error)
 }
 
-// Counted are the slots per expert of a layer, and where its experts are: on no rank where nobody knows.
+// Counted are the slots per expert of a layer, and which ranks hold its experts: none where that is not known.
 type Counted struct {
 	router.Load
 	Layout router.Layout
@@ -209,7 +209,7 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 // LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.
 const LoadWithoutTime = "load_without_time"
 
-// mostUnlike is how many times as many tokens the counted steps may have as the traced ones, or these as they.
+// mostUnlike is the largest ratio of tokens per counted step and tokens per traced step, either way.
 const mostUnlike = 2
 
 // otherSteps warns of counts of steps with far more or fewer tokens than the steps that count: counts of decode

@@ -21,14 +21,14 @@ type Structure struct {
 	Unknown string        `json:"unknown"` // why Layers is 0: a code
 	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.
 	Unclear bool `json:"unclear,omitempty"`
-	// Beside is set where ranges name the layers of other steps, as many: these steps have
-	// the same ones.
+	// Beside is set where ranges name the layers of other steps: if these have equally many blocks, they have the
+	// same layers.
 	Beside bool `json:"beside,omitempty"`
 
 	stage string // of a pipeline: stages have layers of their own, and are not compared
 }
 
-// alike reports that ranks have alike what they must, or one cannot stand for the other.
+// alike reports that two ranks have the same steps and layers, so that their times can be compared.
 func (s *Structure) alike(o *Structure) bool {
 	return o != nil && s.Layers == o.Layers && s.Steps == o.Steps && s.stage == o.stage && s.Beside == o.Beside &&
 		(s.Layers > 0 || s.Blocks == o.Blocks)

@@ -13,10 +13,10 @@
 // position between the anchors of an expert block (see evidence). Where no range
 // names the layers of expert GEMMs, steps and MoE layers are inferred from the repetition of
 // kernels, by package steps, which says when that fails: blocks are then only numbered. Where
-// ranges name the layers of some steps, the layers of the others, such as replays of graphs, are
-// inferred if they have as many. Steps that run different MoE kernels (prefill and decode) are of
-// different kinds; imbalance is over the kind with most expert time. What speaks against all of
-// it is a Doubt.
+// ranges name the layers of some steps, the layers of other steps, such as replays of graphs, are
+// inferred if their number agrees. Steps that run different MoE kernels (prefill and decode) are of
+// different kinds; imbalance is over the kind with most expert time. A reason to rely on none of
+// this is a Doubt.
 //
 // What each piece of structure rests on, the strongest first:
 //

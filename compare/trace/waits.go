@@ -102,7 +102,7 @@ func (w *waited) cause() Cause {
 	return c
 }
 
-// arrival is the wait for a rank, mean over so many steps.
+// arrival is the wait for a rank, mean over a number of steps.
 func (w *waited) arrival(rank Rank, steps int) Arrival {
 	a := Arrival{Rank: rank.Rank, Step: NoID, WaitNS: router.Number(w.NS) / router.Number(steps), Cause: w.cause()}
 	a.NS /= router.Number(steps)
@@ -154,7 +154,7 @@ func (r *reduction) waits() {
 }
 
 // A step is late where its waiting exceeds the median of the steps by leastLate of a step
-// and by as many median absolute deviations as normal noise exceeds once in 3.5 million.
+// and by more median absolute deviations than normal noise reaches once in 3.5 million steps.
 const (
 	leastLate      = 0.05
 	mostDeviations = 5 * 1.4826
