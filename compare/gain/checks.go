@@ -99,8 +99,12 @@ func (c *comparison) check() {
 			load = max(load, m.Load.MaxOverMean)
 		}
 	}
-	if most := load - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.Gain.Low > most {
-		c.warn(CheckExplained, "more", "gain", c.Gain.Estimate, "most", most, "load", load)
+	key, most := "load", load-1
+	if load == 0 { // one rank may have all
+		key, most = "ranks", router.Number(c.Ranks-1)
+	}
+	if !c.builds() && c.Ranks > 1 && c.Gain.Low > most {
+		c.warn(CheckExplained, "more", "gain", c.Gain.Estimate, "most", most, key, most+1)
 	}
 }
 

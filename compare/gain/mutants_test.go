@@ -7,13 +7,19 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// A gain beyond what even ranks can give is doubted where its whole interval is.
+// A gain beyond what even ranks can give is doubted where its whole interval is: beyond the counted load, or else
+// beyond all load on one of the ranks.
 func TestExplainedGain(t *testing.T) {
-	for low, want := range map[float64]bool{0.101: true, 0.0999: false, -0.01: false} {
-		c := comparison{Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: Load{1.1, true}}}},
-			Comparison: Comparison{Gain: Gain{Estimate: 0.2, Low: router.Number(low), High: 0.4}}}
-		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != want {
-			t.Errorf("from %v: %+v, want %v", low, c.checks, want)
+	for _, k := range []struct {
+		low  router.Number
+		load Load
+		want bool
+	}{{0.101, Load{1.1, true}, true}, {0.0999, Load{1.1, true}, false}, {-0.01, Load{1.1, true}, false},
+		{1.01, Load{}, true}, {0.99, Load{}, false}} {
+		c := comparison{Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: k.load}}},
+			Comparison: Comparison{Gain: Gain{Estimate: 0.2, Low: k.low, High: 4}}}
+		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != k.want {
+			t.Errorf("%+v: %+v", k, c.checks)
 		}
 	}
 	for point, want := range map[float64]int{0: 1, 8: 0} { // the load at another point explains nothing here

@@ -266,7 +266,7 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 // for, two were completed. Speculative decoding is warned about where a step accepts more than a token.
 func TestClients(t *testing.T) {
 	const report = `{"num_prompts": ASKED, "duration": 4, "completed": 2, "total_input_tokens": 200,
-		"total_output_tokens": 20, "request_throughput": 1, "output_throughput": 5, "mean_ttft_ms": 1,
+		"total_output_tokens": 20, "request_throughput": 0.5, "output_throughput": 5, "mean_ttft_ms": 1,
 		"input_lens": [LENS], "output_lens": [10, 10], "accept_length": ASKED}`
 	for lengths, want := range map[string]float64{"100, 100": 100, "40, 160": math.Sqrt(13600)} {
 		for asked, failed := range map[string]float64{"1": 0, "3": 1} {
