@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -86,12 +84,7 @@ func TestPlaceWrites(t *testing.T) {
 	if stdout := captured(t, args); strings.Count(stdout, " is written: ") != len(paths) {
 		t.Error(stdout)
 	}
-	first, _ := counts.ReadPlacement(paths[0], 4)
 	for _, path := range paths {
-		if p, err := counts.ReadPlacement(path, 4); err != nil || p.Experts != 32 || p.Ranks != 4 ||
-			!maps.EqualFunc(p.Placed(nil), first.Placed(nil), slices.Equal) {
-			t.Fatalf("%s: %+v, %v", path, p, err)
-		}
 		var a countsAnswer
 		ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "4", "--placement", path, gptossNormal)
 		if a.Summary[0].MaxOverMean > 1.01 { // contiguous: above 1.3

@@ -46,12 +46,8 @@ func TestFormats(t *testing.T) {
 		warnings             string
 		steps                []step
 	}{
-		{"sglang.csv", "", "expert counts CSV", 4, 0, 0, true, "",
-			[]step{{0, 0, []int64{5, 1, 0, 4}, nil}, {0, 1, []int64{0, 0, 7, 0}, nil}}},
-		{"spreadsheet.csv", "", "expert counts CSV", 2, 0, 0, true, "", []step{{0, 3, []int64{5, 7}, nil}}},
 		{"expert-location.json", "", "SGLang logical counts", 4, 0, 0, true, "dense_layers",
 			[]step{{0, 1, []int64{8, 1, 2, 5}, nil}, {0, 2, []int64{3, 3, 4, 2}, nil}}},
-		{"routed-tokens.jsonl", "", routedFormat, 8, 2, 0, true, "", []step{{0, 0, []int64{1, 1, 0, 0, 0, 0, 3, 1}, nil}}},
 		{"sglang-stat.pt", "", statFormat, 8, 0, 0, false, "empty_steps", []step{
 			{0, 0, []int64{26, 8, 17, 27, 0, 0, 0, 5}, nil}, {0, 1, []int64{21, 19, 34, 11, 25, 9, 26, 29}, nil},
 			{1, 0, []int64{15, 14, 0, 4, 36, 29, 31, 6}, nil}, {1, 1, []int64{32, 18, 17, 34, 14, 10, 10, 31}, nil},

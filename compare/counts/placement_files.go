@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,21 +57,15 @@ func (c *collector) hold(of *context, key string, v any) {
 		}
 	case "devicelist": // of vllm-ascend, in any order
 		c.moeOnly = true
-		experts, all := map[int64]any{}, tensor.Array{Shape: []int64{1, int64(len(items(v))), 0}}
-		c.each(v, func(_ string, device any) {
-			at, _ := number(part(device, "device_id"))
-			experts[at] = part(device, "device_expert")
-		})
-		for rank := range all.Shape[1] {
-			list, ok := experts[rank].(tensor.Stored)
-			if ok {
-				own := list().Values
-				ok = rank == 0 || int64(len(own)) == all.Shape[2]
-				all.Values, all.Shape[2] = append(all.Values, own...), int64(len(own))
+		id := func(device tensor.Part) int64 { return must(whole(fmt.Sprint(part(device.Value, "device_id")))) }
+		devices := slices.SortedFunc(slices.Values(items(v)), func(a, b tensor.Part) int { return cmp.Compare(id(a), id(b)) })
+		all := tensor.Array{Shape: []int64{1, int64(len(devices)), 0}}
+		for rank, device := range devices {
+			own := arrayOf(part(device.Value, "device_expert")).Values
+			if all.Shape[2] = int64(len(own)); id(device) != int64(rank) || len(own)*rank != len(all.Values) {
+				fail("want each of %d devices once, with equally many experts as device_expert", len(devices))
 			}
-			if !ok {
-				fail("want each of %d devices once, with equally many experts as device_expert", all.Shape[1])
-			}
+			all.Values = append(all.Values, own...)
 		}
 		c.holdArray(of, all)
 	case "initialglobalassignments":
