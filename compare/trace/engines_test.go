@@ -77,9 +77,6 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 // expert GEMM, so that only the number of kernels tells.
 func TestMissingKernelsRaiseADoubt(t *testing.T) {
 	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite")
-	if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
-		t.Errorf("a whole capture is doubted: %v", doubt)
-	}
 	for offset := range 5 {
 		trace := changed(t, paths, func(rank int, rec *capture.Recording) {
 			if rank == 1 {

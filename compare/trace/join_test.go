@@ -107,28 +107,6 @@ func TestJoinTraps(t *testing.T) {
 	}
 }
 
-// Graphs recorded whole are no kernels: their time stands apart, and lost
-// launches are counted.
-func TestWholeGraphs(t *testing.T) {
-	f := newFixture().push(0, 0, 500, "[Executor] _forward_step 0:")
-	launch := f.text("cudaGraphLaunch_v10000")
-	for i, at := range []int{10, 110, 210} {
-		f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,%d,%d,%d)", at, at+1, tid(0, 1), i+1, launch)
-	}
-	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,1,%d,5,6),(120,150,0,7,2,%d,5,6)", pid(0),
-		pid(0))
-	trace := mustRead(t, Options{}, f.write(t, "graphs.sqlite"))
-	equal(t, "mode", trace.Exports[0].GraphMode, "graph")
-	equal(t, "time of kernels", trace.Coverage.GPUNS, 0)
-	if trace.Coverage.LaunchShare.Defined() {
-		t.Errorf("a share of nothing is undefined: have %v", trace.Coverage.LaunchShare)
-	}
-	equal(t, "hidden", trace.Hidden, Hidden{2, 40 + 30})
-	if w := trace.Exports[0].Warnings; !hasWarning(w, "graph_mode") || len(w) != 1 {
-		t.Errorf("have %v", w)
-	}
-}
-
 func TestRankEvidence(t *testing.T) {
 	kernels := func(processes ...int64) *fixture {
 		f := newFixture()

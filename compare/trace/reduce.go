@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 
@@ -156,45 +157,52 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	cells := []Cell{}
-	for g := range r.groups() {
-		c := Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase,
-			Kind: NoID, Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
-		if g.class.Collective {
-			c.CollectiveNS = g.ns
+	r.trace.Cells = fold(func(yield func(*Cell) bool) {
+		for g := range r.groups() {
+			c := Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer),
+				Phase: g.at.Phase, Kind: NoID, Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
+			if g.class.Collective {
+				c.CollectiveNS = g.ns
+			}
+			if g.class.GEMM && g.at.Phase == PhaseExperts {
+				c.GEMMs, c.GEMMNS = g.kernels, g.ns
+			}
+			yield(&c)
 		}
-		if g.class.GEMM && g.at.Phase == PhaseExperts {
-			c.GEMMs, c.GEMMNS = g.kernels, g.ns
+	})
+	r.trace.Phases = fold(func(yield func(*Cell) bool) {
+		for _, c := range r.trace.Cells {
+			c.Step = NoID
+			yield(&c)
 		}
-		cells = append(cells, c)
-	}
-	r.trace.Cells = fold(cells)
-	phases := slices.Clone(r.trace.Cells)
-	for i := range phases {
-		phases[i].Step = NoID
-	}
-	r.trace.Phases = fold(phases)
+	})
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
 	r.times = r.trace.Times(nil)
 	r.kinds()
 }
 
-// fold puts cells in order and adds up cells with the same rank, step, layer and phase: times of 3 and 4 ns become 7.
-func fold(cells []Cell) (folded []Cell) {
-	inOrder := func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
-			kernel.ComparePhases(a.Phase, b.Phase))
+// fold adds up cells with the same rank, step, layer and phase, and puts them in order: times of 3 and 4 ns become 7.
+func fold(cells iter.Seq[*Cell]) []Cell {
+	type place struct {
+		rank        int
+		step, layer router.OptInt
+		phase       Phase
 	}
-	slices.SortFunc(cells, inOrder)
-	folded = cells[:0]
-	for _, c := range cells {
-		if n := len(folded); n > 0 && inOrder(folded[n-1], c) == 0 {
-			folded[n-1].Add(&c)
+	folded, at := []Cell{}, map[place]int{}
+	for c := range cells {
+		key := place{c.Rank, c.Step, c.Layer, c.Phase}
+		if n, known := at[key]; known {
+			folded[n].Add(c)
 		} else {
-			folded = append(folded, c)
+			at[key] = len(folded)
+			folded = append(folded, *c)
 		}
 	}
-	return slices.Clip(folded)
+	slices.SortFunc(folded, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
+			kernel.ComparePhases(a.Phase, b.Phase))
+	})
+	return folded
 }
 
 // coverage sums what the attribution reached.
