@@ -1,9 +1,21 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
@@ -25,4 +37,113 @@ func (o *benchOptions) answer(c call) (d document, err error) {
 		return d, err
 	}
 	return render.Campaign(result), o.judge(result)
+}
+
+// open creates the campaign of the flags, or opens the one to resume.
+func (o *benchOptions) open() (*bench.Campaign, error) {
+	if o.Resume != "" {
+		campaign, err := bench.Resume(o.Resume)
+		if err != nil {
+			return nil, err
+		}
+		s := campaign.Spec // whose command no output may replace
+		if err := o.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
+			return nil, errors.Join(err, campaign.Close())
+		}
+		return campaign, nil
+	}
+	if err := o.checkSpec(); err != nil {
+		return nil, err
+	}
+	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
+	campaign, err := bench.Create(folder, o.Spec, time.Now())
+	if errors.Is(err, bench.ErrExists) {
+		err = fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder))
+	}
+	return campaign, err
+}
+
+// checkSpec refuses a campaign that cannot run on this host, or cannot decide.
+func (o *benchOptions) checkSpec() error {
+	err := usage(o.Spec.Check())
+	if text := o.Undeclared(); err == nil && text != "" {
+		err = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
+	}
+	if err == nil {
+		err = usage(thisHost().Resolve(o.Spec))
+	}
+	return err
+}
+
+// freeName is that name, or with a number where another run has taken it.
+func freeName(name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); err != nil {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// thisHost is the machine we run on.
+func thisHost() bench.Host {
+	executable, _ := os.Executable() // without it, a command named moebalance must be on the path
+	h := bench.Host{Environ: os.Environ(), Executable: executable, Now: time.Now, Sleep: sleep,
+		Counts: source.RecordedBalance}
+	if smi, err := exec.LookPath("nvidia-smi"); err == nil {
+		h.GPUs = func(ctx context.Context) ([]launch.GPU, error) { return launch.NvidiaSMI(ctx, smi) }
+	}
+	return h
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errNotComparable stops a campaign after its first pair.
+var errNotComparable = errors.New("the arms of the first pair cannot be compared")
+
+func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
+	shown := render.NewProgress(stderr, campaign)
+	defer shown.Clear()
+	h := thisHost()
+	if o.Spec = campaign.Spec; o.needsHook(o.Command.Normal) && campaign.Left() > 0 {
+		var err error
+		if h.Environ, err = hookEnviron(campaign.Folder); err != nil {
+			return err
+		}
+	}
+	h.Report, h.Grace = shown.Event, launch.DefaultGrace
+	h.Grace.Cut, _ = ctx.Value(cutKey{}).(chan struct{})
+	h.Accept = func(c *bench.Campaign) error {
+		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
+			return errNotComparable
+		}
+		return nil
+	}
+	return campaign.Run(ctx, h)
+}
+
+// stopped says why a campaign ended before its end, and how to resume it.
+func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
+	finished, total, resume := campaign.Finished(), len(campaign.Launches), render.ResumeCommand(campaign.Folder)
+	if err := campaign.Close(); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	switch lost, ok := errors.AsType[*control.Lost](cause); {
+	case finished == 0 && ok && !lost.Timed:
+		return withCode(exitNotComparable, cause)
+	case errors.Is(cause, context.Canceled):
+		return failf(exitInterrupted, "interrupted after %d of %d launches; resume with: %s", finished, total, resume)
+	case finished > 0:
+		return fmt.Errorf("%w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause, finished,
+			total, resume)
+	}
+	return cause
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -29,7 +28,7 @@ type benchOptions struct {
 
 // whileResuming are the flags that --resume can be combined with. The campaign has
 // recorded the rest.
-var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, outputFlags...)
+var whileResuming = []string{"resume", "require-verdict", "fail-above"}
 
 // ofDesign are the flags that a next step may choose anew.
 var ofDesign = []string{"treatment", "launches", "pairs", "seed", "campaign"}
@@ -37,7 +36,10 @@ var ofDesign = []string{"treatment", "launches", "pairs", "seed", "campaign"}
 // check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c call) error {
 	if o.Resume != "" {
-		return o.checkResume(c)
+		if len(c.args) > 0 {
+			return usagef("--resume runs the command that the campaign recorded: remove it")
+		}
+		return c.only("--resume uses the recorded settings of the campaign", whileResuming...)
 	}
 	switch client := o.Client != nil; {
 	case len(c.args) == 0 && !client:
@@ -51,25 +53,13 @@ func (o *benchOptions) check(c call) error {
 	return o.describe(c)
 }
 
-// checkResume refuses what a campaign to resume has recorded.
-func (o *benchOptions) checkResume(c call) error {
-	idle, _ := flags.Given(c.Command, whileResuming...)
-	if len(c.args) > 0 {
-		idle = append([]string{"the command"}, idle...)
-	}
-	if len(idle) > 0 {
-		return usagef("--resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
-	}
-	return nil
-}
-
 // describe turns the flags into the specification of a campaign.
 func (o *benchOptions) describe(c call) (err error) {
 	if !c.given("seed") {
 		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
 	o.Command.Normal, o.Command.Server = slices.Concat(c.args, o.Client), o.Server
-	if _, o.Typed = flags.Given(c.Command, slices.Concat(ofDesign, whileResuming)...); len(c.args) > 0 {
+	if _, o.Typed = flags.Given(c.Command, slices.Concat(ofDesign, whileResuming, outputFlags)...); len(c.args) > 0 {
 		o.Typed = slices.Concat(o.Typed, []string{"--"}, c.args)
 	}
 	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c), o.readMetrics()); err != nil {
@@ -87,14 +77,13 @@ func (o *benchOptions) describe(c call) (err error) {
 // nameBuilds takes two arms that nothing sets apart as builds.
 func (o *benchOptions) nameBuilds(c call) error {
 	o.Builds = bench.BuildsOf(o.Arms)
-	given := c.Flags().Changed
 	switch {
 	case !o.Builds.Named():
 		return nil
-	case given("treatment") || given("proof"):
+	case c.given("treatment") || c.given("proof"):
 		return usagef("--arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
 			"--treatment and --proof, or say what sets both apart", o.Builds[0], o.Builds[1])
-	case !given("threshold"):
+	case !c.given("threshold"):
 		o.Threshold = 0
 	}
 	o.Treatment = bench.Treatment{}
@@ -104,12 +93,11 @@ func (o *benchOptions) nameBuilds(c call) error {
 // chooseDesign chooses launches that hold all arms where they are asked for, and where the
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) chooseDesign(c call) error {
-	given := c.Flags().Changed
-	asked := given("launches") || o.Routers()
+	asked := c.given("launches") || o.Routers()
 	switch {
-	case asked && given("pairs"):
+	case asked && c.given("pairs"):
 		return usagef("--pairs are launches of one arm each, --launches hold all arms: want one of them")
-	case asked && !given("treatment") && !o.Builds.Named():
+	case asked && !c.given("treatment") && !o.Builds.Named():
 		o.Treatment, _ = bench.ParseTreatment("hook")
 	}
 	if asked && o.Design.Launches < 1 {
@@ -120,7 +108,7 @@ func (o *benchOptions) chooseDesign(c call) error {
 	switch err := o.CheckWithin(); {
 	case asked && err != nil:
 		return usage(err)
-	case !asked && (o.Client == nil || given("pairs") || err != nil):
+	case !asked && (o.Client == nil || c.given("pairs") || err != nil):
 		o.Design = pairs
 	}
 	return nil

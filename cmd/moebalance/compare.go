@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -79,7 +77,7 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 			return d, err
 		}
 	}
-	read, done := c.reading(slices.Concat(sides[0].Paths, sides[1].Paths))
+	read, done := c.progress().Reading(slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
 	options := trace.Options{Threshold: o.Threshold, Progress: read}
 	var arms [2]*trace.Trace
@@ -103,8 +101,7 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
 	if d = render.Comparison(result); !result.Comparable {
-		err = gate(exitNotComparable, strings.Join(answer.Refusals(&result), "; ")+"; try "+d.Answer.Next[0].Command,
-			"%s", result.Verdict)
+		err = failf(exitNotComparable, "%s", result.Verdict)
 	}
 	return d, err
 }

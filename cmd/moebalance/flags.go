@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/points"
@@ -85,16 +83,8 @@ func (c call) skipped(folder string, names []string) {
 	fmt.Fprintf(c.ErrOrStderr(), "skipped in %s: %s\n", shown.Text(folder), shown.Text(strings.Join(names, ", ")))
 }
 
-// reading shows on a terminal which part of the files has been read, and entries how many are done; done takes the
-// line away.
-func (c call) reading(paths []string) (read func(bytes int64), done func()) {
-	return progress.Reading(c.ErrOrStderr(), paths)
-}
-
-func (c call) entries() (read func(finished, total int), done func()) {
-	line := progress.New(c.ErrOrStderr())
-	return func(finished, total int) { line.Show("%d of %d entries", finished, total) }, line.Clear
-}
+// progress is a line that shows on a terminal how far the verb is.
+func (c call) progress() *progress.Line { return progress.New(c.ErrOrStderr()) }
 
 // resultFlags say how a result is shown, and change nothing about it.
 type resultFlags struct {
@@ -135,8 +125,8 @@ func show(c call, o answering, tables []string) error {
 		}
 	}
 	read := f.File.Path == "" && !f.Brief && (f.Format == output.Text || f.Format == output.Markdown)
-	if word, ok := errors.AsType[*codeError](judged); ok && word.why != "" && !read {
-		return failf(word.code, "%w: %s", word.err, word.why)
+	if judged != nil && d.Why != "" && !read {
+		return fmt.Errorf("%w: %s", judged, d.Why)
 	}
 	return judged
 }
@@ -163,11 +153,6 @@ func (f *resultFlags) choose(c call) error {
 	return nil
 }
 
-// gate is the word of a gate on a result, whose reasons are said where the result was not read with them.
-func gate(code int, why, format string, args ...any) error {
-	return &codeError{code, fmt.Errorf(format, args...), why}
-}
-
 // gainGates are gates on the gain of a campaign.
 type gainGates struct {
 	RequireVerdict bool     `flag:"require-verdict"`
@@ -176,21 +161,21 @@ type gainGates struct {
 
 // judge turns a campaign into the exit code that was asked for.
 func (g *gainGates) judge(r source.Campaign) error {
-	why, gated, limit := answer.Why(r.Result, r.Run), g.FailAbove != nil, router.Number(0)
+	gated, limit := g.FailAbove != nil, router.Number(0)
 	if gated {
 		limit = router.Number(*g.FailAbove)
 	}
 	switch {
 	case r.Verdict.Refused():
-		return gate(exitNotComparable, why, "%s", r.Verdict)
+		return failf(exitNotComparable, "%s", r.Verdict)
 	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined()):
-		return gate(exitInconclusive, why, "--fail-above: no verdict, or no interval of the gain")
+		return failf(exitInconclusive, "--fail-above: no verdict, or no interval of the gain")
 	case gated && r.Gain.Low > limit:
-		return gate(exitGate, why, "gain above %s", quantity.Confidence(limit))
+		return failf(exitGate, "gain above %s", quantity.Confidence(limit))
 	case gated && r.Gain.High > limit:
-		return gate(exitInconclusive, why, "--fail-above: the interval holds %s", quantity.Confidence(limit))
+		return failf(exitInconclusive, "--fail-above: the interval holds %s", quantity.Confidence(limit))
 	case g.RequireVerdict && r.Verdict.Open():
-		return gate(exitInconclusive, why, "%s", r.Verdict)
+		return failf(exitInconclusive, "%s", r.Verdict)
 	}
 	return nil
 }

@@ -37,9 +37,9 @@ func (o *listOptions) answer(c call) (d document, err error) {
 
 func readCache(c call, dir string, read func(context.Context, string,
 	func(done, total int)) (logits.Verification, error)) (logits.Verification, error) {
-	entries, done := c.entries()
-	defer done()
-	return read(c.Context(), dir, entries)
+	line := c.progress()
+	defer line.Clear()
+	return read(c.Context(), dir, line.Entries)
 }
 
 // planFlags name a router, the ranks that hold its experts, and what is planned for them.

@@ -51,9 +51,9 @@ func (o *generateOptions) answer(c call) (d document, err error) {
 	if len(tokens) == 0 {
 		tokens = []int{logits.AnyTokens}
 	}
-	show, done := c.entries()
-	defer done()
-	list, err := cache.Fill(c.Context(), name, tokens, show)
+	line := c.progress()
+	defer line.Clear()
+	list, err := cache.Fill(c.Context(), name, tokens, line.Entries)
 	if errors.Is(err, context.Canceled) {
 		return d, errors.New("interrupted; run it again to continue")
 	}

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
@@ -25,13 +29,18 @@ func (o *reportOptions) run(c call) error {
 	if _, err := o.ending("page", ".html", ".htm"); err != nil {
 		return err
 	}
-	items, err := source.Gather(c.Context(), c.args, c.skipped, c.reading)
+	items, err := source.Gather(c.Context(), c.args, c.skipped, c.progress().Reading)
 	if err != nil {
 		return err
 	}
 	var inputs []page.Input
+	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
+	var refused error
 	for _, in := range items {
 		d := render.Of(in)
+		if d.Answer.Verdict == answer.Verdict(gain.NotComparable) && (in.Campaign != nil || !judged) {
+			refused = cmp.Or(refused, failf(exitNotComparable, "%s: not comparable: %s", in.Name, d.Why))
+		}
 		inputs = append(inputs, page.Input{Item: in, Answer: *d.Answer, Tables: d.Tables, Notes: d.Notes})
 	}
 	date := time.Now()
@@ -43,13 +52,7 @@ func (o *reportOptions) run(c call) error {
 	if err != nil {
 		return err
 	}
-	if err := o.writeFiles(c, p); err != nil {
-		return err
-	}
-	if name, why := render.NotComparable(items); name != "" {
-		return failf(exitNotComparable, "%s: not comparable: %s", name, why)
-	}
-	return nil
+	return cmp.Or(o.writeFiles(c, p), refused)
 }
 
 // writeFiles writes the figures to the folders that were asked for, and the page unless figures alone were.

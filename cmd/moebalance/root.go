@@ -42,13 +42,11 @@ const (
 
 // codeError is an error with an exit code of its own.
 type codeError struct {
+	error
 	code int
-	err  error
-	why  string // reasons that people who read the result have read already
 }
 
-func (e *codeError) Error() string { return e.err.Error() }
-func (e *codeError) Unwrap() error { return e.err }
+func (e *codeError) Unwrap() error { return e.error }
 
 // failf is an error with an exit code, usagef a usage error.
 func failf(code int, format string, args ...any) error {
@@ -64,7 +62,7 @@ func withCode(code int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &codeError{code: code, err: err}
+	return &codeError{err, code}
 }
 
 // cutKey is the key of the channel of a context that the second signal to end the program closes.

@@ -47,7 +47,7 @@ func (o *traceOptions) answer(c call) (d document, err error) {
 	if err := cmp.Or(err, o.check(c)); err != nil {
 		return d, err
 	}
-	read, done := c.reading(paths)
+	read, done := c.progress().Reading(paths)
 	defer done()
 	options.Threshold, options.Progress = o.Threshold, read
 	if o.Summary.Path != "" {

@@ -55,6 +55,7 @@ type Document struct {
 	Tables   []table.Table
 	Notes    []string // shown on demand beside an answer, its caveats first
 	Value    any      // what JSON carries, with the answer as its last member
+	Why      string   // why a gate fails, in short, for people who do not read the result
 }
 
 // Notes is the name by which the notes are asked for, which people see behind the answer.

@@ -56,16 +56,19 @@ func (l *Line) Println(text string) {
 	fmt.Fprintln(l.w, shown.Text(text))
 }
 
+// Entries shows how many entries are done.
+func (l *Line) Entries(done, total int) { l.Show("%d of %d entries", done, total) }
+
 // Reading shows which part of the files has been read; done takes the line away.
-func Reading(stderr io.Writer, paths []string) (read func(bytes int64), done func()) {
+func (l *Line) Reading(paths []string) (read func(bytes int64), done func()) {
 	var total, sum int64
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
 			total += info.Size()
 		}
 	}
-	line, size := New(stderr), quantity.Bytes(float64(total))
 	return func(bytes int64) {
-		line.Show("reading: %d %% of %s", 100*atomic.AddInt64(&sum, bytes)/max(1, total), size)
-	}, line.Clear
+		l.Show("reading: %d %% of %s", 100*atomic.AddInt64(&sum, bytes)/max(1, total),
+			quantity.Bytes(float64(total)))
+	}, l.Clear
 }

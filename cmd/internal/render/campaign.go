@@ -25,6 +25,7 @@ func Campaign(r source.Campaign) output.Document {
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
+	why := answer.Why(r.Result, r.Run)
 	r.Result = answer.Worded(r.Result)
 	value := any(r)
 	if r.Run.Reports != "" {
@@ -32,6 +33,7 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), value,
 		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool { return t.Len() == 0 })...)
+	d.Why = why
 	switch {
 	case r.Verdict.Refused():
 	case r.Curved():

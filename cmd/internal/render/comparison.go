@@ -18,6 +18,12 @@ var ComparisonTables = append([]string{"work", "kinds", "phases", "layers", "gai
 // Comparison lays a comparison out for people; JSON carries it as it is.
 func Comparison(r diff.Comparison) output.Document {
 	d := document(answer.OfComparison(&r), nil, r, comparisonTables(r)...)
+	if !r.Comparable {
+		d.Why = strings.Join(answer.Refusals(&r), "; ")
+	}
+	for _, step := range d.Answer.Next[:min(1, len(d.Why), len(d.Answer.Next))] {
+		d.Why += "; try " + step.Command
+	}
 	switch {
 	case r.Builds.Named(): // the parts of a gain are of balance
 		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool { return t.Name == "gain" })

@@ -3,13 +3,10 @@ package render
 import (
 	"cmp"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
@@ -42,19 +39,4 @@ func Of(in source.Item) output.Document {
 		}
 	}
 	return d
-}
-
-// NotComparable is the first campaign, or else comparison, whose sides are not comparable, and why. The name is
-// empty where there is none.
-func NotComparable(items []source.Item) (name, why string) {
-	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
-	for _, in := range items {
-		switch {
-		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			return in.Name, answer.Why(in.Campaign.Result, in.Campaign.Run)
-		case in.Compared != nil && !in.Compared.Comparable && !judged:
-			return in.Name, strings.Join(answer.Refusals(in.Compared), "; ")
-		}
-	}
-	return "", ""
 }
