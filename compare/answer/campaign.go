@@ -156,9 +156,6 @@ var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `
 // failed says why checks refuse a campaign, and how balance is proved where that is missing.
 func (k *known) failed(r gain.Result, run gain.Run) {
 	why := failures(r)
-	if len(why) == 0 {
-		why = []string{"a check failed, so the gain decides nothing"}
-	}
 	k.refuse(why)
 	fails := func(check string) bool { return k.values[check] == string(gain.Fail) }
 	said := strings.Join(why, " ")

@@ -90,11 +90,8 @@ func TestAnswersOfPairs(t *testing.T) {
 		run                 gain.Run
 		line, reasons, next string
 	}{
-		"unfinished": {judged(gain.Significant, 0.2, 0.3), gain.Run{Folder: "a b", Left: 4, Launches: 8},
-			"Unfinished, 4 of 12 launches left; the gain is +20.0 % to +30.0 %.", "", "moebalance bench --resume 'a b'"},
 		"unshown": {judged(gain.NotSignificant, -0.01, 0.02), hook,
 			"No gain shown: speed changes by −1.0 % to +2.0 %, below the 10 % threshold.", "", ""},
-		"slower": {judged(gain.NotSignificant, -0.03, -0.01), hook, "Balanced routing is 2.0 % slower.", "", ""},
 		"few": {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook,
 			"No decision: 2 complete pairs (of at least 6).", "", "--pairs 6 --treatment hook"},
 		"none": {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "No decision: ",

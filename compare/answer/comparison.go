@@ -43,8 +43,8 @@ func OfComparison(c *diff.Comparison) Answer {
 
 // refuse leads with the first of the reasons, and adds the others.
 func (k *known) refuse(why []string) {
-	k.know("why", why[0])
-	for _, text := range why[1:] {
+	k.know("refusal", "why", "why", append(why, "")[0])
+	for _, text := range why[min(1, len(why)):] {
 		k.because("rest", text)
 	}
 }
@@ -106,6 +106,9 @@ func (k *known) predicted(c *diff.Comparison) {
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
 			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"])
+		if len(c.Kinds) > 0 && c.Kinds[0].Measured != nil { // else of the whole campaign
+			k.know("place", " for "+c.Kinds[0].Steps)
+		}
 	case s.Known():
 		k.know("evidence", "predicted from", "doubt", caveat.Text(contrary))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})

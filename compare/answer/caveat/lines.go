@@ -15,7 +15,6 @@ const (
 	unevenNext  = "both place|experts measure.hook|measure"
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
-	refused     = "{verdict}: {why}."
 	openNext    = "measure.hook|more|longer"
 	newer       = "{other} is {gain:speed} than {one}[{place}]."
 	buildsNext  = "page builds"
@@ -69,7 +68,8 @@ var Lines = map[string][]Line{
 			"[; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext}},
 
 	"bench": {
-		{"", refused, "", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
+		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
+			"", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
 		{"", "no decision: each arm reports one value in all launches{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
