@@ -17,12 +17,10 @@ import (
 func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
 	if IsSummary(path) {
 		exports, err := readSummary(path)
-		if err != nil {
-			return "", err
+		if err == nil {
+			arm, _ = armOf(exports)
 		}
-		r := &reduction{exports: exports, trace: newTrace()}
-		r.arm()
-		return r.trace.Arm, nil
+		return arm, err
 	}
 	p, err := capture.ReadMetadata(ctx, path)
 	if err != nil {
@@ -32,14 +30,14 @@ func ReadArm(ctx context.Context, path string, o Options) (arm string, err error
 	return arm, nil
 }
 
-// arm is the arm of all exports; unknown where some of them do not say. oneRun has
+// armOf is the arm of all exports with its evidence; unknown where some of them do not say. oneRun has
 // refused captures of both.
-func (r *reduction) arm() {
-	first := r.exports[0]
-	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence
-	if slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return d.Arm != first.Arm }) {
-		r.trace.Arm, r.trace.ArmEvidence = "", "not all exports record the arm"
+func armOf(exports []*exportSummary) (arm, evidence string) {
+	first := exports[0]
+	if slices.ContainsFunc(exports, func(d *exportSummary) bool { return d.Arm != first.Arm }) {
+		return "", "not all exports record the arm"
 	}
+	return first.Arm, first.ArmEvidence
 }
 
 // ErrArm is the error of captures in which no range names the arm that is asked for.
@@ -84,21 +82,19 @@ func (r *reduction) selectArm() error {
 		r.warn("switched", "", "steps", switched)
 		own = slices.DeleteFunc(own, func(step int32) bool { return slices.Contains(switched, step) })
 	}
-	r.keep(func(step int32) bool { _, is := slices.BinarySearch(own, step); return is })
+	for _, p := range r.ranks {
+		p.events = slices.DeleteFunc(p.events, func(e event) bool {
+			_, is := slices.BinarySearch(own, p.place(&e).Step)
+			return !is
+		})
+	}
+	r.partial = true
 	r.trace.Arm, r.trace.ArmEvidence = want, "the hook's ranges of steps"
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
 		r.warn(OtherArms, "", "arm", want, "others", others)
 	}
 	return nil
-}
-
-// keep leaves only what ran in some steps.
-func (r *reduction) keep(within func(step int32) bool) {
-	for _, p := range r.ranks {
-		p.events = slices.DeleteFunc(p.events, func(e event) bool { return !within(p.place(&e).Step) })
-	}
-	r.partial = true
 }
 
 // recordedSteps are the numbers of the steps in which any rank ran, ascending.

@@ -39,7 +39,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	}
 	r.infer()
 	r.ownTokens = r.haveOwnTokens()
-	r.arm()
+	r.trace.Arm, r.trace.ArmEvidence = armOf(r.exports)
 	r.structure()
 	if err := cmp.Or(r.selectArm(), r.recorded()); err != nil {
 		return nil, err
