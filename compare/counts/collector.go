@@ -218,6 +218,10 @@ func (c *collector) choose(into *Step, ids []int64) {
 		return
 	}
 	for _, id := range ids {
+		if id == -1 {
+			into.padding++
+			continue
+		}
 		c.add(into, router.LevelExpert, int(id), oneSlot, false)
 	}
 }

@@ -105,7 +105,9 @@ func (c *collector) readTensorRT(d *document, proofs []string) {
 	case ranks > 0 && ranks != int64(len(files)):
 		fail("ep_size %d, but the folder holds %s", ranks, quantity.Count(len(files), "rank file"))
 	}
-	c.Experts, c.TopK = int(experts), int(topK)
+	if c.Experts, c.TopK = int(experts), int(topK); c.Experts%len(files) != 0 {
+		c.warn("rank_files", "experts", c.Experts, "ranks", len(files))
+	}
 	if len(proofs) > 0 {
 		c.Engine = word(part(openDocument(proofs[0]).root(), "engine"))
 	}

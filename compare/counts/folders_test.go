@@ -89,6 +89,11 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 	if r.Ranks != 2 {
 		t.Error(r.Ranks)
 	}
+	r = mustRead(t, tensorrtFolder(t, strings.Replace(fourExperts, "4", "5", 1), map[string]string{
+		"rank0.safetensors": "1_0: 1 1 0 0 0", "rank1.safetensors": "1_0: 1 0 1 0 0"})) // of 5 ranks, perhaps
+	if !slices.Contains(codes(r.Warnings), "rank_files") {
+		t.Error(r.Warnings)
+	}
 	r = mustRead(t, tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "461168601842738790_16383: 1 1 0 0"}))
 	checkSteps(t, r, []step{{461168601842738790, maxLayers - 1, []int64{1, 1, 0, 0}, nil}})
 }

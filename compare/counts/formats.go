@@ -87,7 +87,7 @@ func (c *collector) bare(a tensor.Array) {
 		c.Format = routedFormat
 	case axes != nil:
 	case isMap(a):
-		fail("%w; or say that these are counts, by --axes layers,experts", errPlacement)
+		fail("%w; or say what these are, by --axes layers,experts or tokens,topk", errPlacement)
 	case len(a.Shape) != 2 || a.Shape[0] > mostLayers:
 		fail("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+

@@ -88,8 +88,8 @@ func (c *collector) readLines(d *document) {
 // steps begin anew when they do.
 func report(m map[string]string, last map[string]int64) Reported {
 	v, err := strconv.ParseFloat(m["even"]+m["uneven"], 64)
-	if err != nil || !(v >= 0) {
-		fail("want a balancedness, have %q", m["even"]+m["uneven"])
+	if err != nil || !(v >= 0) || m["even"] != "" && v > 1.001 || m["uneven"] != "" && v > 0 && v < 0.999 { // rounded
+		fail("want a balancedness from 0 to 1, or a max/mean from 1 on, have %q", m["even"]+m["uneven"])
 	}
 	step, numbered := number(m["step"])
 	slots, sized := number(m["size"])

@@ -247,7 +247,7 @@ const OneRank = "one_rank"
 // leastSeen is the fewest slots that do not by chance all fall to half of the experts.
 const leastSeen = 64
 
-// findOneRank warns where all slots are on one rank: on an equal run of the experts, each of which
+// findOneRank warns where all slots are on one rank: on an equal run of several experts, each of which
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
 // of 16 ranks. What tokens chose is of all ranks.
 func (r *Record) findOneRank() {
@@ -268,7 +268,7 @@ func (r *Record) findOneRank() {
 	first := max(0, slices.IndexFunc(of, isLoaded))
 	run := slices.Index(append(of[first:len(of):len(of)], 0), 0)
 	if run == 0 || run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
-		level == router.LevelRank && run > 1 {
+		(run > 1) == (level == router.LevelRank) {
 		return
 	}
 	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(of)/run)

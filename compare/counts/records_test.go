@@ -72,6 +72,9 @@ func TestRoutedPadding(t *testing.T) {
 	if !slices.Equal(codes(r.Warnings), []string{"padded_tokens"}) || fmt.Sprint(r.Warnings[0].Args) != "map[choices:2]" {
 		t.Errorf("warnings %v", r.Warnings)
 	}
+	// A slot of −1 in a row is padding, too.
+	slot := parsed(t, `{"routed_experts": [[[0, -1]], [[1, 2]]]}`)
+	checkSteps(t, slot, []step{{0, 0, []int64{1, 1, 1}, nil}})
 	// A model may have more experts than occur.
 	layers, _, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
 	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 {

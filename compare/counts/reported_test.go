@@ -60,5 +60,7 @@ func TestLogsOfEngines(t *testing.T) {
 	if have != "12 decode 3 0.2 5\n20 prefill 1 0.4 2.5\n" {
 		t.Error(have)
 	}
-	refused(t, map[string]string{"[Expert Hotness] Current: mean=1.2.5, max=2.300\n": "want a balancedness"})
+	refused(t, map[string]string{"[Expert Hotness] Current: mean=1.2.5, max=2.300\n": "want a balancedness",
+		"[Expert Hotness] Current: mean=0.9, max=2.300\n":                        "max/mean from 1 on", // shares in percent
+		"EPLB step: avg_tokens=1024.50, max_tokens=2048, balancedness=50.02 %\n": "from 0 to 1"})
 }
