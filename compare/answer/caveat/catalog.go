@@ -177,8 +177,8 @@ var catalog = map[string]string{
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start belong in one file",
 	"equal_work.none":           "no launch reported requests or tokens",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}[: rank load " +
-		"max/mean {load:.3} in the normal arm][: all load on one of {ranks:rank}]); the rest is of the experts' GEMMs or of " +
-		"something other than balance",
+		"max/mean {load:.3} in the normal arm][: all load on one of {ranks:rank}]); the rest is of the experts' GEMMs or " +
+		"of something other than balance",
 	"fixed_rate.client":     "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"outliers.launches":     "{launches:#launch}: {changes:+%} from the arm's median: see what disturbed it then",
 	"outliers.pairs":        "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
