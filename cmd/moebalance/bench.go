@@ -39,7 +39,7 @@ func (o *benchOptions) answer(c call) (d document, err error) {
 	return render.Campaign(result), o.judge(result)
 }
 
-// open creates the campaign of the flags, or opens the one to resume.
+// open opens the campaign to resume, or creates the one of the flags, if it can run on this host and decide.
 func (o *benchOptions) open() (*bench.Campaign, error) {
 	if o.Resume != "" {
 		campaign, err := bench.Resume(o.Resume)
@@ -52,7 +52,14 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		}
 		return campaign, nil
 	}
-	if err := o.checkSpec(); err != nil {
+	err := usage(o.Spec.Check())
+	if text := o.Undeclared(); err == nil && text != "" {
+		err = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
+	}
+	if err == nil {
+		err = usage(thisHost().Resolve(o.Spec))
+	}
+	if err != nil {
 		return nil, err
 	}
 	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
@@ -61,18 +68,6 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		err = fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder))
 	}
 	return campaign, err
-}
-
-// checkSpec refuses a campaign that cannot run on this host, or cannot decide.
-func (o *benchOptions) checkSpec() error {
-	err := usage(o.Spec.Check())
-	if text := o.Undeclared(); err == nil && text != "" {
-		err = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
-	}
-	if err == nil {
-		err = usage(thisHost().Resolve(o.Spec))
-	}
-	return err
 }
 
 // freeName is that name, or with a number where another run has taken it.
@@ -98,12 +93,10 @@ func thisHost() bench.Host {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	slept, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-slept.Done()
+	return ctx.Err()
 }
 
 // errNotComparable stops a campaign after its first pair.

@@ -45,6 +45,9 @@ const asked = `
 2 workload more :: no argument
 2 workload --ranks 33 :: ranks between 1 and 32
 2 workload --skew -1 :: skew
+2 workload --skew NaN :: skew
+2 workload --experts 3 :: experts
+2 workload --tokens 0 :: want tokens
 2 workload --steps many :: want a whole number, such as 8, have "many"
 2 workload --steps 0 :: want steps
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768

@@ -8,10 +8,10 @@ import (
 type modelsOptions struct{ resultFlags }
 
 func (o *modelsOptions) answer(c call) (document, error) {
-	if len(c.args) == 0 {
-		return render.Models(router.Models()), nil
+	models := router.Models()
+	if len(c.args) > 0 {
+		models = nil
 	}
-	var models []router.Model
 	for _, name := range c.args {
 		m, err := router.ReadModel(name, "")
 		if err != nil {

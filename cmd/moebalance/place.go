@@ -41,10 +41,6 @@ func (o *placeOptions) check() error {
 	if o.Policy == place.PlanRobust {
 		o.Policy = "" // where the counts allow it
 	}
-	for _, values := range []*[]int{&o.Redundant, &o.Ranks} {
-		slices.Sort(*values)
-		*values = slices.Compact(*values)
-	}
 	return o.Timing.Check()
 }
 

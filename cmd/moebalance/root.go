@@ -106,19 +106,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // exitCode maps an error to the exit code: its own, or the code of its kind.
 func exitCode(ctx context.Context, err error) int {
-	if coded, ok := errors.AsType[*codeError](err); ok {
+	is := func(kind error) bool { return errors.Is(err, kind) }
+	switch coded, ok := errors.AsType[*codeError](err); {
+	case ok:
 		return coded.code
-	}
-	for code, kinds := range map[int][]error{
-		exitUsage: {target.ErrRefused, source.ErrUsage, counts.ErrOptions, router.ErrModel, trace.ErrCounts, logits.ErrSpec,
-			bench.ErrExists, bench.ErrTaken},
-		exitNotComparable: {source.ErrNotComparable, trace.ErrNotOneRun},
-	} {
-		if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
-			return code
-		}
-	}
-	if ctx.Err() != nil {
+	case slices.ContainsFunc([]error{target.ErrRefused, source.ErrUsage, counts.ErrOptions, router.ErrModel,
+		trace.ErrCounts, logits.ErrSpec, bench.ErrExists, bench.ErrTaken}, is):
+		return exitUsage
+	case is(source.ErrNotComparable) || is(trace.ErrNotOneRun):
+		return exitNotComparable
+	case ctx.Err() != nil:
 		return exitInterrupted
 	}
 	return exitFailed
@@ -147,20 +144,23 @@ var verbs = []struct {
 		"expert counts"), nil},
 	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs, nil},
 	{"", "logits-generate", fresh[generateOptions], none, []string{"entries"}},
-	{"", "logits-verify", fresh[verifyOptions], argCount(1, 1, "one cache folder"),
+	{"", "logits-verify", fresh[cacheOptions], argCount(1, 1, "one cache folder"),
 		render.VerifiedCache("", logits.Verification{}).TableNames()},
-	{"", "logits-list", fresh[listOptions], argCount(1, 1, "one cache folder"),
+	{"", "logits-list", listOptions, argCount(1, 1, "one cache folder"),
 		render.ListedCache("", logits.Verification{}).TableNames()},
 	{"", "logits-plans", fresh[plansOptions], none, render.Plans{}.Document().TableNames()},
 	{"", "place", fresh[placeOptions], argCount(1, -1, "at least one file or folder of expert counts"),
 		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()},
 	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs, render.Models(nil).TableNames()},
 	{"Start", "quickstart", fresh[quickstartOptions], none, nil},
-	{"", "campaigns", nil, none, nil}, {"", "numbers", nil, none, nil}, {"", "formats", nil, none, nil},
-	{"", "exit-codes", nil, none, nil}, {"", "proof", nil, none, nil}, {"", "loader", nil, none, nil},
+	{"", "campaigns", topic, none, nil}, {"", "numbers", topic, none, nil}, {"", "formats", topic, none, nil},
+	{"", "exit-codes", topic, none, nil}, {"", "proof", topic, none, nil}, {"", "loader", topic, none, nil},
 }
 
 func fresh[T any]() any { return new(T) }
+
+// topic is a page of help that belongs to no verb.
+func topic() any { return nil }
 
 // group is the options of a command that only groups verbs.
 type group struct{}
@@ -191,11 +191,7 @@ func rootCmd() *cobra.Command {
 		helpWidth)))
 	made, last := map[string]*cobra.Command{}, ""
 	for _, v := range verbs {
-		var options any
-		if v.options != nil {
-			options = v.options()
-		}
-		c := command(v.file, options, v.args, v.tables)
+		c := command(v.file, v.options(), v.args, v.tables)
 		if v.group != "" {
 			last = v.group
 			root.AddGroup(&cobra.Group{ID: last, Title: last + ":"})
@@ -205,7 +201,7 @@ func rootCmd() *cobra.Command {
 		case parent != nil:
 			parent.AddCommand(c)
 			continue
-		case options != nil:
+		case c.Runnable():
 			c.GroupID = last
 		}
 		made[v.file] = c

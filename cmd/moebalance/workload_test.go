@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -14,21 +12,10 @@ import (
 // tiny is a launch that takes milliseconds.
 var tiny = []string{"workload", "--experts", "8", "--layers", "2", "--ranks", "2", "--tokens", "32", "--steps", "3"}
 
-// launch runs the verb and returns its streams.
-func launchWorkload(t *testing.T, perfect string, args ...string) (stdout, stderr string) {
-	t.Helper()
-	t.Setenv(perfectRouterVariable, perfect)
-	var out, errs bytes.Buffer
-	if code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], args...), strings.NewReader(""), &out,
-		&errs); code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs.String())
-	}
-	return out.String(), errs.String()
-}
-
 func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 	for _, perfect := range []string{"", "0", "true", "1"} {
-		stdout, stderr := launchWorkload(t, perfect)
+		t.Setenv(perfectRouterVariable, perfect)
+		stdout, stderr, _ := invoke(t.Context(), tiny...)
 		if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) {
 			t.Fatalf("stdout is not one line of JSON: %q", stdout)
 		}

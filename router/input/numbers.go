@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,7 +18,7 @@ const mostNumbers = 10_000
 var span = regexp.MustCompile(`^(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?$`)
 
 // Numbers reads whole numbers from 0: 1,8,64, the range 1-16 with both ends, or 1-64:8,
-// which is every eighth from 1. In a list, all of them may stand.
+// which is every eighth from 1. In a list, all of them may stand; it comes in order, each number once.
 func Numbers(text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		found := append(span.FindStringSubmatch(strings.TrimSpace(part)), "", "", "", "")
@@ -34,7 +35,8 @@ func Numbers(text string) (list []int, err error) {
 			list = append(list, v)
 		}
 	}
-	return list, nil
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
 // Regexp is the regular expression that a flag gives. What is wrong with it is said in words: "(" → want a

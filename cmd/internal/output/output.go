@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -54,7 +53,7 @@ type Document struct {
 	Lead     *table.Table   // what people see with the answer; nil for none
 	Tables   []table.Table
 	Notes    []string // shown on demand beside an answer, its caveats first
-	Value    any      // what JSON carries, with the answer as its last member
+	Value    any      // what JSON carries
 	Why      string   // why a gate fails, in short, for people who do not read the result
 }
 
@@ -75,7 +74,7 @@ func Write(w io.Writer, v View, d Document) error {
 	text, alone := &writer{View: v}, d.Named(v.Table)
 	switch {
 	case v.Format == JSON:
-		return writeJSON(w, d.value())
+		return writeJSON(w, d.Value)
 	case v.Format == CSV:
 		return alone.CSV(w)
 	case v.Table == Notes:
@@ -107,19 +106,6 @@ func writeJSON(w io.Writer, value any) error {
 		return full // a full disk is no matter of the value that met it
 	}
 	return err
-}
-
-// value is what JSON carries: the members of the value, then the answer.
-func (d Document) value() any {
-	if d.Answer == nil {
-		return d.Value
-	}
-	joined := reflect.New(reflect.StructOf([]reflect.StructField{
-		{Name: "Value", Type: reflect.TypeOf(d.Value), Tag: `json:",embed"`},
-		{Name: "Answer", Type: reflect.TypeOf(d.Answer), Tag: `json:"answer"`}})).Elem()
-	joined.Field(0).Set(reflect.ValueOf(d.Value))
-	joined.Field(1).Set(reflect.ValueOf(d.Answer))
-	return joined.Interface()
 }
 
 // TableNames are the names of the tables, in their order.

@@ -2,10 +2,13 @@ package output
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/shown"
@@ -161,4 +164,17 @@ func (w *writer) set(c text.Color, mark, words string) string {
 		return words
 	}
 	return c.Sprint(words)
+}
+
+// Width is the number of columns of the terminal that w writes to, where people read tables that are cut and
+// verdicts in color. It is 0 for pipes, files and terminals that cannot (TERM=dumb).
+func Width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return 80
 }

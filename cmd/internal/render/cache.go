@@ -27,7 +27,7 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 	for _, b := range v.Balance {
 		entries, bytes = entries+b.Entries, bytes+b.Bytes
 	}
-	d.Answer, d.Headline = nil, fmt.Sprintf("%s in %s, %s", quantity.Count(entries, "entry"), dir,
+	d.Answer, d.Value, d.Headline = nil, v, fmt.Sprintf("%s in %s, %s", quantity.Count(entries, "entry"), dir,
 		quantity.Bytes(float64(bytes)))
 	return d
 }

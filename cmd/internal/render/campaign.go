@@ -27,13 +27,12 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	why := answer.Why(r.Result, r.Run)
 	r.Result = answer.Worded(r.Result)
-	value := any(r)
-	if r.Run.Reports != "" {
-		value = r.Result
-	}
-	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), value,
+	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), r,
 		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool { return t.Len() == 0 })...)
 	d.Why = why
+	if r.Run.Reports != "" {
+		d.Value = answered[gain.Result]{r.Result, d.Answer}
+	}
 	switch {
 	case r.Verdict.Refused():
 	case r.Curved():

