@@ -33,10 +33,7 @@ func (o *benchOptions) answer(c call) (d document, err error) {
 		return d, o.stopped(campaign, runErr)
 	}
 	result := source.Judge(campaign)
-	if err := campaign.Close(); err != nil {
-		return d, err
-	}
-	return render.Campaign(result), o.judge(result)
+	return render.Campaign(result), cmp.Or(campaign.Close(), o.judge(result))
 }
 
 // open opens the campaign to resume, or creates the one of the flags, if it can run on this host and decide.

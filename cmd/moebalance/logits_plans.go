@@ -102,7 +102,6 @@ func (o *plansOptions) answer(c call) (d document, err error) {
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
 		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode,
-		Plans: []plan.Case{},
 	}
 	for _, layout := range layouts {
 		if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {

@@ -25,17 +25,13 @@ type profileOptions struct {
 func (o *profileOptions) run(c call) error {
 	p := &o.Profile
 	p.Variable, p.Windows = launch.ReadWindows(p.Windows, c.args)
-	if err := cmp.Or(p.Check(), launch.CheckProfilable(c.args)); err != nil {
-		return usage(err)
-	}
+	wrong := cmp.Or(p.Check(), launch.CheckProfilable(c.args))
 	if o.Perfect {
-		if err := o.Treatment.CheckEngine(c.args); err != nil {
-			return usage(err)
-		}
+		wrong = cmp.Or(wrong, o.Treatment.CheckEngine(c.args))
 		p.Set, c.args = o.Treatment.Perfect, slices.Concat(c.args, o.Treatment.Flags)
 	}
 	folder, err := filepath.Abs(o.Folder.Path)
-	if err != nil {
+	if err := cmp.Or(usage(wrong), err); err != nil {
 		return err
 	}
 	if o.DryRun {

@@ -39,10 +39,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	}
 	var found strings.Builder
 	for _, s := range steps {
-		args, err := launch.Words(strings.ReplaceAll(s.command, "DIR", launch.Quote([]string{filepath.ToSlash(dir)})))
-		if err != nil {
-			return err
-		}
+		args, _ := launch.Words(strings.ReplaceAll(s.command, "DIR", launch.Quote([]string{filepath.ToSlash(dir)})))
 		fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
 			return failf(code, "the command above failed with exit code %d; its files are in %s", code, dir)

@@ -40,11 +40,8 @@ func (o *traceOptions) check(c call) error {
 
 func (o *traceOptions) answer(c call) (d document, err error) {
 	paths, err := source.RunCaptures(c.args, c.skipped)
-	if err != nil {
-		return d, err
-	}
-	options, err := o.Options(paths)
-	if err := cmp.Or(err, o.check(c)); err != nil {
+	options, wrong := o.Options(paths)
+	if err := cmp.Or(err, wrong, o.check(c)); err != nil {
 		return d, err
 	}
 	read, done := c.progress().Reading(paths)
