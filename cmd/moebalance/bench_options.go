@@ -111,6 +111,9 @@ func (o *benchOptions) chooseDesign(c call) error {
 	case !asked && (o.Client == nil || c.given("pairs") || err != nil):
 		o.Design = pairs
 	}
+	if !given("timeout") {
+		o.Timeout = o.DefaultTimeout()
+	}
 	return nil
 }
 

@@ -96,8 +96,12 @@ func (r *runner) outputOf(folder string, p placeholders) []string {
 // parse reads the report from the first of the files that holds one.
 func (r *runner) parse(paths []string) (result metrics.Result, err error) {
 	for i, path := range paths { // the error is the first one's
-		if other, failed := parseFile(path, r.custom); i == 0 || err != nil && failed == nil {
+		other, failed := parseFile(path, r.custom)
+		if i == 0 || failed == nil {
 			result, err = other, failed
+		}
+		if failed == nil {
+			break
 		}
 	}
 	if errors.Is(err, errEmpty) && len(paths) > 1 {

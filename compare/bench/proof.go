@@ -145,7 +145,7 @@ func JudgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
 			}
 			all = append(all, p)
 		}
-		all = append(all, rules.OfArm(arm, slices.DeleteFunc(launches[i], silent))...)
+		all = append(all, rules.OfArm(arm, slices.DeleteFunc(slices.Clone(launches[i]), silent))...)
 	}
 	return all
 }

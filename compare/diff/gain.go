@@ -250,7 +250,7 @@ func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	case own && oneFar && twoFar:
 		c.warn(CampaignUnlike, "", "measured", measured.Estimate, "predicted", s.Gain)
 		return
-	case one && two:
+	case own && one && two:
 		c.warn(CampaignApart, "", "measured", measured.Estimate, "predicted", s.Gain)
 	}
 	s.Measured, s.Verdict = &measured, verdict

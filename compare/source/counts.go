@@ -89,16 +89,22 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 	if _, err := record.ExpertsOf(o.Shape); err != nil {
 		return r, err
 	}
-	layers, warnings, err := record.Imbalance(o)
+	rows, warnings, err := record.Imbalance(o)
 	if err != nil {
 		return r, err
 	}
-	r = trace.Recorded{Imbalance: layers, Layers: map[int]trace.Counted{}}
+	r = trace.Recorded{Imbalance: rows, Layers: map[int]trace.Counted{}}
 	topK := record.TopK
 	if o.Shape != nil {
 		topK = o.Shape.TopK
 	}
-	if n := len(record.Steps()) * topK; n > 0 && !record.Window {
+	layers := 0 // of all steps, without those that hold no experts
+	for _, s := range record.Steps() {
+		if s.Load.Total() > 0 {
+			layers++
+		}
+	}
+	if n := layers * topK; n > 0 && !record.Window {
 		r.StepTokens = float64(record.Slots()) / float64(n)
 	}
 	for _, w := range slices.Concat(record.Warnings, warnings) {

@@ -147,7 +147,10 @@ func (p period) steps(n int) (steps []stretch) {
 func unequal(marks []*mark, places []int, n int) (steps []stretch) {
 	weight, seen := 0, map[int]int{}
 	for _, m := range marks {
-		if !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(m.peaks, at) }) {
+		if !slices.ContainsFunc(places, func(at int) bool {
+			_, is := slices.BinarySearch(m.peaks, at)
+			return !is
+		}) {
 			weight += m.weight
 		}
 	}

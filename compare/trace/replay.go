@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -25,6 +26,15 @@ type Replay struct {
 	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
 	steps []int       // that it was made of
 	hosts [][]deeds   // by step of these and rank
+}
+
+// UnmarshalJSON reads what an earlier version wrote, too: a gain that is not there is unknown.
+func (p *Replay) UnmarshalJSON(b []byte) error {
+	type plain Replay
+	q := plain{EvenRanks: replay.NoGain(), EvenTokens: replay.NoGain()}
+	err := json.Unmarshal(b, &q)
+	*p = Replay(q)
+	return err
 }
 
 // Of is the run of some of the steps alone, nil for none.

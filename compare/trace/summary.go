@@ -30,7 +30,7 @@ import (
 //	events   of each rank of each export, in the header's order, see event
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "6\n"
+	summaryMagic = summaryMark + "7\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.

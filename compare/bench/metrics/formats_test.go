@@ -263,7 +263,8 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 }
 
 // Requests of equal totals and other lengths have another root mean square: √13600 = 116.6. Of three that were asked
-// for, two were completed. Speculative decoding is warned about where a step accepts more than a token.
+// for, two were completed. Speculative decoding is warned about where a step accepts more than a token, and a
+// throughput that is not work over time.
 func TestClients(t *testing.T) {
 	const report = `{"num_prompts": ASKED, "duration": 4, "completed": 2, "total_input_tokens": 200,
 		"total_output_tokens": 20, "request_throughput": 0.5, "output_throughput": 5, "mean_ttft_ms": 1,
@@ -275,6 +276,10 @@ func TestClients(t *testing.T) {
 			if err != nil || r.Work["input_length_rms"] != want || r.Work["output_length_rms"] != 10 ||
 				r.Work[failures] != failed || len(r.Warnings) != int(failed) {
 				t.Errorf("%s of %s: %+v, error %v, want %v", lengths, asked, r, err, want)
+			}
+			r, _ = Parse("r.json", strings.NewReader(strings.Replace(text, `put": 5`, `put": 6`, 1)), nil)
+			if len(r.Warnings) != int(failed)+1 || !strings.Contains(r.Warnings[int(failed)], "duration is 5: the report") {
+				t.Errorf("20 tokens in 4 s at 6 tok/s: %q", r.Warnings)
 			}
 		}
 	}

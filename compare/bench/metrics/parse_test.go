@@ -22,8 +22,6 @@ func TestParseRefuses(t *testing.T) {
 			`want a known unit in "request_throughput/avg", have furlongs`},
 		"a label with two values": {"Total Output Throughput (tokens/sec): 5\nRequest Throughput (req/sec): 5\n" +
 			"Request Throughput (req/sec): 6\nTotal Latency (ms): 7\n", "= 5 (line 2) as before, have 6"},
-		"a throughput that work and time contradict": {`{"duration": 2, "completed": 3, "request_throughput": 1.5, ` +
-			`"output_throughput": 70, "total_output_tokens": 130}`, "output_tokens over duration, 65 tok/s, have 70"},
 		"one label of trtllm-bench": {"Total Output Throughput (tokens/sec): 5\n", "the output is cut or from an unknown"},
 		"a canceled run": {`{"schema_version": 1, "request_throughput": {"unit": "requests/s", "avg": 2},
 			"was_cancelled": true}`, "complete run"},
