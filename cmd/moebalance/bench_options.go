@@ -111,7 +111,7 @@ func (o *benchOptions) chooseDesign(c call) error {
 	case !asked && (o.Client == nil || c.given("pairs") || err != nil):
 		o.Design = pairs
 	}
-	if !given("timeout") {
+	if !c.given("timeout") {
 		o.Timeout = o.DefaultTimeout()
 	}
 	return nil
