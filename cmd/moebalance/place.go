@@ -49,9 +49,6 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 		return d, err
 	}
 	o.Learn = c.args
-	if !c.given("redundant") {
-		o.Redundant = nil // as recorded
-	}
 	o.Shape, o.MoELayers = o.Model.Sizes(), o.Model.Routed()
 	result, err := o.Judged(c.Context())
 	if errors.Is(err, router.ErrShape) {

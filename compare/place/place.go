@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// EP sizes, and physical experts less logical ones: with each EP size a placement.
 	Ranks     []int `flag:"ep"`
-	Redundant []int `flag:"redundant" preset:"0"`
+	Redundant []int `flag:"redundant"`
 	// The share of all copies that may move from the baseline; nil for all.
 	MaxMoves *float64 `flag:"max-moves" in:"%"`
 	// PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more.
