@@ -257,12 +257,19 @@ func (c *collector) finish() {
 	if len(c.cells)*(c.Experts+c.Ranks) > c.most {
 		fail("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
+	var partial []*Step // which do not list all experts
 	for key, s := range c.cells {
+		if list := s.Load.PerExpert; len(list) < c.Experts || slices.Contains(list, -1) {
+			partial = append(partial, s)
+		}
 		s.Load.PerExpert, s.Received, s.first = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks), nil
 		if len(models) > 1 {
 			s.Phase = Phase(strings.Trim(string(s.Phase+", "+key.model), ", "))
 		}
 		c.steps = append(c.steps, *s)
+	}
+	if len(partial) == 1 && len(c.cells) > 2 && !c.chosen {
+		c.warn("cut_layer", "layer", partial[0].Layer)
 	}
 	c.Window = !c.stepped
 	slices.SortFunc(c.steps, Step.compare)

@@ -92,10 +92,26 @@ func (c *collector) bare(a tensor.Array) {
 		fail("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
+	case isTransposed(a):
+		fail("all columns have one sum, as layers have, and the rows have not: say which are layers, by --axes " +
+			"experts,layers or layers,experts")
 	default:
 		axes = Axes{"layers", "experts"}
 	}
 	c.array(a, axes, nothing())
+}
+
+// isTransposed reports counts whose columns look like layers, which all route the same tokens: the sums of columns are
+// equal, and the sums of rows, whose counts are uneven, are not. [[1, 5], [3, 4], [6, 1]] → sums of 10, of 6, 7 and 7.
+func isTransposed(a tensor.Array) bool {
+	width := int(a.Shape[1])
+	rows, columns := make([]int64, a.Shape[0]), make([]int64, width)
+	uneven := false
+	for i, n := range a.Values {
+		rows[i/width], columns[i%width] = rows[i/width]+n, columns[i%width]+n
+		uneven = uneven || n != a.Values[i-i%width]
+	}
+	return uneven && len(rows) > 1 && slices.Min(columns) == slices.Max(columns) && slices.Min(rows) < slices.Max(rows)
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which

@@ -147,7 +147,8 @@ func TestRefusals(t *testing.T) {
 		"PK\x03\x04broken": "want a whole zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
-		`[[1, 2], [3]]`: "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
+		`[[1, 5], [3, 4], [6, 1]]`: "say which are layers",
+		`[[1, 2], [3]]`:            "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
 		`[[[1, 2]]]`: "have 3 dimensions", `{"logical_count": null}`: "holds no counts",
 		`{"request_rate": Infinity, "completed": 8}`: "the report of a benchmark", `{"median_decode_latency": 0.02}`: "the report of a benchmark",

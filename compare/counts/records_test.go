@@ -95,6 +95,16 @@ func TestEqualTokens(t *testing.T) {
 	}
 }
 
+// A layer that lists fewer experts than all others may be cut; sparse layers list fewer as well.
+func TestCutLayer(t *testing.T) {
+	const whole = "layer,expert,count\n0,0,5\n0,1,7\n1,0,5\n1,1,7\n"
+	for text, cut := range map[string]bool{whole: false, whole + "2,0,5\n": true, whole + "2,0,5\n3,1,7\n": false} {
+		if have := slices.Contains(codes(parsed(t, text).Warnings), "cut_layer"); have != cut {
+			t.Errorf("%q: %v", text, have)
+		}
+	}
+}
+
 func parsed(t *testing.T, text string) *Record {
 	t.Helper()
 	r, err := parse("x", []byte(text))

@@ -5,7 +5,7 @@ package caveat
 var severities = map[string]Severity{"rank_groups": Doubt,
 	"graph_capture": Warn, "loss": Warn, "unknown_kernels": Warn, "counts_contradict": Warn,
 	"counts_layers": Warn, "counts_steps": Warn, "one_rank": Warn, "vllm_axis": Warn, "same_sources": Warn,
-	"rank_files":   Warn,
+	"rank_files": Warn, "cut_layer": Warn,
 	"no_placement": Warn, "incomplete_passes": Warn, "raises_load": Warn, "few_ranks": Warn, "campaign_refused": Warn,
 	"equal_work_unknown": Warn, "arm_on_trust": Warn, "slow_gpu": Warn, "perfect_not_balanced": Warn,
 	"arms_look_alike": Warn, "campaign_unlike": Warn, "campaign_apart": Warn}
@@ -71,6 +71,7 @@ var catalog = map[string]string{
 	"idle_steps":           "{steps:idle step} excluded",
 	"empty_steps":          "{empty:n} of {steps:step} excluded: no slot in them",
 	"vllm_axis":            "before pull request 51813 vLLM computed this balancedness over layers: check the version",
+	"cut_layer":            "layer {layer} alone does not list all experts: is the file cut?",
 	"rank_files":           "{experts} experts do not divide over the {ranks} ranks with a file: is one missing?",
 	"same_sources":         "all {ranks} ranks recorded the same counts: with tep, the load is {ranks} times too large",
 	"incomplete_passes":    "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
