@@ -258,9 +258,10 @@ func (c *collector) finish() {
 		fail("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
 	var partial []*Step // which do not list all experts
+	begun := false      // the last of them lists the first ones
 	for key, s := range c.cells {
 		if list := s.Load.PerExpert; len(list) < c.Experts || slices.Contains(list, -1) {
-			partial = append(partial, s)
+			partial, begun = append(partial, s), !slices.Contains(list, -1)
 		}
 		s.Load.PerExpert, s.Received, s.first = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks), nil
 		if len(models) > 1 {
@@ -268,7 +269,7 @@ func (c *collector) finish() {
 		}
 		c.steps = append(c.steps, *s)
 	}
-	if len(partial) == 1 && len(c.cells) > 2 && !c.chosen {
+	if len(partial) == 1 && begun && len(c.cells) > 2 && !c.chosen {
 		c.warn("cut_layer", "layer", partial[0].Layer)
 	}
 	c.Window = !c.stepped
