@@ -3,7 +3,9 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -23,32 +25,34 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k := knowing(caveats(r.Caveats(), nil))
 	k.verdict = Verdict(best.Verdict)
 	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", withCopies(best), "redundant", positive(best.Redundant),
-		"costs", when(r.Untimed(), "saves"))
+		"with", when(best.Redundant > 0, withCopies(best)), "costs", when(r.Untimed(), "saves"))
 	if least := r.WithFewest(best); least.Redundant < best.Redundant && least.Change < 0 {
 		k.know("fewer", -least.Change, "with_fewer", withCopies(least))
 	}
 	k.judgedOn(r, best)
-	k.predictions(best)
+	k.predictions(r, best)
 	k.written(files)
-	switch decided, wrote := caveat.Text(best.Reason), len(files) > 0; {
-	case best.Verdict == place.NoVerdict || !best.Judged.Defined(): // before anything is put to use
-		k.know("undecided", decided, "unjudged", given)
+	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
+	if best.Verdict != place.Trial { // nothing is put to use
 		k.steps = nil
-	case best.Reason.Args["why"] == place.Flat:
-		k.know("flat", decided)
+	}
+	switch {
+	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
+		k.know("undecided", decided, "unjudged", given, "flat", when(why == place.Flat, decided),
+			"same_run", when(why == place.Flat || why == place.Contradicts, "trace"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
-		k.know("keep", when(!wrote, fmt.Sprint(best.Ranks)))
-	case !wrote:
+		k.know("keep", best.Ranks, "worth", when(why == "time" || why == "time_rises", "not worth it"))
+	case len(files) == 0:
 		k.know("write", given, "untimed", when(r.Untimed(), given), "engine", engines[r.Engine],
 			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == counts.TensorRT, "NEW.yaml"))
 	}
 	return k.tell("place")
 }
 
-// withCopies says how many copies a placement has: "with 2 copies".
+// withCopies says how many copies a placement has: "with 2 redundant experts".
 func withCopies(p place.Placement) string {
-	return cmp.Or(when(p.Redundant > 0, "with "+quantity.Count(p.Redundant, "copy")), "without copies")
+	return "with " + cmp.Or(when(p.Redundant > 0, quantity.Count(p.Redundant, "redundant expert")), "no redundant experts")
 }
 
 // engines that take placements, in words.
@@ -70,8 +74,7 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	alike, from := warned(r.Warnings, "judged_learned").Args["alike"], best.Before
 	k.know("baseline", cmp.Or(when(from != place.Contiguous && from != "", filepath.Base(from)), "contiguous (assumed)"),
 		"kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
-		"one", when(len(r.Learned) == 1, "one window"),
-		"traffic", cmp.Or(when(alike == float64(len(r.Judged)), "traffic already seen"), "unseen traffic"))
+		"one", when(len(r.Learned) == 1, "one window"))
 	k.know("fall", positive(-best.Change))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
@@ -80,24 +83,34 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	}
 }
 
-// predictions are the times and gains that are predicted, the first of them behind the fall of load, and why others are
-// not.
-func (k *known) predictions(best place.Placement) {
+// predictions are the times and gains that are predicted, and why others are not: once for all points of a campaign
+// that have one reason.
+func (k *known) predictions(r *place.Result, best place.Placement) {
 	name := "time"
 	if t := best.Time; t != nil {
+		k.know("step", max(t.Estimate, -t.Estimate), "less", when(t.Estimate < 0, "less"))
 		if best.Verdict == place.Trial {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
 		}
 		k.add(name, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 		name = "gains"
 	}
+	refused := map[string][]string{}
 	for _, g := range best.Gains {
 		at := "at " + cmp.Or(when(g.Point != "", named(g.Point, float64(g.Value))), "the load of the campaign")
 		if g.Refused != nil {
-			k.because("unpredicted", fmt.Sprintf("no gain is predicted %s: %s", at, caveat.Text(*g.Refused)))
+			why := caveat.Text(*g.Refused)
+			refused[why] = append(refused[why], at)
 			continue
 		}
 		k.add(name, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		name = "gains"
+	}
+	for _, why := range slices.Sorted(maps.Keys(refused)) {
+		at := when(len(refused[why]) < len(best.Gains), " "+strings.Join(refused[why], ", "))
+		k.because("unpredicted", fmt.Sprintf("no gain is predicted%s: %s", at, why))
+	}
+	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" && r.NoTime.Args["why"] != place.NoEvidence {
+		k.because("unpredicted", caveat.Text(r.NoTime))
 	}
 }

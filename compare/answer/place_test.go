@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 )
@@ -22,7 +23,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		return &place.Result{Placements: []place.Placement{p}, Learned: []place.Window{{Name: "a b.json"}},
 			Judged: []place.Window{{Name: "c.json"}}}
 	}
-	const line = "With 2 copies the busiest rank's load falls by 25.0 % on unseen traffic."
+	const line = "With 2 redundant experts the busiest rank's load falls by 25.0 % on unseen traffic."
 	check(t, "trial", OfPlacement(windows(trial), ""), Verdict(place.Trial), line, "",
 		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json COUNTS")
 	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "",
@@ -36,17 +37,41 @@ func TestPlacementsLeadOn(t *testing.T) {
 	two.Engine, two.Placements = counts.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
 		Baseline: 2, Judged: 1.6, Change: -0.2})
 	check(t, "two placements, of vLLM", OfPlacement(two, "x.json"), Verdict(place.Trial),
-		"on unseen traffic (20.0 % without copies).", "", "--write-vllm NEW.json x.json")
+		"on unseen traffic (20.0 % with no redundant experts).", "", "--write-vllm NEW.json x.json")
 	timed, untimed := windows(trial), windows(trial)
 	timed.Placements[0].Moved, timed.Placements[0].Time = 3, &place.TimeChange{Estimate: -0.2, SavedNS: 5e6} // 1 s / 5 ms
-	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial), line,
+	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial),
+		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
 		"Each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
 	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), line, "Load is not time",
 		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
-		"With 2 copies the busiest rank's load does "+
+		"With 2 redundant experts the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
+	saves := trial
+	saves.Verdict, saves.Reason = place.NotNow, router.Warn("placement", "", "why", "time", "change", -0.013, "threshold", 0.1)
+	saves.Time = &place.TimeChange{Estimate: -0.013, SavedNS: 5e6}
+	if a := OfPlacement(windows(saves), "x.json", Written{"sglang", "n.json"}); len(a.Next) != 1 ||
+		a.Line != "A step would take 1.3 % less with 2 redundant experts: not worth it (the busiest rank's load falls by 25.0 %)." ||
+		a.Next[0].Command != "moebalance counts --ep 4 LATER_COUNTS" {
+		t.Errorf("a written placement that is not worth it: %+v", a)
+	}
+	for why, want := range map[string]string{place.Flat: "Not enough evidence: expert time does not follow load, as in a trace " +
+		"of another arm or run", place.Contradicts: "Not enough evidence: the trace is of another arm or run"} {
+		other := trial
+		other.Verdict, other.Reason = place.NoVerdict, router.Warn("placement", "", "why", why)
+		check(t, why, OfPlacement(windows(other), "x.json"), Verdict(place.NoVerdict), want, "", "moebalance profile --")
+	}
+	refused := trial
+	for _, tokens := range []router.Number{64, 8192} {
+		p := gain.Predicted{Point: "tokens", Value: tokens}
+		refused.Gains = append(refused.Gains, p.Refuse("ranks", "ranks", 2, "asked", 4))
+	}
+	if a := OfPlacement(windows(refused), "x.json"); len(a.Reasons) != 1 ||
+		a.Reasons[0] != "No gain is predicted: the campaign is of 2 ranks, not of 4." {
+		t.Errorf("one reason of two points: %q", a.Reasons)
+	}
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict),
 		"Not enough evidence: there are no other counts to judge",
 		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")

@@ -70,10 +70,10 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 	switch n := len(arms); {
 	case r.Verdict.Refused():
 		return p.Refuse("campaign", "verdict", r.Verdict)
-	case n < 3:
-		return p.Refuse("no_curve")
 	case len(of) > 0 && len(of) != ranks:
 		return p.Refuse("ranks", "ranks", len(of), "asked", ranks)
+	case n < 3:
+		return p.Refuse("no_curve", "arms", n)
 	case slices.ContainsFunc(arms, func(a DoseArm) bool { return !a.Measured }):
 		return p.Refuse("claimed")
 	case !(min(p.From, p.To) >= arms[0].MaxOverMean && max(p.From, p.To) <= arms[n-1].MaxOverMean):

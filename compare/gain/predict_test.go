@@ -61,6 +61,7 @@ func TestPredictRefuses(t *testing.T) {
 		"ranks":    {func(*Result) {}, 8, 1.3, 1.1, "ranks"},
 		"invalid":  {func(r *Result) { r.Verdict = Invalid }, 2, 1.3, 1.1, "campaign"},
 		"no curve": {func(r *Result) { r.Comparisons[1].Dose = nil }, 2, 1.3, 1.1, "no_curve"},
+		"both":     {func(r *Result) { r.Comparisons[1].Dose = nil }, 8, 1.3, 1.1, "ranks"},
 		"claimed":  {func(r *Result) { r.Comparisons[1].Dose.Arms[0].Measured = false }, 2, 1.3, 1.1, "claimed"},
 	} {
 		r := twoH100(t)

@@ -41,8 +41,12 @@ const unlike = "unlike"
 // NoEvidence is why no time is predicted: no trace and no campaign was given.
 const NoEvidence = "no_evidence"
 
-// Flat is why no placement gains anything: the load of the trace is uneven, and its expert time is even.
+// Flat is why no time is predicted, and no placement worth a trial: load is uneven and the trace's expert time is even.
+// The trace is of another arm or run than the counts, or its kernels take as long for few tokens as for many.
 const Flat = "flat"
+
+// Contradicts is why no placement is worth a trial: the counts contradict the trace's expert time.
+const Contradicts = "contradicts"
 
 // FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is
 // no cost; the error is of reading the counts.

@@ -247,7 +247,8 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	var times []*TimeChange
 	for _, w := range judged {
 		row := Workload{Plan: at, Window: w.Name, Judged: placedLoad(w), Baseline: base(w), NullP95: w.null,
-			Change: placedLoad(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
+			Change: placedLoad(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats),
+			alike: slices.ContainsFunc(res.folds[w.fold].rest, w.resembles)}
 		p.Worst = max(p.Worst, row.Judged)
 		if p.Default {
 			row.Time = o.Cost.change(w)

@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -198,8 +199,20 @@ func TestVerdicts(t *testing.T) {
 		!strings.Contains(caveat.Text(why), "load explains 1.4 %") {
 		t.Errorf("%s (%s), want no verdict where time does not follow load", have, why)
 	}
-	if have, why := verdict(p, []Workload{better}, 0.1, noTime(Flat)); have != NotNow || why.Args["why"] != Flat {
-		t.Errorf("%s (%s), want no trial where uneven load takes even time", have, why)
+	for want, c := range map[string]struct {
+		of     []Workload
+		noTime router.Warning
+	}{
+		Flat:        {[]Workload{better}, noTime(Flat)},
+		Contradicts: {[]Workload{better}, doubted(router.Warn(trace.CountsContradict, "", "layer", 3))},
+		"alike":     {[]Workload{{Change: -0.2, alike: true}, {Change: -0.2, alike: true}}, router.Warning{}},
+		"load":      {[]Workload{{Change: -0.2, alike: true}, better}, router.Warning{}},
+	} {
+		p.Helped = len(c.of)
+		have, why := verdict(p, c.of, 0.1, c.noTime)
+		if why.Args["why"] != want || (have == NoVerdict) == (want == "load") {
+			t.Errorf("%s (%s), want %s", have, why, want)
+		}
 	}
 }
 

@@ -82,6 +82,7 @@ type Workload struct {
 	Change   router.Number `json:"judged_load_change"`
 	Time     *TimeChange   `json:"predicted_time_change"`
 	Repeats  bool          `json:"repeats_learned"` // the counts are a learned window's again
+	alike    bool          // the window is of a learned kind
 	// what random routing with contiguous experts exceeds once in twenty times, mean over layers
 	NullP95 router.Number `json:"null_p95"`
 }

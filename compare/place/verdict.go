@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -26,13 +27,12 @@ const leastHelped = 0.8
 // and names what decided:
 //
 //   - not enough evidence: there is no such window, or one that repeats the counts that
-//     were learned from, or so few tokens that random routing
+//     were learned from, or none but of the learned kinds, or so few tokens that random routing
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others,
-//     or load explains too little of the trace's time;
+//     or load explains too little of the trace's time, or contradicts it;
 //   - not now: it helps fewer than leastHelped of the windows, or lowers the predicted time, or where
-//     none is predicted the load of the busiest rank, by less than the threshold, or time does not
-//     follow load at all;
+//     none is predicted the load of the busiest rank, by less than the threshold;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	if len(of) == 0 {
@@ -45,6 +45,9 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	fresh := slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return w.Repeats })
 	if repeats := len(of) - len(fresh); repeats > 0 {
 		return NoVerdict, because("repeats", "repeats", repeats, "windows", len(of))
+	}
+	if !slices.ContainsFunc(of, func(w Workload) bool { return !w.alike }) {
+		return NoVerdict, because("alike", "windows", len(of))
 	}
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
@@ -63,7 +66,9 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	case t != nil && float64(t.Estimate) > -threshold || t == nil && float64(p.Change) > -threshold:
 		return NotNow, fall
 	case noTime.Args["why"] == Flat:
-		return NotNow, because(Flat)
+		return NoVerdict, because(Flat)
+	case noTime.Args["doubt"] == trace.CountsContradict:
+		return NoVerdict, because(Contradicts, "layer", noTime.Args["layer"])
 	case noTime.Args["why"] == unlike:
 		return NoVerdict, because(unlike, "explained", noTime.Args["explained"])
 	}

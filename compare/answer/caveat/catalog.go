@@ -94,7 +94,10 @@ var catalog = map[string]string{
 	"placement.time_rises": "the predicted time rises",
 	"placement.time_open":  "the predicted time may rise as well as fall",
 	"placement.unlike":     "load explains {explained:0%} of what the ranks' expert times differ in",
-	"placement.flat":       "a placement gains nothing: expert time does not follow load; with another backend it may",
+	"placement.alike":      "{windows:judged window} resemble the learned ones: judge on other traffic",
+	"placement.flat":       "expert time does not follow load, as in a trace of another arm or run than the counts",
+	"placement.contradicts": "the trace is of another arm or run than the counts, which contradict its expert time" +
+		"[ (in layer {layer})]",
 
 	// Cases of one code share its sentence, each with the values that it has.
 	"placement": "better in {better} of {windows:judged window}[, worse in {worse}]",
@@ -104,9 +107,13 @@ var catalog = map[string]string{
 	"no_time.no_replay": "the trace predicts no time: its steps cannot be replayed",
 	"no_time.flat":      "the trace predicts no time: expert time does not follow load there",
 	"no_prediction": "the campaign's curve of time over load tells no gain[: it is {verdict}]" +
-		"[: it is of {ranks:rank}, not of {asked}][: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} " +
+		"[: max/mean {from:.3} to {to:.3} is outside the measured {least:.3} " +
 		"to {most:.3}][: its cost of imbalance is not measured ({low:+%} to {high:+%})]; " +
 		"measure arms of several loads: bench --arm NAME=target:1.2 --counts PATH",
+	"no_prediction.ranks":        "the campaign is of {ranks:rank}, not of {asked}",
+	"no_prediction.not_measured": "the campaign did not measure {tokens:.0} tokens per step",
+	"no_prediction.no_curve": "the campaign's line of time over load has {arms:arm}, of at least 3: add one, such as " +
+		"bench --arm NAME=target:1.2 --counts PATH",
 	"no_time.no_evidence": "no evidence of time: give --trace EXPORT of the same model",
 
 	// Why two sides of a comparison are no arms of one run.

@@ -21,7 +21,7 @@ const (
 	compared    = "gain step alone saved"
 	measureNext = "measure.hook|measure"
 	countsOf    = "reported mean worst floor null"
-	placed      = "fall time before after gains"
+	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
 	placedNext  = "time write|keep|gain_placed"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
@@ -83,11 +83,13 @@ var Lines = map[string][]Line{
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
 	"place": {
-		{"", "not enough evidence: {undecided}.", placed, placedWhy, "judge"},
-		{"", "{flat}.", placed, placedWhy, "backend"},
-		{"", "{With} the busiest rank's load falls by {fall:%} on {traffic}[ ({fewer:%} {with_fewer})].", placed, placedWhy,
+		{"", "not enough evidence: {flat}.", placed, "written flat", "same_run backend"},
+		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
+		{"", "a step would take {step:%} {less|more}[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})].",
+			placed, placedWhy, placedNext},
+		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})].", placed, placedWhy,
 			placedNext},
-		{"", "{With} the busiest rank's load does not fall on {traffic}.", placed, placedWhy, placedNext}},
+		{"", "{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
 		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].", countsOf,
@@ -165,6 +167,7 @@ var sentences = map[string]string{
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
+	"why.flat":    "or the kernels take as long for few tokens as for many; with another backend a placement may gain",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
 }
@@ -222,6 +225,7 @@ var steps = map[string][2]string{
 		planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
 	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
 	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
+	"same_run":     {"{?same_run}Record a trace of the run that the counts are of.", "profile -- YOUR_COMMAND"},
 	"judge":        {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
 	"keep":         {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
