@@ -83,8 +83,8 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 				High: router.Number(v + 0.02)}})
 	}
 	whole := gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}
-	add(Gains(gain.Result{Points: points, Threshold: 0.1}, 0))
-	add(Gains(gain.Result{Pairs: pairs, Gain: whole, Threshold: 0.1}, 0))
+	add(Gains(gain.Result{Head: gain.Head{Threshold: 0.1}, Points: points}, 0))
+	add(Gains(gain.Result{Head: gain.Head{Threshold: 0.1}, Pairs: pairs, Gain: whole}, 0))
 	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}
 	for i := range max(2, layers) {
 		at := router.Number(1 + float64(i)/10)

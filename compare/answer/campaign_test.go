@@ -12,8 +12,8 @@ import (
 
 // launchesOf is a campaign whose launches hold all arms; each has blocks of these log gains.
 func launchesOf(launches ...[]float64) gain.Result {
-	c := gain.Recorded{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", HigherIsBetter: true},
-		Threshold: gain.DefaultThreshold}
+	c := gain.Recorded{Head: gain.Head{Design: gain.WithinLaunch, Threshold: gain.DefaultThreshold,
+		Metric: gain.Metric{Name: "throughput", HigherIsBetter: true}}}
 	for _, arm := range gain.Arms {
 		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured})
 	}
@@ -63,7 +63,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 
 // judged is a result of pairs with this interval.
 func judged(v gain.Verdict, low, high router.Number) gain.Result {
-	r := gain.Result{Verdict: v, Threshold: 0.1, Balance: gain.Measured}
+	r := gain.Result{Head: gain.Head{Threshold: 0.1}, Verdict: v, Balance: gain.Measured}
 	r.Gain, r.Metric.HigherIsBetter = gain.Gain{Estimate: (low + high) / 2, Low: low, High: high, N: 6}, true
 	return r
 }
@@ -125,7 +125,8 @@ func TestAnswersOfPairs(t *testing.T) {
 // What load imbalance costs, with the interval of its slope, or the largest load where no line goes through the arms.
 func TestCostOfLoad(t *testing.T) {
 	none := router.Undefined()
-	arms := []gain.DoseArm{{MaxOverMean: 1, Time: 1, Fitted: true}, {MaxOverMean: 2, Time: 1.18, Low: 1.17, Fitted: true}}
+	arms := []gain.DoseArm{{Load: gain.Load{MaxOverMean: 1}, Time: 1, Fitted: true},
+		{Load: gain.Load{MaxOverMean: 2}, Time: 1.18, Low: 1.17, Fitted: true}}
 	for want, d := range map[string]gain.Dose{
 		"Each 10 % of load imbalance costs 1.0 % of time (0.5 % to 1.5 %).":  {Slope: 0.1, Low: 0.05, High: 0.15},
 		"Each 10 % of load imbalance costs 1.0 % of time.":                   {Slope: 0.1, Low: none, High: none},

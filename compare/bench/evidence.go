@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -11,8 +9,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// allDifferences are the differences between the arms in the finished pairs, each once; compared says
-// that there are such pairs.
+// allDifferences are the differences between the arms in the finished pairs; compared says that there are
+// such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 	for _, arm := range c.Spec.arms()[1:] {
 		if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
@@ -26,8 +24,7 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b gain.Difference) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	return slices.Compact(found), compared
+	return found, compared
 }
 
 // loadOf is how uneven the ranks' loads were in a segment: as the counts of its order say, where they are of its point

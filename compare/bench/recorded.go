@@ -30,11 +30,10 @@ func Recorded(c *Campaign) gain.Recorded {
 	pointName, judged := c.Spec.Points.Judged()
 	design := map[bool]gain.Design{false: gain.LaunchPerArm, true: gain.WithinLaunch}[c.Spec.Design.Within()]
 	return gain.Recorded{
-		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
-		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
-		Threshold: c.Spec.Threshold,
-		Proof:     c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks,
-		Compared: compared, Differences: differences, Checks: c.checks(r.metric),
+		Head: gain.Head{Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Design: design, Metric: r.metric,
+			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: c.proofs(),
+			Differences: differences, Checks: c.checks(r.metric)},
+		Measurements: all, Ranks: ranks, Compared: compared, More: c.Spec.more(), PointName: pointName, Points: judged,
 	}
 }
 

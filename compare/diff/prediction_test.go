@@ -36,7 +36,8 @@ func TestSplit(t *testing.T) {
 	if parts := partsAddUp(t, s); len(parts) != 2 || !(s.Low < s.Gain) || !(s.Gain < s.High) || s.Basis != Profiled {
 		t.Errorf("predicted: %+v", s)
 	}
-	measured := gain.Result{Gain: gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25}, Metric: gain.Metric{Unit: "tok/s"},
+	measured := gain.Result{Head: gain.Head{Metric: gain.Metric{Unit: "tok/s"}},
+		Gain: gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25},
 		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}},
 			{Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}}}}
 	c.WithCampaign(measured, gain.Run{}, 64)

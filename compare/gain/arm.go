@@ -97,7 +97,8 @@ type Proof struct {
 	Arm      Arm           `json:"arm"`
 	Rank     router.OptInt `json:"rank"` // AllRanks where the evidence covers all together, or names none
 	Grade    Grade         `json:"grade"`
-	Evidence string        `json:"evidence"` // one line: what was seen, or what was missing
+	Evidence string        `json:"evidence"`         // one line: what was seen, or what was missing
+	Proved   bool          `json:"proved,omitempty"` // in place of the grade in results of version 1
 }
 
 // Grade says how good the evidence for a rank is.

@@ -10,31 +10,34 @@ import (
 
 // Recorded is what a campaign recorded, in plain values: the input of Judge.
 type Recorded struct {
-	Command   string // as a shell would read it
-	Design    Design // empty: LaunchPerArm
-	Metric    Metric
-	Threshold float64 // of the verdict, a fraction
+	Head
 	// Measurements are all there are, in any order.
 	Measurements []Measurement
-	Proof        []Proof
-	// Chance says that the perfect arm routes at random, which is even only on average.
-	Chance bool
-	Ranks  int // 0 where it is not known
-	// Compared says that environment and arguments of the arms were recorded and compared; Differences are
-	// what was found to differ.
-	Compared    bool
-	Differences []Difference
-	// Checks are what the caller checked itself (clocks, other processes); they go into the result
-	// before the checks of Judge, and a failed one makes the verdict invalid.
-	Checks []Check
+	Ranks        int // 0 where it is not known
+	// Compared says that environment and arguments of the arms were recorded and compared.
+	Compared bool
 	// More are the arms beside Normal and Perfect, such as a load balancer: each pair is
 	// then a block that holds every arm once.
-	More   []Arm
-	Builds Builds
+	More []Arm
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
 	Points    []float64
+}
+
+// Head is what a recorded campaign and its result have in common.
+type Head struct {
+	Command     string       `json:"command"` // as a shell would read it
+	Design      Design       `json:"design"`
+	Metric      Metric       `json:"metric"`
+	Threshold   float64      `json:"threshold"`        // of the verdict, a fraction
+	Chance      bool         `json:"chance,omitempty"` // the perfect arm routes at random, which is even only on average
+	Builds      Builds       `json:"builds,omitzero"`  // that are compared in place of normal and perfect
+	Proof       []Proof      `json:"proof"`            // of a result: by arm and rank
+	Differences []Difference `json:"differences"`      // of the arms
+	// Checks are what the caller checked itself (clocks, other processes), of which a failed one makes the verdict
+	// invalid; in a result, the checks of Judge follow.
+	Checks []Check `json:"checks"`
 }
 
 // Measurement is what one launch measured under one arm: one start of the benchmark command, or
@@ -60,8 +63,8 @@ type Measurement struct {
 
 // Load is how uneven the ranks' loads are: max/mean, a mean over layers; 0 where that is not known.
 type Load struct {
-	MaxOverMean router.Number
-	Measured    bool // recorded; else as the arm's router was told
+	MaxOverMean router.Number `json:"rank_max_over_mean"`
+	Measured    bool          `json:"measured"` // recorded; else as the arm's router was told
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not
@@ -84,7 +87,6 @@ const (
 
 // sorted is the campaign with copies of its lists in the order of results.
 func (c Recorded) sorted() Recorded {
-	c.Design = cmp.Or(c.Design, LaunchPerArm)
 	c.Measurements = slices.SortedStableFunc(slices.Values(c.Measurements), func(a, b Measurement) int {
 		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
 			cmp.Compare(a.Arm, b.Arm))
@@ -93,7 +95,7 @@ func (c Recorded) sorted() Recorded {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
 	byText := func(a, b Difference) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
-	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), byText)...)
+	c.Differences = append([]Difference{}, slices.Compact(slices.SortedFunc(slices.Values(c.Differences), byText))...)
 	return c
 }
 

@@ -32,6 +32,8 @@ type Check struct {
 	Args   router.Args `json:"args,omitempty"`
 	// Subject is the comparison that it is about, such as "tokens 64"; empty for all.
 	Subject string `json:"subject,omitempty"`
+	// Subjects held it in the first results of version 5.
+	Subjects []string `json:"subjects,omitempty"`
 }
 
 // NewCheck is the answer of a check by its case and what its words need.

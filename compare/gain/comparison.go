@@ -40,7 +40,6 @@ func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
 	one.leaveOut()
 	one.estimate()
 	one.compareWork()
-	one.check()
 	return one
 }
 
@@ -136,19 +135,18 @@ func (c *Recorded) leastUnits() int {
 // decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its
 // launches stay.
 func (c *comparison) decide(invalid Verdict, all []*comparison) {
+	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.differs() }) {
 		u := router.Undefined()
-		c.Gain, c.Verdict, c.whole = Gain{c.Gain.Method, u, u, u, u, c.Gain.N}, NotComparable, nil
-		c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
+		c.Gain, c.Verdict = Gain{c.Gain.Method, u, u, u, u, c.Gain.N}, NotComparable
 		for i := range c.all {
 			c.all[i].Gain = u
 			for j := range c.all[i].Blocks {
 				c.all[i].Blocks[j].Gain = u
 			}
 		}
-		return
 	}
-	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
+	c.check()
 	undone := slices.ContainsFunc(slices.Concat(c.Checks, c.checks), Check.undoes)
 	if !c.Verdict.Open() && !c.Verdict.Refused() && (undone || len(c.whole)-len(c.kept) > len(c.whole)/4) {
 		c.Verdict = Inconclusive

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -46,7 +47,7 @@ func TestSurer(t *testing.T) {
 		{Estimate: 0.1, Low: 0.05}}
 	for i, a := range order {
 		for j, b := range order {
-			if surer(a, b) != (i > j) {
+			if surer(a, b) != cmp.Compare(i, j) {
 				t.Errorf("%+v before %+v: %v", a, b, surer(a, b))
 			}
 		}

@@ -37,13 +37,12 @@ type Dose struct {
 
 // DoseArm is a point of the curve.
 type DoseArm struct {
-	Arm         Arm           `json:"arm"`
-	MaxOverMean router.Number `json:"rank_max_over_mean"`
-	Measured    bool          `json:"measured"`
-	Time        router.Number `json:"time"` // over the balanced arm's, with its interval
-	Low         router.Number `json:"low"`
-	High        router.Number `json:"high"`
-	Fitted      bool          `json:"fitted"` // the line goes through it
+	Arm Arm `json:"arm"`
+	Load
+	Time   router.Number `json:"time"` // over the balanced arm's, with its interval
+	Low    router.Number `json:"low"`
+	High   router.Number `json:"high"`
+	Fitted bool          `json:"fitted"` // the line goes through it
 }
 
 // leastSpread is the least standard deviation of loads through which a line is drawn.
@@ -57,8 +56,7 @@ func (c *Recorded) dose(point float64, units []Unit) *Dose {
 	all := gainsOf(units, point, append([]Arm{Perfect}, c.More...))
 	for a, load := range loads {
 		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, d.Confidence)
-		d.Arms = append(d.Arms, DoseArm{a, load.MaxOverMean, load.Measured, exp(t.Estimate), exp(t.Low), exp(t.High),
-			a != Normal})
+		d.Arms = append(d.Arms, DoseArm{a, load, exp(t.Estimate), exp(t.Low), exp(t.High), a != Normal})
 	}
 	slices.SortFunc(d.Arms, func(a, b DoseArm) int {
 		return cmp.Or(cmp.Compare(a.MaxOverMean, b.MaxOverMean), cmp.Compare(a.Arm, b.Arm))

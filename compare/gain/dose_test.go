@@ -49,8 +49,8 @@ func TestDoseByHand(t *testing.T) {
 	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Bent {
 		t.Fatalf("%+v, want a slope of 0.13", d)
 	}
-	for i, want := range []DoseArm{{Perfect, 1, true, 1, 1, 1, true}, {"a", 1.2, true, 1.026, 0, 0, true},
-		{"b", 1.5, false, 1.065, 0, 0, true}, {Normal, 1.8, true, 1.104, 0, 0, false}} {
+	for i, want := range []DoseArm{{Perfect, Load{1, true}, 1, 1, 1, true}, {"a", Load{1.2, true}, 1.026, 0, 0, true},
+		{"b", Load{1.5, false}, 1.065, 0, 0, true}, {Normal, Load{1.8, true}, 1.104, 0, 0, false}} {
 		if a := d.Arms[i]; a.Arm != want.Arm || a.MaxOverMean != want.MaxOverMean || a.Measured != want.Measured ||
 			math.Abs(float64(a.Time-want.Time)) > 1e-9 || a.Fitted != want.Fitted {
 			t.Errorf("%+v, want %+v", a, want)

@@ -137,9 +137,6 @@ func TestStoredCampaigns(t *testing.T) {
 		if err := json.Unmarshal(text, &stored); err != nil {
 			t.Fatal(err)
 		}
-		if err := stored.Upgrade(text); err != nil {
-			t.Fatal(err)
-		}
 		if len(stored.Proof) != 8 || stored.Proof[0].Grade != Measured || stored.Verdict != want.verdict {
 			t.Errorf("%s: stored verdict %q, proof %+v", name, stored.Verdict, stored.Proof)
 		}

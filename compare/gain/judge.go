@@ -16,10 +16,8 @@ func Judge(c Recorded) Result {
 	c = c.sorted()
 	all := c.compareAll()
 	balance, proof := c.checkProof()
-	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Balance: balance, Chance: c.Chance, Builds: c.Builds, Pairs: []Unit{},
-		Proof: c.Proof, Differences: c.Differences}
-	if r.Checks = append([]Check{}, c.Checks...); !c.Builds.Named() {
+	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Head: c.Head, Balance: balance, Pairs: []Unit{}}
+	if r.Checks = slices.Clone(c.Checks); !c.Builds.Named() {
 		r.Checks = append(r.Checks, proof)
 	}
 	r.Checks = append(r.Checks, c.checkDifferences())
@@ -82,10 +80,8 @@ func (c *comparison) share(ceiling *comparison) *Share {
 	}
 	var parts, wholes []float64
 	for _, part := range c.whole {
-		for _, whole := range ceiling.whole {
-			if whole.Pair == part.Pair {
-				parts, wholes = append(parts, part.log), append(wholes, whole.log)
-			}
+		for _, whole := range only(ceiling.whole, func(u Unit) bool { return u.Pair == part.Pair }) {
+			parts, wholes = append(parts, part.log), append(wholes, whole.log)
 		}
 	}
 	if u := router.Undefined(); !(ceiling.Gain.Low > 0) || !c.Gain.Low.Defined() {
@@ -102,21 +98,16 @@ func (c *comparison) share(ceiling *comparison) *Share {
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
 // The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
 func leading(points []*comparison) *comparison {
-	lead := points[0]
-	for _, p := range points {
-		if lead.Verdict != NotComparable && (p.Verdict == NotComparable || surer(p.Gain, lead.Gain)) {
-			lead = p
-		}
+	unlike := func(c *comparison) bool { return c.Verdict == NotComparable }
+	if first := slices.IndexFunc(points, unlike); first >= 0 {
+		return points[first]
 	}
-	return lead
+	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain, b.Gain) })
 }
 
-// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
-func surer(a, b Gain) bool {
-	if a.Low.Defined() || b.Low.Defined() {
-		return a.Low > b.Low || !b.Low.Defined()
-	}
-	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
+// surer compares gains by their intervals' lower ends, then by their estimates; what is undefined is the least.
+func surer(a, b Gain) int {
+	return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.Estimate, b.Estimate))
 }
 
 // overall is the verdict of several points: the one that all share, or significant where one is.

@@ -24,13 +24,11 @@ func proved() []Proof {
 
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Measurement) Recorded {
-	return Recorded{
-		Threshold: DefaultThreshold, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s",
-			HigherIsBetter: true},
-		Measurements: launches, Proof: proved(), Compared: true,
+	return Recorded{Head: Head{Design: LaunchPerArm, Threshold: DefaultThreshold, Command: "bench", Proof: proved(),
+		Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1",
-			Declared: true}},
-	}
+			Declared: true}}},
+		Measurements: launches, Compared: true}
 }
 
 // paired makes ABBA launches whose gains (fractions) are given.
@@ -231,7 +229,7 @@ func TestJudgeHostileValues(t *testing.T) {
 	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
 		math.SmallestNonzeroFloat64}
 	for range 500 {
-		c := Recorded{Threshold: 0.1}
+		c := Recorded{Head: Head{Threshold: 0.1}}
 		for range rng.IntN(30) {
 			c.Measurements = append(c.Measurements, Measurement{
 				Unit: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,

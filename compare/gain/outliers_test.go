@@ -45,7 +45,7 @@ func TestOutliersOfTheField(t *testing.T) {
 // What slow launches that no limit shows may have added, by hand: (0.1/0.4 + 0.1/0.2) · 0.1/2.
 func TestHidden(t *testing.T) {
 	for arm, want := range map[Arm]float64{Normal: 0.0375, Perfect: -0.0375} {
-		c := comparison{Recorded: &Recorded{Metric: Metric{HigherIsBetter: true}}}
+		c := comparison{Recorded: &Recorded{Head: Head{Metric: Metric{HigherIsBetter: true}}}}
 		far := []distance{{&Measurement{Arm: arm}, -0.4}, {&Measurement{Arm: arm}, -0.2}}
 		checkNear(t, "hidden", c.hidden(far, 0.1), want, 1e-12)
 	}

@@ -17,7 +17,7 @@ func twoH100(t *testing.T) (r Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(json.Unmarshal(data, &r), r.Upgrade(data)); err != nil {
+	if err := errors.Join(json.Unmarshal(data, &r), r.Upgrade()); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -46,9 +46,9 @@ func TestFieldOneLaunch(t *testing.T) {
 		"prefill": {5.35, 5.14, 5.57, 5.39, 5.47, 5.14, 5.21, 5.55},
 		"decode":  {-1.10, -1.79, -0.41, -1.37, -0.86, -0.84, -0.51, -1.94},
 	} {
-		c := Recorded{Design: WithinLaunch, Metric: Metric{Name: metric, HigherIsBetter: true},
-			Threshold: 0.1, Measurements: recordedLaunches(t, metric),
-			Proof: []Proof{{Arm: Normal, Grade: Claimed}, {Arm: Perfect, Grade: Claimed}}}
+		c := Recorded{Measurements: recordedLaunches(t, metric), Head: Head{Design: WithinLaunch, Threshold: 0.1,
+			Metric: Metric{Name: metric, HigherIsBetter: true},
+			Proof:  []Proof{{Arm: Normal, Grade: Claimed}, {Arm: Perfect, Grade: Claimed}}}}
 		r := Judge(c)
 		got := []float64{float64(r.Gain.Estimate), float64(r.Gain.Low), float64(r.Gain.High)}
 		for _, l := range r.Launches {

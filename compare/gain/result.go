@@ -1,8 +1,11 @@
 package gain
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/router"
@@ -10,17 +13,11 @@ import (
 
 // Result is the result of the bench verb.
 type Result struct {
-	SchemaVersion int     `json:"schema_version"`
-	Kind          string  `json:"kind"` // always "bench"
-	Command       string  `json:"command"`
-	Design        Design  `json:"design"`
-	Metric        Metric  `json:"metric"`
-	Threshold     float64 `json:"threshold"` // fraction
-	// Balance is the grade of the weakest proof: None unless every rank of both arms
-	// is proved. Chance says that the perfect arm routes at random.
-	Balance Grade  `json:"balance"`
-	Chance  bool   `json:"chance,omitempty"`
-	Builds  Builds `json:"builds,omitzero"` // that were compared in place of normal and perfect
+	SchemaVersion int    `json:"schema_version"`
+	Kind          string `json:"kind"` // always "bench"
+	Head
+	// Balance is the grade of the weakest proof: None unless every rank of both arms is proved.
+	Balance Grade `json:"balance"`
 	// Comparisons are of each arm with the normal one, at each point; Points compare the perfect arm alone, or the
 	// build, where there are several loads. All intervals hold together at SimultaneousConfidence.
 	Comparisons            []Comparison `json:"comparisons"`
@@ -37,9 +34,6 @@ type Result struct {
 	// inconclusive and no number is known that would decide it.
 	PairsNeeded router.Number   `json:"pairs_needed"`
 	Secondary   []SecondaryGain `json:"secondary"` // by name
-	Proof       []Proof         `json:"proof"`     // by arm and rank
-	Differences []Difference    `json:"differences"`
-	Checks      []Check         `json:"checks"`
 }
 
 // Comparison is the gain of an arm over the normal one at a point.
@@ -132,6 +126,34 @@ type Run struct {
 // SchemaVersion is the version of Result's JSON. Version 5 has comparisons in place of arms, share and dose. Of older
 // versions Upgrade reads the first, and refuses the others.
 const SchemaVersion = 5
+
+// Upgrade makes a result that was read one of today. The gain of version 1 is the comparison, its proofs only said
+// whether they prove, and its word for a gain below the threshold was another one.
+func (r *Result) Upgrade() error {
+	for i, c := range r.Checks {
+		r.Checks[i].Subject, r.Checks[i].Subjects = cmp.Or(c.Subject, strings.Join(c.Subjects, ", ")), nil
+	}
+	switch {
+	case r.SchemaVersion >= SchemaVersion:
+		return nil
+	case r.SchemaVersion > 1:
+		return fmt.Errorf("schema_version %d is not read: write it again from its campaign, with 'moebalance bench "+
+			"--resume DIR --format json'", r.SchemaVersion)
+	}
+	if r.SchemaVersion = SchemaVersion; r.Verdict == "not significant" {
+		r.Verdict = NotSignificant
+	}
+	r.Comparisons = []Comparison{{Arm: Perfect, Leads: true, Gain: r.Gain, Verdict: r.Verdict}}
+	for i := range r.Proof {
+		p, grade := &r.Proof[i], map[bool]Grade{false: None, true: Claimed}
+		if p.Grade = grade[p.Proved]; p.Proved && strings.Contains(p.Evidence, "worst layer") {
+			p.Grade = Measured
+		}
+		p.Proved = false
+	}
+	r.Balance, _ = (&Recorded{Head: r.Head}).checkProof()
+	return nil
+}
 
 // StepsNS are the times of a step under the perfect arm, in nanoseconds, in the complete pairs; see Metric.StepNS. The
 // warning says why there are none, else it has no code.

@@ -19,7 +19,7 @@ func TestDose(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file gain.Result
-	if err := errors.Join(json.Unmarshal(data, &file), file.Upgrade(data)); err != nil {
+	if err := errors.Join(json.Unmarshal(data, &file), file.Upgrade()); err != nil {
 		t.Fatal(err)
 	}
 	windows := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n"),

@@ -35,8 +35,9 @@ type reports struct {
 
 // ReadReports reads benchmark reports as a campaign, and judges it. The n-th launches of both sides make a pair.
 func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
-	r := reports{ReportOptions: o, recorded: gain.Recorded{Threshold: o.Threshold, Builds: o.Builds,
-		Command: strings.Join(sides[0].Paths, ", ") + " against " + strings.Join(sides[1].Paths, ", ")}}
+	r := reports{ReportOptions: o}
+	r.recorded.Head = gain.Head{Design: gain.LaunchPerArm, Threshold: o.Threshold, Builds: o.Builds,
+		Command: strings.Join(sides[0].Paths, ", ") + " against " + strings.Join(sides[1].Paths, ", ")}
 	for i, arm := range gain.Arms {
 		for _, path := range sides[i].Paths {
 			if err := r.file(i, path); err != nil {

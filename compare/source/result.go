@@ -117,7 +117,7 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	}
 	in.Next, err = head.Answer.Next, json.Unmarshal(text, kinds[at].into)
 	if err == nil && in.Campaign != nil {
-		err = in.Campaign.Upgrade(text)
+		err = in.Campaign.Upgrade()
 	}
 	if err != nil {
 		return in, &input.Error{File: name, Expected: "a result of " + head.Kind, Err: err}

@@ -43,8 +43,9 @@ func captures(t *testing.T, pattern string) *trace.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(won float64) *source.Campaign {
-	c := gain.Recorded{Threshold: gain.DefaultThreshold, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput",
-		Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
+	c := gain.Recorded{Head: gain.Head{Threshold: gain.DefaultThreshold, Command: "bench <model> & more",
+		Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true,
+			Definition: "throughput/tokens by the kitchen clock"}}, Compared: true}
 	for i := range 12 {
 		l := gain.Measurement{Unit: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 +
 			float64(7*i%5)}

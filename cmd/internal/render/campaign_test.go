@@ -12,8 +12,8 @@ import (
 
 // withinLaunches is a campaign of launches of two blocks, whose launches have these log gains.
 func withinLaunches(logs ...float64) source.Campaign {
-	c := gain.Recorded{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
-		HigherIsBetter: true}, Threshold: 0.1}
+	c := gain.Recorded{Head: gain.Head{Design: gain.WithinLaunch, Threshold: 0.1,
+		Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}}}
 	for _, arm := range gain.Arms {
 		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "counts"})
 	}
