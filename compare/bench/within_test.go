@@ -101,9 +101,9 @@ func playEngine(addr, mode string) int {
 			rate *= 1.1 / (1 + slope*(told-1))
 		}
 		fmt.Fprintf(w, "============ Serving Benchmark Result ============\nSuccessful requests:                     10\n"+
-			"Benchmark duration (s):  0.001\nTotal input tokens:  90\nTotal generated tokens:  10\n"+
-			"Request throughput (req/s):  10\nOutput token throughput (tok/s):  %g\nMean TTFT (ms):  %g\nMean TPOT (ms):  %g\n",
-			rate, 1e4/rate, 2e4/rate)
+			"Benchmark duration (s):  %g\nTotal input tokens:  90\nTotal generated tokens:  10\n"+
+			"Request throughput (req/s):  %g\nOutput token throughput (tok/s):  %g\nMean TTFT (ms):  %g\nMean TPOT (ms):  %g\n",
+			10/rate, rate, rate, 1e4/rate, 2e4/rate)
 	})
 	if err := http.ListenAndServe(addr, nil); err != nil {
 		return 9
