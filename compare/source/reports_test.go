@@ -18,11 +18,12 @@ import (
 // launch; lines of a program that starts its engine are a launch each.
 func TestRepetitionsAreNoLaunches(t *testing.T) {
 	throughput := regexp.MustCompile(`"output_throughput": ?[0-9.]+`)
+	tokens := regexp.MustCompile(`"total_output_tokens": ?[0-9]+, ?`) // over the duration they are another throughput
 	folder := t.TempDir()
 	write := func(name, line string, values ...string) Side {
 		var lines bytes.Buffer
 		for _, v := range values {
-			lines.WriteString(throughput.ReplaceAllString(line, `"output_throughput": `+v) + "\n")
+			lines.WriteString(throughput.ReplaceAllString(tokens.ReplaceAllString(line, ""), `"output_throughput": `+v) + "\n")
 		}
 		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
@@ -62,7 +63,8 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	for i := range sides {
 		for n := range 6 {
 			path := filepath.Join(t.TempDir(), "r.json")
-			text := fmt.Sprintf(`{"completed":10,"duration":1.0,"request_throughput":%d,"output_throughput":%d}`, 10+2*i, 100+20*i+n%2)
+			text := fmt.Sprintf(`{"completed":10,"duration":%g,"request_throughput":%d,"output_throughput":%d}`,
+				10/float64(10+2*i), 10+2*i, 100+20*i+n%2)
 			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
