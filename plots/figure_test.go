@@ -79,10 +79,10 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	var points []gain.Comparison
 	for i, v := range []float64{-0.05, 0.1, 0.2} {
 		points = append(points, gain.Comparison{Name: "concurrency", Value: math.Pow(8, float64(i)),
-			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
-				High: router.Number(v + 0.02)}})
+			Gain: gain.Gain{Interval: gain.Interval{Estimate: router.Number(v), Low: router.Number(v - 0.02),
+				High: router.Number(v + 0.02)}}})
 	}
-	whole := gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}
+	whole := gain.Gain{Interval: gain.Interval{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}}
 	add(Gains(gain.Result{Head: gain.Head{Threshold: 0.1}, Points: points}, 0))
 	add(Gains(gain.Result{Head: gain.Head{Threshold: 0.1}, Pairs: pairs, Gain: whole}, 0))
 	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}
@@ -237,7 +237,8 @@ func TestNothingToDraw(t *testing.T) {
 		"idle ranks": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Bars: []Bar{{Name: "0"}}}}}) },
 		"no pairs":   func() (Figure, error) { return Gains(gain.Result{}, 0) },
 		"no curve": func() (Figure, error) {
-			return Gains(gain.Result{Points: []gain.Comparison{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}}, 0)
+			none := gain.Gain{Interval: gain.Interval{Estimate: router.Undefined()}}
+			return Gains(gain.Result{Points: []gain.Comparison{{Value: 1, Gain: none}}}, 0)
 		},
 		"only incomplete pairs": func() (Figure, error) {
 			return Gains(gain.Result{Pairs: []gain.Unit{{Values: gain.Values{Gain: 0.1, Status: gain.PairIncomplete}}}}, 0)

@@ -64,7 +64,8 @@ func TestAnswersWithinLaunches(t *testing.T) {
 // judged is a result of pairs with this interval.
 func judged(v gain.Verdict, low, high router.Number) gain.Result {
 	r := gain.Result{Head: gain.Head{Threshold: 0.1}, Verdict: v, Balance: gain.Measured}
-	r.Gain, r.Metric.HigherIsBetter = gain.Gain{Estimate: (low + high) / 2, Low: low, High: high, N: 6}, true
+	r.Gain = gain.Gain{Interval: gain.Interval{Estimate: (low + high) / 2, Low: low, High: high}, N: 6}
+	r.Metric.HigherIsBetter = true
 	return r
 }
 

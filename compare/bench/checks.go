@@ -32,10 +32,8 @@ func (c *Campaign) checks(m gain.Metric) []gain.Check {
 
 // passOrWarn is a check of two cases, pass and warn.
 func passOrWarn(name string, ok bool, args ...any) gain.Check {
-	if ok {
-		return gain.NewCheck(name, gain.Pass, "pass", args...)
-	}
-	return gain.NewCheck(name, gain.Warn, "warn", args...)
+	status := map[bool]gain.CheckStatus{true: gain.Pass, false: gain.Warn}[ok]
+	return gain.NewCheck(name, status, string(status), args...)
 }
 
 // checkRetries reports attempts that failed, lost their router or were interrupted before the one that

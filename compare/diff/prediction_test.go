@@ -37,7 +37,7 @@ func TestSplit(t *testing.T) {
 		t.Errorf("predicted: %+v", s)
 	}
 	measured := gain.Result{Head: gain.Head{Metric: gain.Metric{Unit: "tok/s"}},
-		Gain: gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25},
+		Gain: gain.Gain{Interval: gain.Interval{Estimate: 0.2, Low: 0.15, High: 0.25}},
 		Pairs: []gain.Unit{{Values: gain.Values{Perfect: 1e4, Status: gain.PairComplete}},
 			{Values: gain.Values{Perfect: 9e9, Status: gain.PairIncomplete}}}}
 	c.WithCampaign(measured, gain.Run{}, 64)
@@ -99,5 +99,5 @@ func TestRefusedCampaign(t *testing.T) {
 
 // between is a campaign whose gain lies in an interval.
 func between(low, high router.Number) gain.Result {
-	return gain.Result{Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
+	return gain.Result{Gain: gain.Gain{Interval: gain.Interval{Estimate: (low + high) / 2, Low: low, High: high}}}
 }

@@ -93,8 +93,8 @@ func (c *comparison) estimate() {
 		t, method = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
 	}
 	c.sd = t.SD
-	c.Gain = Gain{Method: method, Estimate: fraction(t.Estimate), Low: fraction(t.Low - max(0, c.lean)),
-		High: fraction(t.High + max(0, -c.lean)), Confidence: router.Number(t.Confidence), N: t.N}
+	c.Gain = Gain{method, Interval{fraction(t.Estimate), fraction(t.Low - max(0, c.lean)),
+		fraction(t.High + max(0, -c.lean)), router.Number(t.Confidence)}, t.N}
 	if !c.within() && t.N < MinPairs || c.copied() {
 		u := router.Undefined()
 		c.Gain.Low, c.Gain.High, c.Gain.Confidence = u, u, u
@@ -138,7 +138,7 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.differs() }) {
 		u := router.Undefined()
-		c.Gain, c.Verdict = Gain{c.Gain.Method, u, u, u, u, c.Gain.N}, NotComparable
+		c.Gain.Interval, c.Verdict = noInterval, NotComparable
 		for i := range c.all {
 			c.all[i].Gain = u
 			for j := range c.all[i].Blocks {
@@ -186,7 +186,7 @@ func (c *comparison) pairsNeeded() router.Number {
 	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
 	n, ok := stats.ToDecide(distance, c.sd, c.each, c.leastUnits(), lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
-	if c.Verdict != Inconclusive || !ok || c.copied() || outliers && !c.within() {
+	if !ok || c.copied() || outliers && !c.within() {
 		return router.Undefined()
 	}
 	return router.Number(max(n, c.Gain.N+1))

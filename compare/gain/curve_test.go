@@ -42,9 +42,8 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Re
 // never.
 func TestSurer(t *testing.T) {
 	none := router.Undefined()
-	order := []Gain{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none},
-		{Estimate: 0.3, Low: -0.2},
-		{Estimate: 0.1, Low: 0.05}}
+	order := []Interval{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none},
+		{Estimate: 0.3, Low: -0.2}, {Estimate: 0.1, Low: 0.05}}
 	for i, a := range order {
 		for j, b := range order {
 			if surer(a, b) != cmp.Compare(i, j) {

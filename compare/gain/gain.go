@@ -17,13 +17,21 @@ import (
 type Gain struct {
 	// Method is how Estimate, Low and High were found; they decide. It follows from the
 	// orders that were recorded, never from the values.
-	Method     string        `json:"method"`
+	Method string `json:"method"`
+	Interval
+	N int `json:"n"`
+}
+
+// Interval is an estimate with its two-sided confidence interval.
+type Interval struct {
 	Estimate   router.Number `json:"estimate"`
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
-	N          int           `json:"n"`
 }
+
+// noInterval is the interval of what is not estimated.
+var noInterval = Interval{router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}
 
 // The methods.
 const (

@@ -25,6 +25,7 @@ func Judge(c Recorded) Result {
 	invalid := map[bool]Verdict{true: Invalid}[len(r.Failed()) > 0]
 	unlike := map[bool]Verdict{true: NotComparable}[work.Status == Fail]
 	r.Checks = append(r.Checks, work)
+	units := map[bool]*[]Unit{false: &r.Pairs, true: &r.Launches}[c.within()]
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
 		if one.decide(invalid, all); one.further {
@@ -33,11 +34,7 @@ func Judge(c Recorded) Result {
 			heads = append(heads, one)
 		}
 		r.Checks = append(r.Checks, one.checks...)
-		if c.within() {
-			r.Launches = append(r.Launches, one.all...)
-		} else {
-			r.Pairs = append(r.Pairs, one.all...)
-		}
+		*units = append(*units, one.all...)
 	}
 	lead := leading(heads)
 	for _, one := range all {
@@ -47,13 +44,9 @@ func Judge(c Recorded) Result {
 		r.Comparisons = append(r.Comparisons, one.Comparison)
 	}
 	r.Gain, r.Secondary = lead.Gain, lead.secondary()
-	for _, p := range heads {
-		if p.Verdict == Inconclusive { // of several the most, unknown where one is
-			r.PairsNeeded = max(r.PairsNeeded, p.pairsNeeded())
-		}
-	}
-	if r.PairsNeeded == 0 {
-		r.PairsNeeded = router.Undefined()
+	open := only(heads, func(p *comparison) bool { return p.Verdict == Inconclusive })
+	if r.PairsNeeded = router.Undefined(); len(open) > 0 { // of several the most, unknown where one is
+		r.PairsNeeded = slices.Max(mapped(open, (*comparison).pairsNeeded))
 	}
 	if r.Verdict = cmp.Or(unlike, invalid, overall(r.Main())); len(c.Points) > 0 {
 		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
@@ -74,7 +67,7 @@ func (c *Recorded) compareAll() (all []*comparison) {
 // share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both: the
 // ratio of their mean log gains, with the t interval of what each unit is off it. Nil where the arms did different
 // work.
-func (c *comparison) share(ceiling *comparison) *Share {
+func (c *comparison) share(ceiling *comparison) *Interval {
 	if c.Verdict == NotComparable {
 		return nil
 	}
@@ -84,15 +77,16 @@ func (c *comparison) share(ceiling *comparison) *Share {
 			parts, wholes = append(parts, part.log), append(wholes, whole.log)
 		}
 	}
-	if u := router.Undefined(); !(ceiling.Gain.Low > 0) || !c.Gain.Low.Defined() {
-		return &Share{u, u, u, u}
+	if !(ceiling.Gain.Low > 0) || !c.Gain.Low.Defined() {
+		none := noInterval
+		return &none
 	}
 	ratio, all := mean(parts)/mean(wholes), mean(wholes)
 	for i, whole := range wholes {
 		parts[i] = ratio + (parts[i]-ratio*whole)/all
 	}
 	t := stats.PairedT(parts, c.each)
-	return &Share{router.Number(t.Estimate), router.Number(t.Low), router.Number(t.High), router.Number(t.Confidence)}
+	return &Interval{router.Number(t.Estimate), router.Number(t.Low), router.Number(t.High), router.Number(t.Confidence)}
 }
 
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
@@ -102,11 +96,11 @@ func leading(points []*comparison) *comparison {
 	if first := slices.IndexFunc(points, unlike); first >= 0 {
 		return points[first]
 	}
-	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain, b.Gain) })
+	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain.Interval, b.Gain.Interval) })
 }
 
 // surer compares gains by their intervals' lower ends, then by their estimates; what is undefined is the least.
-func surer(a, b Gain) int {
+func surer(a, b Interval) int {
 	return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.Estimate, b.Estimate))
 }
 

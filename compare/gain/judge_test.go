@@ -109,7 +109,7 @@ func TestVerdictAtItsBounds(t *testing.T) {
 		{up, 0.2, 6, true, Faster}, {0.1, 0.2, 6, true, Inconclusive},
 		{-0.0099, 0.0099, 6, true, Equal}, {-0.01, 0.0099, 6, true, Inconclusive}, {-0.0099, 0.01, 6, true, Inconclusive},
 		{-0.0099, 0.0099, 6, false, NotSignificant}} {
-		g := Gain{Low: router.Number(k.low), High: router.Number(k.high), N: k.n}
+		g := Gain{Interval: Interval{Low: router.Number(k.low), High: router.Number(k.high)}, N: k.n}
 		if v := verdictOf(g, 0.1, k.builds, 6); v != k.want {
 			t.Errorf("%+v: have %q", k, v)
 		}

@@ -12,15 +12,12 @@ import (
 // ranks, at the load of a point. It is a model: a router that evens ranks also changes which experts are
 // active, and a placement does not.
 type Predicted struct {
-	Point      string        `json:"point"` // the name of the point's value, empty without points
-	Value      router.Number `json:"value"`
-	From       router.Number `json:"from_max_over_mean"`
-	To         router.Number `json:"to_max_over_mean"`
-	Estimate   router.Number `json:"estimate"`
-	Low        router.Number `json:"low"`
-	High       router.Number `json:"high"`
-	Confidence router.Number `json:"confidence"`
-	Basis      string        `json:"basis"` // always "predicted"
+	Point string        `json:"point"` // the name of the point's value, empty without points
+	Value router.Number `json:"value"`
+	From  router.Number `json:"from_max_over_mean"`
+	To    router.Number `json:"to_max_over_mean"`
+	Interval
+	Basis string `json:"basis"` // always "predicted"
 	// Refused is why there is none, of the code "no_prediction"; nil where there is one.
 	Refused *router.Warning `json:"refused,omitempty"`
 }
@@ -46,8 +43,7 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 // Refuse is the prediction without its numbers, and why.
 func (p Predicted) Refuse(why string, args ...any) Predicted {
 	refused := router.Warn("no_prediction", "", append(args, "why", why)...)
-	u := router.Undefined()
-	p.Refused, p.Estimate, p.Low, p.High, p.Confidence = &refused, u, u, u, u
+	p.Refused, p.Interval = &refused, noInterval
 	return p
 }
 
@@ -96,6 +92,6 @@ func (p *Predicted) predict(d *Dose, all launchLogs) {
 	for i := 1; i < len(curve)-1; i++ {
 		off = max(off, math.Abs(along(without(curve, i)).Estimate-whole.Estimate))
 	}
-	p.Confidence = router.Number(d.Confidence)
-	p.Estimate, p.Low, p.High = fraction(whole.Estimate), fraction(whole.Low-off), fraction(whole.High+off)
+	p.Interval = Interval{fraction(whole.Estimate), fraction(whole.Low - off), fraction(whole.High + off),
+		router.Number(d.Confidence)}
 }

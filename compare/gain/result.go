@@ -3,7 +3,6 @@ package gain
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,21 +44,11 @@ type Comparison struct {
 	Leads   bool    `json:"leads"`
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
-	Share   *Share  `json:"share_of_ceiling,omitempty"` // of a further arm
-	Dose    *Dose   `json:"dose,omitempty"`             // of all arms at the point, beside the perfect one
-}
-
-// Share is how much of the gain of perfect routing an arm recovers,
-//
-//	ln(arm/normal) / ln(perfect/normal)
-//
-// 1 is all of it; below 0 the arm is slower than the normal one, above 1 faster than
-// the perfect one. All are undefined where the interval of the ceiling is not above zero.
-type Share struct {
-	Estimate   router.Number `json:"estimate"`
-	Low        router.Number `json:"low"`
-	High       router.Number `json:"high"`
-	Confidence router.Number `json:"confidence"`
+	// Share is how much of the gain of perfect routing a further arm recovers, ln(arm/normal) / ln(perfect/normal).
+	// 1 is all of it; below 0 the arm is slower than the normal one, above 1 faster than the perfect one. All is
+	// undefined where the interval of the ceiling is not above zero.
+	Share *Interval `json:"share_of_ceiling,omitempty"`
+	Dose  *Dose     `json:"dose,omitempty"` // of all arms at the point, beside the perfect one
 }
 
 // Main are the comparisons of the perfect arm, or of the build in its place, by point.
@@ -89,8 +78,8 @@ func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 // Outliers counts the launches that are far off at a point.
 func (r Result) Outliers() (n int) {
 	for _, c := range r.Checks {
-		if launches := reflect.ValueOf(c.Args["launches"]); c.Name == CheckOutliers && launches.Kind() == reflect.Slice {
-			n = max(n, launches.Len())
+		if launches, _ := c.Args["launches"].([]any); c.Name == CheckOutliers {
+			n = max(n, len(launches))
 		}
 	}
 	return n

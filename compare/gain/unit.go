@@ -75,10 +75,7 @@ func (c *comparison) units() (units []Unit) {
 			continue
 		}
 		if n := len(units); n == 0 || units[n-1].Pair != m.Unit {
-			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.point)})
-			if c.further {
-				units[n].Arm = c.arm
-			}
+			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.point), Arm: map[bool]Arm{true: c.arm}[c.further]})
 		}
 		u := &units[len(units)-1]
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {

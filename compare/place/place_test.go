@@ -184,8 +184,8 @@ func TestVerdicts(t *testing.T) {
 	// A campaign's gains count as a trace's time does: 12 % at one point and 13 % at another are 10.7 and 11.5 % of time.
 	p := Placement{Judged: 1.2, Baseline: 1.5, Change: -0.2, NullP95: 1.01, Helped: 1}
 	for low, want := range map[router.Number]Verdict{0.12: Trial, 0.05: NotNow, -0.01: NoVerdict} {
-		p.Gains = []gain.Predicted{{Estimate: low, Low: low, High: 0.13}, {Estimate: 0.13, Low: 0.12, High: 0.14},
-			{Refused: &router.Warning{}}}
+		p.Gains = []gain.Predicted{{Interval: gain.Interval{Estimate: low, Low: low, High: 0.13}},
+			{Interval: gain.Interval{Estimate: 0.13, Low: 0.12, High: 0.14}}, {Refused: &router.Warning{}}}
 		if have, why := verdict(p, []Workload{better}, 0.1, router.Warning{}); have != want {
 			t.Errorf("gain from %v: %s (%s), want %s", low, have, why, want)
 		}
