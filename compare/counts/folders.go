@@ -109,7 +109,8 @@ func (c *collector) readTensorRT(d *document, proofs []string) {
 		c.warn("rank_files", "experts", c.Experts, "ranks", len(files))
 	}
 	if len(proofs) > 0 {
-		c.Engine = word(part(openDocument(proofs[0]).root(), "engine"))
+		c.Engine = "" // where the proof cannot be read
+		_ = attempt(func() { c.Engine = word(part(openDocument(proofs[0]).root(), "engine")) })
 	}
 	read := files
 	if word(part(meta.root(), "mode")) == string(router.TEP) { // all files of the hook hold the same slots

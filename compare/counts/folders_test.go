@@ -180,4 +180,8 @@ func TestEngineOfTheHook(t *testing.T) {
 	if r := mustRead(t, dir); r.Engine != VLLM {
 		t.Error(r.Engine)
 	}
+	put(t, dir, "moebalance-hook.rank0.json", []byte("{"))
+	if r := mustRead(t, dir); r.Engine != "" || r.Slots() != 2 {
+		t.Errorf("a broken proof: %+v", r)
+	}
 }

@@ -28,7 +28,7 @@ func (d *document) record(axes Axes) *Record {
 	c.asked = axes
 	c.locate(func() { c.read(d) })
 	switch {
-	case c.Format == "" && len(c.placed) > 0:
+	case c.Format == "" && (len(c.placed) > 0 || d.isText() && assignments.Match(d.text)):
 		fail("%w", errPlacement)
 	case c.Format == "":
 		d.fail()
@@ -45,10 +45,10 @@ func (c *collector) read(d *document) {
 	switch {
 	case d.binary == safetensorsFile:
 		fail("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
-	case part(root, "records") != nil:
+	case part(root, "records") != nil && !c.placing:
 		fail("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
 			"holds all of them")
-	case part(root, "schema_version") != nil && part(root, "kind") != nil:
+	case part(root, "schema_version") != nil && part(root, "kind") != nil && !c.placing:
 		fail("this is a result of moebalance, not counts: 'moebalance report' reads it")
 	case d.text == nil:
 		c.readFolder(d)
@@ -63,7 +63,7 @@ func (c *collector) read(d *document) {
 		c.bare(array())
 	case root != nil:
 		c.objects(d, nothing())
-	case d.isText() && assignments.Match(d.text):
+	case c.placing && d.isText() && assignments.Match(d.text):
 		of := nothing()
 		c.walk(configuration(d.text), &of)
 	case d.isText():

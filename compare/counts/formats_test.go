@@ -125,6 +125,7 @@ func TestSpellings(t *testing.T) {
 		`{"expert_load": [5, 7]}`: want, `{"expert_counts": [5, 7]}`: want,
 		`INFO 11-20 eplb: {"schema_version": 2, "eplb_step": 11, "expert_parallel_size": 2, "experts_per_token": 2, ` +
 			`"logical_expert_counts": [[4, 0], [1, 3]]}`: {{11, 0, []int64{4, 0}, nil}, {11, 1, []int64{1, 3}, nil}},
+		`{"3": [5, 7], "4": [1, 2]}`:              {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
 		`{"model.layers.3.mlp": [5, 7]}`:          {{0, 3, []int64{5, 7}, nil}},
 		`{"expert_load": [[5, 7]]}`:               want,
 		`{"step": 1, "layer": 0, "load": [5, 7]}`: {{1, 0, []int64{5, 7}, nil}}, "expert,tokens\n0,5\n1,7\n": want,
@@ -178,7 +179,9 @@ func TestRefusals(t *testing.T) {
 		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`: "record 2: topk_ids: iteration 0, layer 0: want 2 experts a token",
 		`{"layer": 99999, "topk_ids": [1, 2]}`:                           "want a layer below",
 		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:            "want experts below num_experts, 2, have 2",
-		`{"3": [5, 7]}`: "an object of the keys 3",
+		`{"layer": 0, "topk_ids": [1]} {"layer": 0, "topk_ids": [1]} {"layer": `: "record 3: the JSON ends early",
+		"step,experts\n0,\"[[1, 2]]\"\n":                                 "want a list of counts", "step,experts\n0,\"[]\"\n": "want a list of counts",
+		"step,0,1,experts\n0,1,2,\"[1]\"\n":                                          "have both",
 		`{"router_data": {"selected_experts": [1]}}`:                                 "holds no counts",
 		strings.Repeat(`{"topk_ids": [1], "a":`, 99) + "1" + strings.Repeat("}", 99): "at most 32 lists and objects",
 

@@ -2,6 +2,7 @@ package counts
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -85,6 +86,8 @@ type context struct {
 	phase, model Phase // a model or a data set is no phase
 	copies       Slots // that are counted
 	depth        int   // in how many lists and objects it stands
+	keyed        bool  // it stands in an object whose keys are numbers of layers, or of a layer's experts
+	counted      bool  // that object has a name of counts
 }
 
 // nothing is the context of what nothing is said of.
@@ -121,10 +124,10 @@ const maxDepth = 32
 // objects reads the counts of objects wherever they stand in a document. One that holds none is about
 // those after it.
 func (c *collector) objects(d *document, of context) {
-	c.unit, c.number = "record", 0
+	c.unit, c.number = "record", 1
 	for v := range d.records {
-		c.number++
 		c.walk(v, &of)
+		c.number++
 	}
 }
 
@@ -163,35 +166,55 @@ func (c *collector) walk(v any, around *context) {
 	}
 }
 
-// layerKey numbers the layer of all that is below it: layer_3 and model.layers.3.mlp.
-var layerKey = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$`)
-
-// stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
-var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+// numbered are the keys that number a layer, of all that is below it, and those of a number alone: layer_3,
+// model.layers.3.mlp and 3. stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
+var (
+	numbered  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)
+	stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+)
 
 // part reads one part of an object or a list.
 func (c *collector) part(of context, object any, key string, v any) {
 	p, isPayload := payloads[plain(key)]
 	_, isArray := v.(tensor.Stored)
-	m := layerKey.FindStringSubmatch(key)
 	if c.ofAll {
-		if m = stepLayer.FindStringSubmatch(key); m == nil {
+		m := stepLayer.FindStringSubmatch(key)
+		if m == nil {
 			fail("want tensors named iteration_layer, have %q", key)
 		}
-		of.numbers[isStep] = must(whole(m[1]))
+		of.numbers[isStep], of.numbers[isLayer] = must(whole(m[1])), must(whole(m[2]))
+		p, isPayload = payload{layerFormat, Axes{"experts"}, 1}, true
 	}
-	if m != nil {
-		of.numbers[isLayer] = must(whole(m[len(m)-1]))
-		if isArray {
-			p, isPayload = layerCounts, true
-		}
-	}
-	if isPayload && (isArray || p.format != layerFormat) {
+	counts := isPayload && p.format == layerFormat
+	if isPayload && (isArray || !counts) {
 		c.payload(p, v, object, of)
 		return
 	}
+	m := numbered.FindStringSubmatch(key)
+	alone := m != nil && m[2] != ""
+	if alone && !of.keyed && (of.depth > 1 || !isArray) {
+		m = nil
+	}
+	if m != nil {
+		n := must(whole(m[1] + m[2]))
+		if alone && !isArray && items(v) == nil && (of.counted || of.has(isLayer)) {
+			of.numbers[isExpert], of.numbers[isCount] = n, must(whole(fmt.Sprint(v)))
+			c.cell(of)
+			return
+		}
+		of.numbers[isLayer] = n
+	}
 	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
-	c.walk(v, &of)
+	of.keyed = of.keyed || counts || m != nil || key == "layers"
+	of.counted = of.counted || counts
+	switch {
+	case m == nil || !isArray:
+		c.walk(v, &of)
+	case alone && of.depth == 1 && isMap(arrayOf(v)):
+		fail("%w", errPlacement)
+	default:
+		c.payload(layerCounts, v, object, of)
+	}
 }
 
 // cell adds the slots of one expert or rank.

@@ -48,7 +48,7 @@ func openTable(d *document) *table {
 
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
-	at, first, spelled := map[int][]string{}, "", false // spellings by number, the name of the first part
+	at, first, spelled, both := map[int][]string{}, "", false, false // spellings by number, the name of the first part
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, isNumber := names[name]
@@ -61,11 +61,15 @@ func (t *table) headed(head []string, lists bool) bool {
 			t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
 			first, name = cmp.Or(first, name), ""
 		case lists && listColumn.MatchString(name):
+			both = both || len(t.parts) > 1
 			t.parts, t.list, first, name = []int{i}, true, name, ""
 		default:
 			name = ""
 		}
 		t.names = append(t.names, name)
+	}
+	if both {
+		fail("header: want counts in columns or in a list, have both; remove one")
 	}
 	layered := at[isLayer] != nil
 	switch {
@@ -136,7 +140,11 @@ func counted(column, cell string) int64 {
 // counts are the counts of all experts or ranks in a row.
 func (t *table) counts(cells []string) (list []int64) {
 	if t.list {
-		return arrayOf(celled(cells[t.parts[0]])).Values
+		a := arrayOf(celled(cells[t.parts[0]]))
+		if len(a.Shape) != 1 || len(a.Values) == 0 {
+			fail("want a list of counts, have %.60q", cells[t.parts[0]])
+		}
+		return a.Values
 	}
 	for part, i := range t.parts {
 		list = append(list, counted(strconv.Itoa(part), cells[i]))
