@@ -47,7 +47,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		"1 launch is far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
 			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
 			"Launch 4: the gain differs by +34.9 %", ""},
-		"No decision: each arm reports one value in all launches.": {launchesOf([]float64{0.2}, []float64{0.2},
+		"No decision: launches report the same values.": {launchesOf([]float64{0.2}, []float64{0.2},
 			[]float64{0.2}, []float64{0.2}, []float64{0.2}), gain.Inconclusive, "Equal values are copies",
 			"--table checks"},
 		"1 launch cannot decide: balanced routing is 22.1 % faster.": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}),

@@ -18,13 +18,18 @@ import (
 func (c *Campaign) proofs() (proofs []gain.Proof) {
 	rules, perfect := c.Spec.rules(), c.views(gain.Perfect)
 	rules.Printed = len(perfect) > 0 && !slices.ContainsFunc(perfect, func(v view) bool { return len(v.LinesFound) == 0 })
-	for _, arm := range gain.Arms {
-		var launches []proof.Launch
+	var launches [2][]proof.Launch
+	for i, arm := range gain.Arms {
 		for _, v := range c.views(arm) {
-			launches = append(launches, c.Spec.shown(v))
+			launches[i] = append(launches[i], c.Spec.shown(v))
+			if v.order.Counted != nil {
+				rules.Counts = append(rules.Counts, v.order.Counted)
+			}
 		}
+	}
+	for i, arm := range gain.Arms {
 		if !c.Spec.Builds.Named() {
-			proofs = append(proofs, rules.OfArm(arm, launches)...)
+			proofs = append(proofs, rules.OfArm(arm, launches[i])...)
 		}
 	}
 	return proofs

@@ -46,6 +46,14 @@ type Record struct {
 	steps   []Step // by iteration, then layer
 }
 
+// KnownExperts is the number of experts where the format says it; 0 where only the largest that occurs is known.
+func (r *Record) KnownExperts() int {
+	if r.atLeast {
+		return 0
+	}
+	return r.Experts
+}
+
 // Step is the load of one layer in one iteration, over all source ranks.
 type Step struct {
 	Iteration int64

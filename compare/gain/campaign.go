@@ -82,7 +82,8 @@ const (
 	WorkOutputTokens = "output_tokens"
 	WorkInputLength  = "input_length_rms" // root mean square over requests
 	WorkOutputLength = "output_length_rms"
-	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
+	WorkConcurrency  = "concurrent_requests" // their measured mean: may differ by a factor of 2
+	WorkErrors       = "errors"              // requests that failed: must be within the tolerance of the requests
 )
 
 // sorted is the campaign with copies of its lists in the order of results.

@@ -40,6 +40,14 @@ func TestInvalidCampaigns(t *testing.T) {
 			"unrecorded"},
 		{"less work", func(c *Recorded) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
+		{"a third of the concurrency", func(c *Recorded) {
+			work(*c, 0, WorkConcurrency, 90)
+			work(*c, 1, WorkConcurrency, 30)
+		}, CheckWork, Fail, "concurrent_requests (normal 90, perfect 30)"},
+		{"about the same concurrency", func(c *Recorded) {
+			work(*c, 0, WorkConcurrency, 90)
+			work(*c, 1, WorkConcurrency, 70)
+		}, CheckWork, Unknown, "none"},
 		{"work of one launch", func(c *Recorded) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "half"},
 		{"errors of an arm that alone counts them", func(c *Recorded) {
 			work(*c, 1, WorkRequests, 100)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 )
@@ -139,13 +141,26 @@ func (c *comparison) skew() float64 {
 	return -stats.Median(residuals)
 }
 
+// leastDigits is how many digits a value has that launches do not repeat by chance.
+const leastDigits = 5
+
 // copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
-// that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
+// that holds all arms; or most values of an arm, of so many digits, come again in another launch. Copies, or a report
+// of too few digits, know nothing of what launches differ.
 func (c *comparison) copied() bool {
+	constant, times := len(c.whole) > 1, map[float64]int{}
 	for _, group := range c.alike() {
-		if slices.ContainsFunc(group, func(m *Measurement) bool { return m.Value != group[0].Value }) {
-			return false
+		for _, m := range group {
+			constant = constant && m.Value == group[0].Value
+			times[m.Value]++
 		}
 	}
-	return len(c.whole) > 1
+	for _, group := range c.alike() {
+		again := only(group, func(m *Measurement) bool {
+			digits, _, _ := strings.Cut(strconv.FormatFloat(m.Value, 'e', -1, 64), "e") // 1150.5 → 1.1505
+			return times[m.Value] > 1 && len(digits) > leastDigits
+		})
+		constant = constant || !c.within() && 2*len(again) > len(group)
+	}
+	return constant
 }

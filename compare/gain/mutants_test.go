@@ -65,6 +65,36 @@ func TestCopiesDecideNothing(t *testing.T) {
 	}
 }
 
+// Most values of an arm come again in another launch: one file given six times, three given twice, and the other arm's.
+// By chance values of few digits do.
+func TestRepeatedValuesDecideNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		normal, other [6]float64
+		copies        bool
+	}{
+		"one six times": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
+			[6]float64{120.01, 120.01, 120.01, 120.01, 120.01, 120.01}, true},
+		"three twice": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
+			[6]float64{120.01, 120.22, 119.83, 120.01, 120.22, 119.83}, true},
+		"the normal arm's": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
+			[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06}, true},
+		"two of six": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
+			[6]float64{120.01, 120.01, 120.23, 119.94, 120.32, 119.86}, false},
+		"few digits": {[6]float64{1001, 1002, 998.3, 1001, 999.5, 1000}, [6]float64{1201, 1202, 1198, 1201, 1202, 1198}, false},
+	} {
+		r := valid(paired(0, 0, 0, 0, 0, 0))
+		for i := range r.Measurements {
+			m := &r.Measurements[i]
+			m.Value = map[Arm][6]float64{Normal: c.normal, Perfect: c.other}[m.Arm][m.Unit]
+		}
+		judged := Judge(r)
+		warned := slices.ContainsFunc(judged.First(), func(k Check) bool { return k.Name == CheckCopies })
+		if warned != c.copies || (judged.Verdict == Significant) == c.copies || judged.Gain.Low.Defined() == c.copies {
+			t.Errorf("%s: %s, leading %+v", name, judged.Verdict, judged.First())
+		}
+	}
+}
+
 // Where more attempts failed than one launch in ten, what fails may choose the result.
 func TestSelectedAttemptsDecideNothing(t *testing.T) {
 	for why, want := range map[string]Verdict{"selected": Inconclusive, "warn": Significant} {

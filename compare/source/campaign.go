@@ -80,7 +80,8 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 		}
 		return router.Undefined(), router.Undefined()
 	}
-	c := proof.LoadProof{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
+	c := proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts(), TopK: record.TopK,
+		Slots: record.LayerSlots(), Placed: placed,
 		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
 	c.RankMaxOverMean, c.RankFloor = furthest(router.LevelRank)
 	c.ExpertMaxOverMean, c.ExpertFloor = furthest(router.LevelExpert)

@@ -71,7 +71,7 @@ var Lines = map[string][]Line{
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
 			"", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
-		{"", "no decision: each arm reports one value in all launches{?copied_values}.", "gain", campaignWhy, "checks"},
+		{"", "no decision: launches report the same values{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
 		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
 		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},

@@ -90,8 +90,13 @@ func (r *rule) read(d *document) {
 // grouped is a number with commas between thousands: 1,150.5, but not 1,5 or 0,500, whose comma may be a point.
 var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 
-// numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
-var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
+// numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3" or "1.15k".
+var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)`)
+
+// spaced is a number with spaces between thousands, before its unit or the end: "1 150.7 tok/s", but not columns such
+// as "64 1280".
+var spaced = regexp.MustCompile(
+	`^[-+]?[1-9]\d{0,2}(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+(?:[.,]\d+)?(?: ?[a-zA-Zµ]|\s*$)`)
 
 // unitBehind is what a line prints behind a number: "ms", "K tokens/s", "tok/min".
 var unitBehind = regexp.MustCompile(`^ ?x? ?([kKMGT] )?([a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
@@ -110,7 +115,7 @@ func (r *rule) match(text, found, rest string, line int) {
 		metric.Unit, by, fits = inUnit(behind[2], r.Unit)
 		x, fits = x*by, fits && behind[1] == ""
 	}
-	if err != nil || !fits || numberGoesOn.MatchString(rest) {
+	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})

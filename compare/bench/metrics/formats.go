@@ -119,6 +119,7 @@ var meanings = map[string]string{
 	"streaming_metrics/token_output_speed_tok_s": "user_speed", "per user output speed": "user_speed",
 	"streaming_metrics/gen_tps_percentiles/{stat}": "user_speed", "[gtps] {stat}": "user_speed",
 	"request_info/num_requests": requests, "number of requests": requests,
+	"request_info/avg_num_concurrent_requests": concurrent, "number of concurrent requests": concurrent,
 	"request_info/avg_input_length": meanInput, "average input length (tokens)": meanInput,
 	"request_info/avg_output_length": meanOutput, "average output length (tokens)": meanOutput,
 	"world_info/ep_size": ranks, "ep size": ranks,
@@ -163,17 +164,39 @@ var meanings = map[string]string{
 	"output throughput tok/s": "output_throughput",
 }
 
-// settings are the paths and labels by which outputs say what was run.
+// settings are the paths and labels by which outputs say what was run. An engine's own are named "runtime …": builds
+// may differ in them.
 var settings = map[string]string{
 	"model_id": "model", "engine/model": "model", "input_config/endpoint/model_names/0": "model", "model": "model",
-	"input_config/model/0": "model", "model/name": "model", "engine/quantization": "quantization", "hidden": "hidden",
+	"input_config/model/0": "model", "model/name": "model", "hidden": "hidden",
 	"router": "router", "shape/experts": "experts", "shape/top_k": "top_k", "model/top_k": "top_k", "layers": "layers",
 	"tokens_per_rank": "tokens_per_rank", "results/0/workload/num_tokens": "tokens",
-	"engine/backend": "backend", "experts": "backend", "backend": "backend", "results/0/actual_config/backend": "backend",
-	"max_concurrency": "max_concurrency", "max request concurrency": "max_concurrency",
+	"engine/backend": "runtime backend", "experts": "backend", "backend": "backend",
+	"results/0/actual_config/backend": "runtime backend",
+	"max_concurrency":                 "max_concurrency", "max request concurrency": "max_concurrency",
 	"maximum request concurrency": "max_concurrency", "request_rate": "request_rate",
 	"traffic request rate": "request_rate", "request rate configured (rps)": "request_rate", "num_prompts": "num_prompts",
 	"batch_size": "batch_size", "input_len": "input_len", "output_len": "output_len",
+	"input_config/loadgen/concurrency": "max_concurrency", "input_config/loadgen/request_rate": "request_rate",
+	"dataset_name": "dataset", "burstiness": "burstiness", "tokenizer_id": "tokenizer", "endpoint_type": "endpoint_type",
+	"random_input_len": "random_input_len", "random_output_len": "random_output_len",
+	"random_range_ratio": "random_range_ratio", "sharegpt_output_len": "sharegpt_output_len",
+	// the engine, by trtllm-bench's report, what it prints, and SGLang's client
+	"engine backend": "runtime backend", "machine/name": "runtime gpu", "gpu": "runtime gpu", "num_gpus": "runtime gpus",
+	"engine/quantization": "runtime quantization", "quantization": "runtime quantization",
+	"server_info/quantization": "runtime quantization", "engine/version": "runtime version",
+	"tensorrt llm version": "runtime version", "tensorrt-llm version": "runtime version",
+	"server_info/version": "runtime version", "engine/dtype": "runtime dtype", "dtype": "runtime dtype",
+	"server_info/dtype": "runtime dtype", "engine/kv_cache_dtype": "runtime kv_cache_dtype",
+	"kv cache dtype": "runtime kv_cache_dtype", "server_info/kv_cache_dtype": "runtime kv_cache_dtype",
+	"world_info/tp_size": "runtime tp_size", "tp size": "runtime tp_size", "server_info/tp_size": "runtime tp_size",
+	"world_info/pp_size": "runtime pp_size", "pp size": "runtime pp_size", "server_info/pp_size": "runtime pp_size",
+	"world_info/ep_size": "runtime ep_size", "ep size": "runtime ep_size", "server_info/ep_size": "runtime ep_size",
+	"server_info/dp_size": "runtime dp_size", "world_info/max_batch_size": "runtime max_batch_size",
+	"max runtime batch size": "runtime max_batch_size", "world_info/max_num_tokens": "runtime max_num_tokens",
+	"max runtime tokens": "runtime max_num_tokens", "world_info/kv_cache_percentage": "runtime kv_cache_percentage",
+	"kv memory percentage": "runtime kv memory", "world_info/scheduling_policy": "runtime scheduling_policy",
+	"scheduling policy": "runtime scheduling_policy",
 }
 
 // fits recognizes a document of the format.

@@ -232,9 +232,20 @@ func (want expectation) check(t *testing.T, name, text string) {
 // What reports say of the model and of how it was run, read off by hand.
 func TestSetup(t *testing.T) {
 	for file, want := range map[string]map[string]string{
-		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch", "quantization": "FP8_BLOCK_SCALES"},
+		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "runtime backend": "Pytorch",
+			"runtime quantization": "FP8_BLOCK_SCALES", "runtime gpu": "NVIDIA H200", "runtime version": "1.3.0",
+			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
+			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
+			"runtime kv_cache_percentage": "0.9", "runtime scheduling_policy": "GUARANTEED_NO_EVICT"},
+		"trtllm-bench-c.txt": {"model": "deepseek-ai/DeepSeek-R1", "runtime backend": "PYTORCH",
+			"runtime quantization": "FP8_BLOCK_SCALES", "runtime gpu": "NVIDIA H200", "runtime version": "1.3.0",
+			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
+			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
+			"runtime kv memory": "90.00%", "runtime scheduling_policy": "GUARANTEED_NO_EVICT"},
+		"serving-sglang.jsonl": {"backend": "sglang", "request_rate": "inf", "dataset": "random",
+			"random_input_len": "1024", "random_output_len": "128", "random_range_ratio": "1"},
 		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "backend": "openai", "num_prompts": "8",
-			"request_rate": "inf"},
+			"request_rate": "inf", "tokenizer": "openai/gpt-oss-20b", "burstiness": "1"},
 		"aiperf.json": {"model": "m"},
 	} {
 		r, err := Parse("output", strings.NewReader(fixture(t, file)), nil)

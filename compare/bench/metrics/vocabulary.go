@@ -45,6 +45,7 @@ var vocabulary = map[string]word{
 const (
 	requests, failures        = gain.WorkRequests, gain.WorkErrors
 	inputTokens, outputTokens = gain.WorkInputTokens, gain.WorkOutputTokens
+	concurrent                = gain.WorkConcurrency
 	mean                      = "mean " // of a request: meanInput makes inputTokens where they are not said
 	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
 	ranks, accepted           = "ranks", "accepted"

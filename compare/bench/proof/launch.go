@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
@@ -11,12 +12,13 @@ import (
 
 // Rules are what is known of the proof that launches can give.
 type Rules struct {
-	Treatment string // its name
-	Line      string // pattern of the proof line, empty for none
-	Switch    string // the first variable that turns it on
-	Said      string // the switch in the command of the perfect arm, of an engine that prints nothing of it
-	Chance    bool   // the perfect arm routes at random
-	Within    bool   // ranks acknowledge their router
+	Treatment string       // its name
+	Line      string       // pattern of the proof line, empty for none
+	Switch    string       // the first variable that turns it on
+	Said      string       // the switch in the command of the perfect arm, of an engine that prints nothing of it
+	Chance    bool         // the perfect arm routes at random
+	Within    bool         // ranks acknowledge their router
+	Counts    []*LoadProof // that the launches of both arms recorded
 	// Printed says that every launch of the perfect arm has printed the line, so that its absence from
 	// a log is evidence.
 	Printed bool
@@ -125,8 +127,8 @@ func (r Rules) byCounts(arm gain.Arm, l Launch) []rank {
 	switch {
 	case len(loads) == 0:
 		one.shows, one.evidence = unproved, "the recorded expert counts hold no load"
-	case l.Doubt != "":
-		one.shows, one.evidence = unproved, "the recorded expert counts prove nothing: "+l.Doubt
+	case cmp.Or(l.Doubt, r.partial(l)) != "":
+		one.shows, one.evidence = unproved, "the recorded expert counts prove nothing: "+cmp.Or(l.Doubt, r.partial(l))
 	case elsewhere && even && arm == gain.Perfect:
 		one.shows = unproved
 		one.evidence += fmt.Sprintf("; the command places experts by %s, which the counts do not record, so the load of "+
@@ -138,4 +140,22 @@ func (r Rules) byCounts(arm gain.Arm, l Launch) []rank {
 			"directly keep their routing"
 	}
 	return one.forRanks(l.Counted.Ranks)
+}
+
+// partial says what the counts of a launch lack beside its ranks and the counts of others: "they are of 1 of 4 ranks".
+func (r Rules) partial(l Launch) string {
+	ranks, own := l.Ranks, l.Counted
+	for _, o := range r.Counts {
+		ranks = max(ranks, o.Ranks)
+		if own.Experts*o.Experts > 0 && own.Experts != o.Experts {
+			return fmt.Sprintf("they are of %d experts, another launch's of %d", own.Experts, o.Experts)
+		}
+		if a, b := len(own.Slots), len(o.Slots); a*b > 0 && a != b {
+			return fmt.Sprintf("they are of %s, another launch's of %d", quantity.Count(a, "layer"), b)
+		}
+	}
+	if own.Ranks > 0 && own.Ranks < ranks {
+		return fmt.Sprintf("they are of %d of %d ranks", own.Ranks, ranks)
+	}
+	return ""
 }

@@ -14,8 +14,9 @@ import (
 // where the files do not say.
 type LoadProof struct {
 	Source            string        `json:"source"`
-	Ranks             int           `json:"ranks"` // 0 unknown
-	TopK              int           `json:"top_k"` // 0 unknown
+	Ranks             int           `json:"ranks"`             // 0 unknown
+	Experts           int           `json:"experts,omitempty"` // 0 unknown
+	TopK              int           `json:"top_k"`             // 0 unknown
 	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
 	RankFloor         router.Number `json:"rank_floor"`
 	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
