@@ -90,7 +90,7 @@ type context struct {
 	counted      bool  // that object has a name of counts
 }
 
-// nothing is the context of what nothing is said of.
+// nothing is the context of a file's outermost value: no number is known yet.
 func nothing() (of context) {
 	for i := range of.numbers {
 		of.numbers[i] = unknown
@@ -166,7 +166,7 @@ func (c *collector) walk(v any, around *context) {
 	}
 }
 
-// numbered are the keys that number a layer, of all that is below it, and those of a number alone: layer_3,
+// numbered are the keys that number a layer for all that is below them, also a bare number: layer_3,
 // model.layers.3.mlp and 3. stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
 var (
 	numbered  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)

@@ -195,7 +195,7 @@ func (t Table) Without(keys ...string) *Table {
 	return t.keep(func(c Column) bool { return !slices.Contains(keys, c.Key) })
 }
 
-// Filled is the table without the columns that no row has a value of.
+// Filled is the table without the columns in which no row has a value.
 func (t Table) Filled() Table {
 	return *t.keep(func(c Column) bool {
 		return len(c.Cells) == 0 || slices.ContainsFunc(c.Cells, func(cell any) bool { return raw(cell) != "" })
@@ -346,6 +346,9 @@ var writers = map[Kind]func(float64) string{"": quantity.Plain[float64], Label: 
 
 // CSV writes the raw values.
 func (t Table) CSV(w io.Writer) error {
+	if len(t.Columns) == 0 {
+		return nil // a line of no cells would be blank
+	}
 	lines := make([][]string, 1+t.Len())
 	for _, c := range t.Columns {
 		lines[0] = append(lines[0], c.Key)
