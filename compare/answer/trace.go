@@ -125,15 +125,11 @@ func (k *known) evened(t *trace.Trace) {
 	}
 }
 
-// waits says how long ranks wait and mostly why, where that matters, which step waits far longer, and what to
-// look at on the host of the rank that arrives last.
+// waits says how long ranks wait and mostly why, where that matters, and what to look at on the host of the rank that
+// arrives last.
 func (k *known) waits(w *trace.Waiting, stepNS router.Number) {
 	if w.Matters(stepNS) {
 		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
-	}
-	if len(w.Late) > 0 {
-		l := w.Late[0]
-		k.know("step", l.Step, "late", l.WaitNS, "late_rank", l.Rank, "late_cause", k.cause(l.Cause, l.WaitNS))
 	}
 	whose, did := "the ranks' CPUs", w.Did
 	if rank := last(w); rank != nil {

@@ -55,7 +55,7 @@ func (t *Times) excludePartial() {
 	t.inLayers(func(l *Layer, s *Step, own []work) {
 		equal := true
 		for _, w := range own {
-			equal, steps[w.rank] = equal && w.gemms == own[0].gemms, append(steps[w.rank], s.Number)
+			equal, steps[w.Rank] = equal && w.GEMMs == own[0].GEMMs, append(steps[w.Rank], s.Number)
 		}
 		switch {
 		case !l.Number.Defined():
@@ -90,11 +90,11 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt) {
 	}
 	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
 	for _, w := range t.work {
-		at, by := place{w.rank, w.layer}, w.step
-		if len(steps[w.rank]) == 1 {
-			at.layer, by = router.NoID, w.layer
+		at, by := place{w.Rank, w.Layer}, w.Step
+		if len(steps[w.Rank]) == 1 {
+			at.layer, by = router.NoID, w.Layer
 		}
-		if w.layer.Defined() && (at.layer.Defined() || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
+		if w.Layer.Defined() && (at.layer.Defined() || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
 			if ran[at] == nil {
 				ran[at] = map[router.OptInt]phaseSet{}
 			}

@@ -63,13 +63,12 @@ type Layer struct {
 	steps   int           // that count
 }
 
-// work is what a rank ran in a layer of a step. There is one only where anything ran, so there are no more than cells.
+// work is what a rank ran in a layer of a step, all phases together. There is one only where anything ran, so there are
+// no more than cells.
 type work struct {
-	layer, step, kind       router.OptInt
-	rank                    int
-	ran                     phaseSet
-	busyNS, outsideNS, all  int64 // time of the GPU, compute outside the phase experts, and all time
-	expertNS, gemmNS, gemms int64 // compute of the phase experts, and recognized GEMMs in it
+	Cell
+	ran      phaseSet
+	expertNS int64 // compute of the phase experts
 }
 
 // phaseSet is which phases ran, a bit for each.
@@ -81,28 +80,22 @@ func New(cells []Cell, take func(*Cell) bool) *Times {
 		layer, step router.OptInt
 		rank        int
 	}
-	t, at, last := &Times{}, map[key]int{}, key{rank: -1}
-	var w int
+	t, at := &Times{}, map[key]int{}
 	for i := range cells {
 		c := &cells[i]
 		if take != nil && !take(c) {
 			continue
 		}
-		if k := (key{c.Layer, c.Step, c.Rank}); k != last {
-			known := false
-			if w, known = at[k]; !known {
-				w, at[k] = len(t.work), len(t.work)
-				t.work = append(t.work, work{layer: c.Layer, step: c.Step, rank: c.Rank, kind: c.Kind})
-			}
-			last = k
+		w, known := at[key{c.Layer, c.Step, c.Rank}]
+		if !known {
+			w, at[key{c.Layer, c.Step, c.Rank}] = len(t.work), len(t.work)
+			t.work = append(t.work, work{Cell: Cell{Layer: c.Layer, Step: c.Step, Rank: c.Rank, Kind: c.Kind}})
 		}
 		own := &t.work[w]
+		own.Add(c)
 		own.ran |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
-		own.busyNS, own.all = own.busyNS+c.BusyNS, own.all+c.TotalNS
 		if c.Phase == kernel.PhaseExperts {
-			own.expertNS, own.gemmNS, own.gemms = own.expertNS+c.ComputeNS(), own.gemmNS+c.GEMMNS, own.gemms+c.GEMMs
-		} else {
-			own.outsideNS += c.ComputeNS()
+			own.expertNS += c.ComputeNS()
 		}
 	}
 	t.list()
@@ -114,19 +107,19 @@ func New(cells []Cell, take func(*Cell) bool) *Times {
 // list puts the work in order, and lists its ranks, steps and layers.
 func (t *Times) list() {
 	slices.SortFunc(t.work, func(a, b work) int {
-		return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.step, b.step), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Rank, b.Rank))
 	})
 	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{}
 	var outside, all int64
 	for _, w := range t.work {
-		if n := len(t.Layers); n == 0 || t.Layers[n-1].Number != w.layer {
-			t.Layers = append(t.Layers, &Layer{Number: w.layer})
+		if n := len(t.Layers); n == 0 || t.Layers[n-1].Number != w.Layer {
+			t.Layers = append(t.Layers, &Layer{Number: w.Layer})
 		}
 		l := t.Layers[len(t.Layers)-1]
-		l.Ranks = append(l.Ranks, w.rank)
-		ranks[w.rank], kindOf[w.step] = true, w.kind
-		if all += w.all; !w.step.Defined() {
-			outside += w.all
+		l.Ranks = append(l.Ranks, w.Rank)
+		ranks[w.Rank], kindOf[w.Step] = true, w.Kind
+		if all += w.TotalNS; !w.Step.Defined() {
+			outside += w.TotalNS
 		}
 	}
 	for _, l := range t.Layers {
@@ -137,7 +130,7 @@ func (t *Times) list() {
 		t.Unmarked, outside = true, 0
 	} else {
 		delete(kindOf, router.NoID)
-		t.work = slices.DeleteFunc(t.work, func(w work) bool { return !w.step.Defined() })
+		t.work = slices.DeleteFunc(t.work, func(w work) bool { return !w.Step.Defined() })
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = slices.Sorted(maps.Keys(ranks))
@@ -151,13 +144,13 @@ func (t *Times) inLayers(visit func(*Layer, *Step, []work)) {
 	steps, layer := t.stepsByNumber(), 0
 	for begin, end := 0, 0; begin < len(t.work); begin = end {
 		w := &t.work[begin]
-		for end < len(t.work) && t.work[end].layer == w.layer && t.work[end].step == w.step {
+		for end < len(t.work) && t.work[end].Layer == w.Layer && t.work[end].Step == w.Step {
 			end++
 		}
-		for t.Layers[layer].Number != w.layer {
+		for t.Layers[layer].Number != w.Layer {
 			layer++
 		}
-		visit(t.Layers[layer], steps[w.step], t.work[begin:end])
+		visit(t.Layers[layer], steps[w.Step], t.work[begin:end])
 	}
 }
 
@@ -174,8 +167,8 @@ func (t *Times) ofTime() Of {
 	of := OfPhase
 	for _, w := range t.work {
 		switch {
-		case !w.layer.Defined() && len(t.Layers) > 1:
-		case w.gemmNS > 0:
+		case !w.Layer.Defined() && len(t.Layers) > 1:
+		case w.GEMMNS > 0:
 			of = OfGEMM
 		case w.expertNS > 0:
 			return OfPhase
@@ -192,8 +185,8 @@ func (t *Times) sumSteps() {
 		s.SlowestExpertsNS += router.Number(slices.Max(experts))
 		s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
 		for _, w := range own {
-			s.BusyNS += router.Number(w.busyNS)
-			s.expertNS, s.OutsideNS = s.expertNS+float64(w.expertNS), s.OutsideNS+float64(w.outsideNS)
+			s.BusyNS += router.Number(w.BusyNS)
+			s.expertNS, s.OutsideNS = s.expertNS+float64(w.expertNS), s.OutsideNS+float64(w.ComputeNS()-w.expertNS)
 		}
 	})
 	for i := range t.Steps {
@@ -208,9 +201,9 @@ func (t *Times) sumSteps() {
 func (t *Times) experts(l *Layer, own []work) []float64 {
 	times := make([]float64, len(l.Ranks))
 	for _, w := range own {
-		rank, _ := slices.BinarySearch(l.Ranks, w.rank)
+		rank, _ := slices.BinarySearch(l.Ranks, w.Rank)
 		if times[rank] = float64(w.expertNS); t.Of == OfGEMM {
-			times[rank] = float64(w.gemmNS)
+			times[rank] = float64(w.GEMMNS)
 		}
 	}
 	return times

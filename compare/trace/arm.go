@@ -52,7 +52,11 @@ const OtherArms = "other_arms"
 // the arm has more: ranks do not finish a switch together, and wait for each other then.
 // Where no range names an arm, and none is asked for, all steps stay.
 func (r *reduction) selectArm() error {
-	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
+	named, armOf, arms := map[int32]string{}, map[int32]string{}, []string{}
+	for _, d := range r.exports {
+		maps.Copy(named, d.StepNames)
+	}
+	steps := slices.Sorted(maps.Keys(named))
 	for _, step := range steps {
 		if armOf[step] = r.batch(step).Arm; armOf[step] != "" && !slices.Contains(arms, armOf[step]) {
 			arms = append(arms, armOf[step])
@@ -95,16 +99,4 @@ func (r *reduction) selectArm() error {
 		r.warn(OtherArms, "", "arm", want, "others", others)
 	}
 	return nil
-}
-
-// recordedSteps are the numbers of the steps in which any rank ran, ascending.
-func (r *reduction) recordedSteps() []int32 {
-	ran := map[int32]bool{}
-	for _, p := range r.ranks {
-		for _, at := range p.each() {
-			ran[at.Step] = true
-		}
-	}
-	delete(ran, NoID)
-	return slices.Sorted(maps.Keys(ran))
 }

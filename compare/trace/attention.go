@@ -62,8 +62,8 @@ func (r *reduction) overRanks(phases ...Phase) router.Number {
 	for at, s := range sums(r, func(g group) (own, bool) {
 		return own{g.rank, g.at.Step}, r.counts(g.at.Step) && !g.class.Collective && slices.Contains(phases, g.at.Phase)
 	}) {
-		all += s.ns
-		longest[at.step] = max(longest[at.step], s.ns)
+		all += s.TotalNS
+		longest[at.step] = max(longest[at.step], s.TotalNS)
 	}
 	for _, ns := range longest {
 		most += ns

@@ -82,10 +82,10 @@ func (r *reduction) placedExperts() {
 		return g.rank.of.Names[g.name], g.class.FusedExperts() && r.counts(g.at.Step)
 	})
 	for _, s := range fusing {
-		fused += s.ns
+		fused += s.TotalNS
 	}
 	if share := float64(fused) / float64(fused+experts); share > mostFused {
-		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return fusing[k.Name].ns == 0 })
+		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return fusing[k.Name].TotalNS == 0 })
 		r.warn(FusedExperts, "", "share", share, "kernels", functions(kernels), "phases",
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return

@@ -18,7 +18,7 @@ type Export struct {
 	Ranks         []int            `json:"ranks"`
 	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
 	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
-	CapturedNS    router.Stated    `json:"captured_ns"` // since the epoch
+	CapturedNS    router.Stated    `json:"captured_ns"` // UTC of the capture's zero; 0 when not recorded
 	Warnings      []router.Warning `json:"warnings"`
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/router"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -18,8 +17,7 @@ type exportSummary struct {
 	Export      Export                  `json:"export"`
 	Arm         string                  `json:"arm"` // normal, perfect or empty
 	ArmEvidence string                  `json:"arm_evidence"`
-	World       int                     `json:"world"`          // ranks of the run where the environment says, else 0
-	Session     int64                   `json:"session_utc_ns"` // UTC of the capture's zero; 0 when not recorded
+	World       int                     `json:"world"` // ranks of the run where the environment says, else 0
 	Names       []string                `json:"names"`
 	Classes     []kernel.Class          `json:"classes"` // of Names
 	Places      capture.Index[location] `json:"places"`
@@ -37,10 +35,9 @@ type rankEvents struct {
 
 	of        *exportSummary
 	device    capture.Device
-	events    []event       // in the order of time
-	rows      []row         // see tabulate
-	structure *Structure    // nil where ranges name all, see infer
-	idleNS    router.Number // for how long no kernel runs in a step that counts, mean over steps
+	events    []event    // in the order of time
+	rows      []row      // see tabulate
+	structure *Structure // nil where ranges name all, see infer
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events

@@ -87,18 +87,16 @@ func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
 // expertRows are the imbalance of each layer over the experts that own kernels, in the steps that count. Where all
 // ranks are there, the experts between are compared, too: one that never ran had no time.
 func (r *reduction) expertRows() (rows []imbalance.Row) {
-	type place struct{ layer, step int32 }
-	times, own := map[place]map[int]float64{}, map[int]bool{}
-	for g := range r.groups() {
-		if g.at.Expert == NoID || g.ns == 0 || !r.judged(router.OptInt(g.at.Layer)) {
-			continue
-		}
-		own[int(g.at.Expert)] = true
-		if at := (place{g.at.Layer, g.at.Step}); r.counts(g.at.Step) {
-			if times[at] == nil {
-				times[at] = map[int]float64{}
-			}
-			times[at][int(g.at.Expert)] += float64(g.ns)
+	type place struct{ layer, step, expert int32 }
+	times := sums(r, func(g group) (place, bool) {
+		return place{g.at.Layer, g.at.Step, g.at.Expert}, g.at.Expert != NoID && g.ns > 0 &&
+			r.judged(router.OptInt(g.at.Layer))
+	})
+	own, ran := map[int]bool{}, map[place]bool{}
+	for at := range times {
+		own[int(at.expert)] = true
+		if at.expert = NoID; r.counts(at.step) {
+			ran[at] = true
 		}
 	}
 	experts := slices.Sorted(maps.Keys(own))
@@ -110,10 +108,10 @@ func (r *reduction) expertRows() (rows []imbalance.Row) {
 	}
 	inOrder := func(a, b place) int { return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.step, b.step)) }
 	steps := map[int32][]router.Balance{} // by layer
-	for _, at := range slices.SortedFunc(maps.Keys(times), inOrder) {
-		parts := make([]float64, len(experts))
+	for _, at := range slices.SortedFunc(maps.Keys(ran), inOrder) {
+		parts := make([]int64, len(experts))
 		for i, e := range experts {
-			parts[i] = times[at][e]
+			parts[i] = times[place{at.layer, at.step, int32(e)}].TotalNS
 		}
 		steps[at.layer] = append(steps[at.layer], router.BalanceOf(parts))
 	}

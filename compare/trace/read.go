@@ -29,15 +29,12 @@ type Options struct {
 	Progress func(bytes int64)
 }
 
-// ErrNoPath is the error of no files to read.
-var ErrNoPath = errors.New("want at least one capture, have none")
-
 // Read reads exports of one run, together, each on its own processor as far as
 // there are any, and reduces them to one Trace. The order of paths does not
 // matter.
 func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 	if len(paths) == 0 {
-		return nil, ErrNoPath
+		return nil, errors.New("want at least one capture, have none")
 	}
 	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
@@ -108,7 +105,6 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
 			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
-	e.Session = meta.SessionUTC
 	e.Arm, e.ArmEvidence = meta.Arm()
 	e.World, _ = meta.WorldSize()
 	if err := e.numberRanks(rec, o.Rank); err != nil {

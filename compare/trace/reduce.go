@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"sync"
 
@@ -64,9 +63,6 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.replays()
 	r.judgeReplay()
 	r.waits()
-	if len(r.counted) > 0 {
-		r.rankSteps()
-	}
 	r.coverage()
 	if given := len(r.ranks); int(r.trace.World) > given {
 		r.warn(missingRanks, "", "given", given, "world", int(r.trace.World))
@@ -142,10 +138,10 @@ func (r *reduction) kernels() {
 			continue
 		}
 		k := KernelStat{Name: r.names.Values[i], Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s,
-			UnknownNS: uses[use{int32(i), PhaseUnknown}].ns}
+			UnknownNS: uses[use{int32(i), PhaseUnknown}].TotalNS}
 		k.Placed = slices.MaxFunc(kernel.Phases, func(a, b Phase) int {
 			x, y := uses[use{int32(i), a}], uses[use{int32(i), b}]
-			return cmp.Or(cmp.Compare(x.ns, y.ns), cmp.Compare(x.kernels, y.kernels))
+			return cmp.Or(cmp.Compare(x.TotalNS, y.TotalNS), cmp.Compare(x.Instances, y.Instances))
 		})
 		r.trace.Kernels = append(r.trace.Kernels, k)
 	}
@@ -157,52 +153,29 @@ func (r *reduction) kernels() {
 
 // cells fills Cells and Phases.
 func (r *reduction) cells() {
-	r.trace.Cells = fold(func(yield func(*Cell) bool) {
-		for g := range r.groups() {
-			c := Cell{Rank: g.rank.Rank.Rank, Step: router.OptInt(g.at.Step), Layer: router.OptInt(g.at.Layer),
-				Phase: g.at.Phase, Kind: NoID, Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
-			if g.class.Collective {
-				c.CollectiveNS = g.ns
-			}
-			if g.class.GEMM && g.at.Phase == PhaseExperts {
-				c.GEMMs, c.GEMMNS = g.kernels, g.ns
-			}
-			yield(&c)
-		}
-	})
-	r.trace.Phases = fold(func(yield func(*Cell) bool) {
-		for _, c := range r.trace.Cells {
-			c.Step = NoID
-			yield(&c)
-		}
-	})
+	r.trace.Cells = r.cellsBy(func(g group) router.OptInt { return router.OptInt(g.at.Step) })
+	r.trace.Phases = r.cellsBy(func(group) router.OptInt { return NoID })
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
 	r.times = r.trace.Times(nil)
 	r.kinds()
 }
 
-// fold adds up cells with the same rank, step, layer and phase, and puts them in order: times of 3 and 4 ns become 7.
-func fold(cells iter.Seq[*Cell]) []Cell {
-	type place struct {
-		rank        int
-		step, layer router.OptInt
-		phase       Phase
+// cellsBy adds up kernels with the same rank, step, layer and phase, and puts them in order.
+func (r *reduction) cellsBy(step func(group) router.OptInt) []Cell {
+	by := sums(r, func(g group) (Cell, bool) {
+		return Cell{Rank: g.rank.Rank.Rank, Step: step(g), Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase,
+			Kind: NoID}, true
+	})
+	cells := make([]Cell, 0, len(by))
+	for c, s := range by {
+		c.Add(&s)
+		cells = append(cells, c)
 	}
-	folded, at := []Cell{}, map[place]int{}
-	for c := range cells {
-		key := place{c.Rank, c.Step, c.Layer, c.Phase}
-		if n, known := at[key]; known {
-			folded[n].Add(c)
-		} else {
-			at[key] = len(folded)
-			folded = append(folded, *c)
-		}
-	}
-	slices.SortFunc(folded, func(a, b Cell) int {
+	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
 			kernel.ComparePhases(a.Phase, b.Phase))
 	})
-	return folded
+	return cells
 }
 
 // coverage sums what the attribution reached.

@@ -36,14 +36,14 @@ func (r *reduction) speeds() {
 	all, ns := router.Number(0), make([]router.Number, len(r.ranks))
 	for at, of := range dense {
 		alike := !slices.ContainsFunc(r.ranks, func(p *rankEvents) bool {
-			return dense[place{at.name, at.step, at.layer, p}].kernels != of.kernels
+			return dense[place{at.name, at.step, at.layer, p}].Instances != of.Instances
 		})
 		if alike {
-			all += router.Number(of.ns)
-			ns[slices.Index(r.ranks, at.rank)] += router.Number(of.ns)
+			all += router.Number(of.TotalNS)
+			ns[slices.Index(r.ranks, at.rank)] += router.Number(of.TotalNS)
 		}
 	}
-	if len(r.ranks) > 1 && float64(all) >= leastDense*float64(compute[struct{}{}].ns) {
+	if len(r.ranks) > 1 && float64(all) >= leastDense*float64(compute[struct{}{}].TotalNS) {
 		for i, p := range r.ranks {
 			r.trace.Speeds = append(r.trace.Speeds, Speed{p.Rank.Rank, ns[i] * router.Number(len(ns)) / all})
 		}

@@ -41,32 +41,44 @@ type RankStep struct {
 // moment is a time on a rank, and how long its GPU has run kernels until then.
 type moment struct{ at, busy int64 }
 
-// begins are when the steps of a rank begin, and when the last kernel of any ends. A step begins behind the expert
-// GEMMs of the step before: kernels of a second stream that run beside these do not begin it, however early the host
-// launched them.
-func (p *rankEvents) begins() (begins map[int32]moment, end moment) {
-	begins, latest := map[int32]moment{}, int32(NoID)
-	var busy kernel.Busy
+// spend gives what a rank spends its steps on, when these begin, and when the last kernel of any ends. A step begins
+// behind the expert GEMMs of the step before: kernels of a second stream that run beside these do not begin it, however
+// early the host launched them.
+func (r *reduction) spend(p *rankEvents) (t RankStep, begins map[int32]moment, end moment) {
+	none := router.Undefined()
+	t, begins = RankStep{p.Rank.Rank, map[Phase]router.Number{}, 0, none, none, none}, map[int32]moment{}
+	var work, all kernel.Busy
+	n, latest := router.Number(len(r.counted)), int32(NoID)
 	for e, at := range p.each() {
 		if at.Step != NoID && at.Step < latest && p.class(e).GEMM {
 			maps.DeleteFunc(begins, func(step int32, _ moment) bool { return step > at.Step })
 			latest = at.Step
 		}
 		if _, known := begins[at.Step]; !known && at.Step != NoID {
-			begins[at.Step], latest = moment{e.Start, busy.At(e.Start)}, max(latest, at.Step)
+			begins[at.Step], latest = moment{e.Start, all.At(e.Start)}, max(latest, at.Step)
 		}
-		if busy.Add(e.Start, e.NS); at.Step != NoID && e.end() > end.at {
-			end = moment{e.end(), busy.At(e.end())}
+		working, before := -work.NS, all.NS
+		if all.Add(e.Start, e.NS); !p.class(e).Collective {
+			work.Add(e.Start, e.NS)
+		}
+		if working += work.NS; r.counts(at.Step) {
+			t.CollectiveNS += router.Number(all.NS-before-working) / n
+			if working > 0 {
+				t.WorkNS[at.Phase] += router.Number(working) / n
+			}
+		}
+		if at.Step != NoID && e.end() > end.at {
+			end = moment{e.end(), all.At(e.end())}
 		}
 	}
-	return begins, end
+	return t, begins, end
 }
 
-// stepTimes fills StepTimes, and gives for how long the GPU of each rank runs no kernel in the steps that count.
+// stepTimes fills StepTimes and RankSteps.
 func (r *reduction) stepTimes() {
 	lengths, idle := map[int32][]float64{}, map[int32][]float64{} // of steps, by rank
 	for _, p := range r.ranks {
-		begins, end := p.begins()
+		spent, begins, end := r.spend(p)
 		var own []float64
 		for step, from := range begins {
 			to, ends := begins[step+1]
@@ -82,7 +94,9 @@ func (r *reduction) stepTimes() {
 				}
 			}
 		}
-		p.idleNS = router.Number(stat.Mean(own, nil))
+		if spent.NoKernelNS = router.Number(stat.Mean(own, nil)); len(r.counted) > 0 {
+			r.trace.RankSteps = append(r.trace.RankSteps, spent)
+		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(lengths)) {
 		s := StepTime{router.OptInt(step), router.Undefined(), router.Undefined(), r.ranks[0].of.StepNames[step],
@@ -91,33 +105,6 @@ func (r *reduction) stepTimes() {
 			s.WallNS, s.NoKernelNS = router.Number(stat.Mean(lengths[step], nil)), router.Number(stat.Mean(idle[step], nil))
 		}
 		r.trace.StepTimes = append(r.trace.StepTimes, s)
-	}
-}
-
-// rankSteps fills RankSteps.
-func (r *reduction) rankSteps() {
-	replayed, n := r.trace.Replay(), router.Number(len(r.counted))
-	for i, p := range r.ranks {
-		t := RankStep{p.Rank.Rank, map[Phase]router.Number{}, 0, router.Undefined(), router.Undefined(), p.idleNS}
-		var work, all kernel.Busy
-		for e, at := range p.each() {
-			wasWork, wasAll := work.NS, all.NS
-			all.Add(e.Start, e.NS)
-			if !p.class(e).Collective {
-				work.Add(e.Start, e.NS)
-			}
-			if ns := work.NS - wasWork; r.counts(at.Step) && ns > 0 {
-				t.WorkNS[at.Phase] += router.Number(ns) / n
-			}
-			if r.counts(at.Step) {
-				t.CollectiveNS += router.Number(all.NS-wasAll-(work.NS-wasWork)) / n
-			}
-		}
-		if replayed != nil && replayed.Run.Holds() {
-			stay := replayed.Run.Stays()[i]
-			t.WaitNS, t.TransferNS = router.Number(stay.WaitNS), router.Number(stay.TransferNS)
-		}
-		r.trace.RankSteps = append(r.trace.RankSteps, t)
 	}
 }
 

@@ -103,7 +103,7 @@ func (p *rankEvents) stepSpans() (spans []steps.Span) {
 		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
 			continue
 		}
-		from := p.of.Session + e.Start
+		from := int64(p.of.Export.CapturedNS) + e.Start
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
 			spans = append(spans, steps.Span{Step: l.Step, From: from})
 		}
@@ -128,7 +128,7 @@ func (r *reduction) commonSteps() (unknown bool) {
 		if i > 0 {
 			alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
 				spans[i][0].Step == spans[0][0].Step
-			clocks := p.of == first.of || p.of.Session > 0 && first.of.Session > 0
+			clocks := p.of == first.of || p.of.Export.CapturedNS > 0 && first.of.Export.CapturedNS > 0
 			known := false
 			if shifts[i], known = steps.JoinOf(spans[0], spans[i], alike, clocks); !known {
 				return true

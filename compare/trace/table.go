@@ -22,18 +22,28 @@ type group struct {
 	class *kernel.Class
 }
 
-// sum is what kernels add up to.
-type sum struct{ kernels, ns int64 }
+// cell is what the group adds up to. Its rank, step, layer and phase are not set.
+func (g group) cell() Cell {
+	c := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
+	if g.class.Collective {
+		c.CollectiveNS = g.ns
+	}
+	if g.class.GEMM && g.at.Phase == PhaseExperts {
+		c.GEMMs, c.GEMMNS = g.kernels, g.ns
+	}
+	return c
+}
 
 // sums is the one group-by: the kernels of all ranks, added up by a key that tells where they ran or
 // what they are. It leaves out those without one. For example, the time of each step is
 // sums(r, func(g group) (int32, bool) { return g.at.Step, true }).
-func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]sum {
-	by := map[K]sum{}
+func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]Cell {
+	by := map[K]Cell{}
 	for g := range r.groups() {
 		if key, ok := keyOf(g); ok {
-			s := by[key]
-			by[key] = sum{s.kernels + g.kernels, s.ns + g.ns}
+			s, own := by[key], g.cell()
+			s.Add(&own)
+			by[key] = s
 		}
 	}
 	return by

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/replay"
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -20,17 +19,12 @@ type Waiting struct {
 	WaitNS router.Number `json:"mean_wait_ns"`
 	Cause
 	Ranks []Arrival `json:"ranks"` // that are last at any, the longest wait first
-	// Late are the steps in which the ranks wait far longer than in most, for the rank that they wait for
-	// longest: it arrives late, where others are even. The longest wait comes first.
-	Late []Arrival `json:"late"`
 }
 
-// Arrival is how long the ranks wait for one of them: per step, mean over all steps, or in one step.
+// Arrival is how long the ranks wait for one of them, mean over all steps.
 type Arrival struct {
-	Rank      int           `json:"rank"`
-	Step      router.OptInt `json:"step"`       // undefined over all steps
-	LastSteps int           `json:"last_steps"` // in which they wait for it longest
-	WaitNS    router.Number `json:"mean_wait_ns"`
+	Rank   int           `json:"rank"`
+	WaitNS router.Number `json:"mean_wait_ns"`
 	Cause
 }
 
@@ -104,76 +98,35 @@ func (w *waited) cause() Cause {
 
 // arrival is the wait for a rank, mean over a number of steps.
 func (w *waited) arrival(rank Rank, steps int) Arrival {
-	a := Arrival{Rank: rank.Rank, Step: NoID, WaitNS: router.Number(w.NS) / router.Number(steps), Cause: w.cause()}
+	a := Arrival{rank.Rank, router.Number(w.NS) / router.Number(steps), w.cause()}
 	a.NS /= router.Number(steps)
 	return a
 }
 
-// waits fills Waiting.
+// waits fills Waiting, and the stays in RankSteps.
 func (r *reduction) waits() {
 	none, w, p := router.Undefined(), &r.trace.Waiting, r.trace.Replay()
-	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}, Late: []Arrival{}}
-	if p == nil {
+	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}}
+	if p == nil || !p.Run.Holds() {
 		return
 	}
-	all, byRank, last := waited{}, make([]waited, len(r.ranks)), make([]int, len(r.ranks))
-	var longest []waited // of a step
-	var totals []float64 // of steps
+	for i, stay := range p.Run.Stays() {
+		s := &r.trace.RankSteps[i]
+		s.WaitNS, s.TransferNS = router.Number(stay.WaitNS), router.Number(stay.TransferNS)
+	}
+	all, byRank := waited{}, make([]waited, len(r.ranks))
 	for _, one := range p.Run.Waits() {
-		own, n := waited{one, p.hosts[one.Step][one.Rank]}, len(longest)
-		if n == 0 || longest[n-1].Step != one.Step {
-			longest, totals, n = append(longest, own), append(totals, 0), n+1
-		}
-		if totals[n-1] += own.NS; own.NS > longest[n-1].NS {
-			longest[n-1] = own
-		}
+		own := waited{one, p.hosts[one.Step][one.Rank]}
 		byRank[one.Rank].add(own)
 		all.add(own)
 	}
-	if w.Steps = len(longest); w.Steps == 0 {
-		return
-	}
-	steps := make([]Arrival, len(longest))
-	for i, own := range longest {
-		last[own.Rank]++
-		steps[i] = own.arrival(r.ranks[own.Rank].Rank, 1)
-		steps[i].Step = router.OptInt(p.steps[own.Step])
-	}
+	w.Steps = p.Steps
 	over := all.arrival(Rank{}, w.Steps)
 	w.WaitNS, w.Cause = over.WaitNS, over.Cause
 	for rank := range byRank {
 		if one := byRank[rank].arrival(r.ranks[rank].Rank, w.Steps); one.WaitNS > 0 {
-			one.LastSteps = last[rank]
 			w.Ranks = append(w.Ranks, one)
 		}
 	}
-	w.Late = append(w.Late, lateSteps(steps, totals, r.trace.Bound.StepNS.Float64())...)
-	for _, list := range [][]Arrival{w.Ranks, w.Late} {
-		slices.SortStableFunc(list, func(x, y Arrival) int { return cmp.Compare(y.WaitNS, x.WaitNS) })
-	}
-}
-
-// A step is late where its waiting exceeds the median of the steps by leastLate of a step
-// and by more median absolute deviations than normal noise reaches once in 3.5 million steps.
-const (
-	leastLate      = 0.05
-	mostDeviations = 5 * 1.4826
-)
-
-// lateSteps are the steps with far more waiting than most, each of stepNS. Of two steps none is most.
-func lateSteps(steps []Arrival, waits []float64, stepNS float64) (late []Arrival) {
-	if len(steps) < 3 {
-		return nil
-	}
-	usual, apart := stats.Median(waits), make([]float64, len(waits))
-	for i, ns := range waits {
-		apart[i] = max(ns-usual, usual-ns)
-	}
-	least := max(leastLate*stepNS, mostDeviations*stats.Median(apart))
-	for i, s := range steps {
-		if waits[i]-usual > least {
-			late = append(late, s)
-		}
-	}
-	return late
+	slices.SortStableFunc(w.Ranks, func(x, y Arrival) int { return cmp.Compare(y.WaitNS, x.WaitNS) })
 }

@@ -37,31 +37,6 @@ func TestHostLatenessNamesPython(t *testing.T) {
 	}
 }
 
-// Of 50 steps in which ranks wait 2000 of 5020 ns one is late in which they wait 5000, not one in which they wait
-// 2200, a twenty-fifth of a step more, nor one of steps that differ as much anyhow.
-func TestLateSteps(t *testing.T) {
-	for what, c := range map[string]struct {
-		ns   func(step int) float64
-		late int
-	}{
-		"late":          {func(step int) float64 { return map[int]float64{37: 3000}[step] }, 1},
-		"little":        {func(step int) float64 { return map[int]float64{37: 200}[step] }, 0},
-		"as the others": {func(step int) float64 { return float64(step * 7919 % 50 * 60) }, 0},
-	} {
-		steps, waits := make([]Arrival, 50), make([]float64, 50)
-		for i := range waits {
-			steps[i].Step, waits[i] = router.OptInt(i), 2000+c.ns(i)
-		}
-		late := lateSteps(steps, waits, 5020)
-		if len(late) != c.late || c.late > 0 && late[0].Step != 37 {
-			t.Errorf("%s: have %+v", what, late)
-		}
-	}
-	if late := lateSteps(make([]Arrival, 2), []float64{1, 1e9}, 1); late != nil {
-		t.Errorf("of two: have %+v", late)
-	}
-}
-
 // A cause is named only if it explains more than half, and so is what the host did.
 func TestMainCause(t *testing.T) {
 	for _, c := range []struct {

@@ -61,9 +61,7 @@ func traceTables(t *trace.Trace) []table.Table {
 				"max/mean, worst<time.worst_max_over_mean:ratio=worst max/mean, worst_layer<time.worst_layer, "+
 				"flagged_layers<time.flagged_layers"),
 		table.Of("arrivals", "Who arrives last at the collectives: how long ranks wait for it per step, and mostly why",
-			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
-		table.Of("late", "Steps in which ranks wait far longer than in most, for whom, and mostly why", t.Waiting.Late,
-			"step, rank, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
+			t.Waiting.Ranks, "rank, mean_wait_ns=ranks wait, "+cause).LeadBy("mean_wait_ns"),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			"rank, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
 		experts,

@@ -38,19 +38,19 @@ var Lines = map[string][]Line{
 		{"no answer", "no answer: imbalance needs two ranks, {few} was given.", "", "", "all|ranks"},
 		{"no answer", noAnswer, "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
-			"[, or {or}].", "dense worst", "slower_gpu late", "both gpu"},
+			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
 		{"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; {=even_ranks}.",
-			"stall " + judgedTrace, "late host", "both late|again"},
+			"stall " + judgedTrace, "host", "both again"},
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
-			"tokens attention " + judgedTrace, "attention late", "both tokens"},
-		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait late", unevenNext},
+			"tokens attention " + judgedTrace, "attention", "both tokens"},
+		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
 		{"load without time", under + "load is {load:%} uneven, expert time {time:%}; {=even_ranks}.",
 			"gain loss load time worst", "load_without_time", "both backend"},
 		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
 			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
-			"late host", "both|balanced|late|again"},
-		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait late", "both|balanced|other_load"}},
+			"host", "both|balanced|again"},
+		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait", "both|balanced|other_load"}},
 
 	"compare": {
 		{"not comparable", "{verdict}: {why}" + slowerToo, "", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
@@ -139,7 +139,6 @@ var sentences = map[string]string{
 	"why.load_without_time": "the kernels take as long for few tokens as for many, or the counts are of another run",
 	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
 	"why.wait":              "ranks wait {wait:ns} per step, {wait_cause}",
-	"why.late":              "in step {step} ranks wait {late:ns} for rank {late_rank}, {late_cause}",
 	"caused":                "{cause} of it for {what}[ ({did})] | and no single cause explains most of it",
 
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
@@ -191,7 +190,6 @@ var steps = map[string][2]string{
 	"gpu":    {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
 	"backend": {"Try another expert backend, and measure both.",
 		"bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
-	"late":         {"{?late}See the steps, and what the ranks waited for.", "trace --table late {given}"},
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
 	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
 	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
