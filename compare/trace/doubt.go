@@ -85,7 +85,8 @@ func (r *reduction) placedExperts() {
 		fused += s.TotalNS
 	}
 	if share := float64(fused) / float64(fused+experts); share > mostFused {
-		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), func(k KernelStat) bool { return fusing[k.Name].TotalNS == 0 })
+		idle := func(k KernelStat) bool { return fusing[k.Name].TotalNS == 0 }
+		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), idle)
 		r.warn(FusedExperts, "", "share", share, "kernels", functions(kernels), "phases",
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return

@@ -144,7 +144,7 @@ func (t *Trace) WithCells(cells []Cell) *Trace {
 }
 
 // SchemaVersion is the version of Trace's JSON.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // Coverage says how much of the GPU time the attribution reached. The shares
 // are of GPUNS, in [0, 1], and undefined without GPU time.
