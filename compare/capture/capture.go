@@ -18,8 +18,7 @@ import (
 )
 
 // Read reads an export or a trace of PyTorch's profiler, in which something ran on a GPU. Progress is told how many
-// bytes more have been read; all calls together sum to the file's size. It may be called by several goroutines. Nil
-// tells nobody.
+// bytes more have been read, by several goroutines; nil tells nobody.
 func Read(ctx context.Context, path string, progress func(bytes int64)) (*Recording, error) {
 	if isTorchTrace(path) {
 		return readTorchTrace(ctx, path, progress)
@@ -28,17 +27,16 @@ func Read(ctx context.Context, path string, progress func(bytes int64)) (*Record
 	if err != nil {
 		return nil, err
 	}
-	defer db.close()
+	defer db.sql.Close()
+	db.report = progress
 	if db.room(ctx, kernelTable) > 0 && (!db.has(stringTable, "id", "value") || db.room(ctx, stringTable) == 0) {
 		return nil, &input.Error{File: path, Expected: "the names of kernels in a table " + stringTable + " of id and value",
-			Found: "none", Try: exportAgain, Err: ErrDamaged}
+			Found: "none", Try: exportAgain}
 	}
 	p := &Metadata{}
 	if err := p.read(ctx, db); err != nil {
 		return nil, db.failed(ctx, "reading its metadata", err)
 	}
-	db.report = progress
-	defer func() { db.progress(db.size - db.told.Load()) }()
 	rec, err := read(ctx, db)
 	switch {
 	case err != nil:
@@ -50,8 +48,8 @@ func Read(ctx context.Context, path string, progress func(bytes int64)) (*Record
 	return rec, nil
 }
 
-// ReadMetadata reads what a file says about the environment of its capture, and
-// no event. A trace of PyTorch's profiler says nothing of it.
+// ReadMetadata reads what an export says about itself, and no event. A trace of PyTorch's profiler says nothing of
+// the environment of its capture.
 func ReadMetadata(ctx context.Context, path string) (*Metadata, error) {
 	p := &Metadata{}
 	if isTorchTrace(path) {
@@ -61,12 +59,9 @@ func ReadMetadata(ctx context.Context, path string) (*Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer db.close()
-	return p, db.failed(ctx, "reading its metadata", p.readEnvironment(ctx, db))
+	defer db.sql.Close()
+	return p, db.failed(ctx, "reading its metadata", p.read(ctx, db))
 }
-
-// close closes the export, to which nothing was written.
-func (db *database) close() { _ = db.sql.Close() }
 
 // noKernels says why an export without kernels has none.
 func (db *database) noKernels(p *Metadata, badTimes int64) error {
@@ -82,7 +77,7 @@ func (db *database) noKernels(p *Metadata, badTimes int64) error {
 	case len(db.tables) > 0 && !db.has(stringTable):
 		why, try = "none of the tables of an nsys export", "'nsys export --type sqlite REPORT.nsys-rep' writes one"
 	}
-	return &input.Error{File: db.path, Expected: "GPU kernels", Found: why, Try: try, Err: ErrNoKernels}
+	return &input.Error{File: db.path, Expected: "GPU kernels", Found: why, Try: try}
 }
 
 // number is the first of the variables that holds a rank or a count of ranks.

@@ -2,9 +2,9 @@ package capture
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
@@ -34,9 +34,8 @@ func TestCutWhileRead(t *testing.T) {
 			}
 			return nil
 		}}})
-		if !errors.Is(err, ErrDamaged) || seen > 10_000 {
-			t.Errorf("%s: after %d rows: want %v, have %v", what, seen, ErrDamaged, err)
+		if db.sql.Close(); err == nil || !strings.Contains(err.Error(), "damaged") || seen > 10_000 {
+			t.Errorf("%s: after %d rows: %v", what, seen, err)
 		}
-		db.close()
 	}
 }

@@ -10,9 +10,6 @@ type Index[T comparable] struct {
 	last   int32
 }
 
-// NewIndex has no value yet.
-func NewIndex[T comparable]() *Index[T] { return &Index[T]{} }
-
 // Number gives a value its number: values 7, 9, 7 get 0, 1, 0.
 func (x *Index[T]) Number(v T) int32 {
 	if len(x.Values) > 0 && x.Values[x.last] == v {

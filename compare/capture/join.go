@@ -9,20 +9,18 @@ import (
 
 // newParts are readers that fill one recording at the same time, each its own fields.
 func newParts() (*work, *calls, *spans) {
-	rec, ids := &Recording{Operators: []string{""}}, NewIndex[int64]
-	return &work{Recording: rec, processes: ids(), devices: NewIndex[Device](), nodeThreads: ids()},
-		&calls{Recording: rec, threads: ids(), byID: map[int64]*processLaunches{}},
-		&spans{Recording: rec, threads: ids()}
+	rec := &Recording{Operators: []string{""}}
+	return &work{Recording: rec}, &calls{Recording: rec}, &spans{Recording: rec}
 }
 
 // work fills in what ran on the GPU, as a source lists it: without launches yet.
 type work struct {
 	*Recording
 	badTimes
-	processes    *Index[int64]
-	devices      *Index[Device]
+	processes    Index[int64]
+	devices      Index[Device]
 	correlations []uint32 // by kernel
-	nodeThreads  *Index[int64]
+	nodeThreads  Index[int64]
 	end          int64
 	total        uint64 // ns
 }
@@ -63,11 +61,11 @@ func (w *work) device(process int32, ordinal int64) int32 {
 }
 
 // noCorrelation is the correlation id of an event that has none. CUPTI counts from 1, in 32 bits.
-const noCorrelation = math.MaxUint32
+const noCorrelation = 0
 
 // correlationOf is noCorrelation for what is no correlation id.
-func correlationOf(id int64, known bool) uint32 {
-	if !known || id < 0 || id >= noCorrelation {
+func correlationOf(id int64) uint32 {
+	if id < 0 || id > math.MaxUint32 {
 		return noCorrelation
 	}
 	return uint32(id)
@@ -80,16 +78,11 @@ type calls struct {
 	correlations []uint32 // by launch
 	kernel       []bool   // by launch: it launches a kernel, not a graph
 	captures     []graphCapture
-	threads      *Index[int64]
-	byID         map[int64]*processLaunches // by process id
+	threads      Index[int64]
 }
 
-// processLaunches are the launches of a process: after sort, by correlation id and start.
-type processLaunches struct {
-	order  []int32
-	last   int  // the place of the one found last
-	worked bool // the process ran something on a GPU
-}
+// process is the global id of a launch's process.
+func (c *calls) process(l Call) int64 { return c.threads.Values[l.Thread] & processMask }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
 type graphCapture struct {
@@ -114,8 +107,6 @@ const (
 	waitCall
 )
 
-func (k callKind) launches() bool { return k == kernelCall || k == graphLaunch }
-
 // callKindOf reads the name of a call, which carries the interface before it and a version
 // behind: cudaLaunchKernelExC_v11060, cuLaunchKernelEx and hipLaunchKernel launch kernels.
 func callKindOf(name string) callKind {
@@ -135,22 +126,16 @@ func callKindOf(name string) callKind {
 }
 
 // add keeps a call that launches, waits, or begins or ends the capture of a graph.
-func (c *calls) add(kind callKind, l Launch, process int64, correlation uint32) {
+func (c *calls) add(kind callKind, l Call, correlation uint32) {
 	switch kind {
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
 	case waitCall:
-		c.Waits = append(c.Waits, Wait{l.Start, l.End, l.Thread})
-	case kernelCall, graphLaunch:
-		p := c.byID[process]
-		if p == nil {
-			p = &processLaunches{}
-			c.byID[process] = p
-		}
-		if kind == graphLaunch {
-			c.GraphLaunches++
-		}
-		p.order = append(p.order, int32(len(c.Launches)))
+		c.Waits = append(c.Waits, l)
+	case graphLaunch:
+		c.GraphLaunches++
+		fallthrough
+	case kernelCall:
 		c.Launches = append(c.Launches, l)
 		c.correlations = append(c.correlations, correlation)
 		c.kernel = append(c.kernel, kind == kernelCall)
@@ -167,42 +152,54 @@ func (c *calls) capturing(thread int32, at int64) bool {
 	return i < len(c.captures) && c.captures[i].thread == thread && !c.captures[i].begin
 }
 
-// sort puts the launches of each process in the order of correlation ids, in which they
-// mostly are.
-func (c *calls) sort() {
-	slices.SortFunc(c.captures, graphCapture.compare)
-	byID := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]),
-			cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
+// launched are the launches of a process, in the order of correlation ids and starts.
+type launched struct {
+	*calls
+	order []int32
+	last  int // the place of the one found last
+}
+
+// byProcess are the launches by the global id of their process.
+func (c *calls) byProcess() map[int64]*launched {
+	all := map[int64]*launched{}
+	for i, l := range c.Launches {
+		pid := c.process(l)
+		p := all[pid]
+		if p == nil {
+			p = &launched{calls: c}
+			all[pid] = p
+		}
+		p.order = append(p.order, int32(i))
 	}
-	for _, p := range c.byID {
-		slices.SortFunc(p.order, byID)
+	for _, p := range all {
+		slices.SortFunc(p.order, func(a, b int32) int { // in which they mostly are
+			return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
+		})
 	}
+	return all
 }
 
 // find gives the launch with a correlation id, −1 for none: of several the last that began
 // before the execution did, and the first if none did. It looks first at the launch found
 // before and the one behind it, which it mostly is.
-func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
-	is := func(at int) bool { return at >= 0 && at < len(p.order) && c.correlations[p.order[at]] == id }
-	for _, at := range []int{p.last, p.last + 1} {
+func (p *launched) find(id uint32, start int64) int32 {
+	is := func(at int) bool { return at >= 0 && at < len(p.order) && p.correlations[p.order[at]] == id }
+	for at := p.last; at <= p.last+1; at++ {
 		if is(at) && !is(at-1) && !is(at+1) {
 			p.last = at
 			return p.order[at]
 		}
 	}
-	after, _ := slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
-		return cmp.Or(cmp.Compare(c.correlations[l], id), cmp.Compare(c.Launches[l].Start, start), -1)
+	at, _ := slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
+		return cmp.Or(cmp.Compare(p.correlations[l], id), cmp.Compare(p.Launches[l].Start, start), -1)
 	})
-	switch {
-	case is(after - 1):
-		p.last = after - 1
-	case is(after):
-		p.last = after
-	default:
+	if is(at - 1) {
+		at--
+	} else if !is(at) {
 		return -1
 	}
-	return p.order[p.last]
+	p.last = at
+	return p.order[at]
 }
 
 // spans fill in the named ranges of a source.
@@ -210,7 +207,7 @@ type spans struct {
 	*Recording
 	badTimes
 	names   interner
-	threads *Index[int64]
+	threads Index[int64]
 	end     int64 // the last time at which a range begins or ends
 }
 
@@ -233,15 +230,16 @@ func (s *spans) add(r Range) {
 func join(w *work, c *calls, s *spans) *Recording {
 	rec := w.Recording
 	rec.BadTimes, rec.RangeNames = int64(w.badTimes+c.badTimes+s.badTimes), s.names.valid()
-	for pid := range c.byID {
+	launches := c.byProcess()
+	for pid := range launches {
 		for i, d := range w.devices.Values {
-			if len(c.byID) == 1 && w.processes.Values[d.Process] == 0 { // work of no process is of the only one that launched
+			if len(launches) == 1 && w.processes.Values[d.Process] == 0 { // work of no process is of the only one that launched
 				w.devices.Values[i].Process = w.processes.Number(pid)
 			}
 		}
 	}
-	rec.joinLaunches(w, c)
-	threads := NewIndex[int64]()
+	rec.joinLaunches(w, c, launches)
+	threads := Index[int64]{}
 	for i := range rec.Launches {
 		rec.Launches[i].Thread = threads.Number(c.threads.Values[rec.Launches[i].Thread])
 	}
@@ -264,22 +262,20 @@ func join(w *work, c *calls, s *spans) *Recording {
 	return rec
 }
 
-// joinLaunches gives kernels their launches, and leaves out the launches of nothing.
-func (r *Recording) joinLaunches(w *work, c *calls) {
-	c.sort()
-	of := make([]*processLaunches, len(w.devices.Values)) // by device
+// joinLaunches gives kernels their launches, and leaves out the launches of nothing. It counts those whose kernel is
+// lost: of a process that ran something on a GPU, and not while a graph was captured.
+func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched) {
+	of, worked := make([]*launched, len(w.devices.Values)), map[int64]bool{} // by device, by process
 	for i, d := range w.devices.Values {
-		if of[i] = c.byID[w.processes.Values[d.Process]]; of[i] != nil {
-			of[i].worked = true
-		}
+		pid := w.processes.Values[d.Process]
+		of[i], worked[pid] = launches[pid], true
 	}
 	number := make([]int32, len(r.Launches)) // of launches, from 1 on
 	find := func(device int32, id uint32, start int64) int32 {
-		p := of[device]
-		if p == nil || id == noCorrelation {
-			return -1
+		launch := int32(-1)
+		if p := of[device]; p != nil && id != noCorrelation {
+			launch = p.find(id, start)
 		}
-		launch := c.find(p, id, start)
 		if launch >= 0 {
 			number[launch] = 1
 		}
@@ -292,19 +288,15 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 	for _, g := range r.Graphs {
 		find(g.Device, g.Correlation, g.Start)
 	}
-	for _, p := range c.byID {
-		for _, l := range p.order {
-			if p.worked && number[l] == 0 && c.kernel[l] && !c.capturing(c.Launches[l].Thread, c.Launches[l].Start) {
-				r.LostKernels++
-			}
-		}
-	}
+	slices.SortFunc(c.captures, graphCapture.compare)
 	all := r.Launches
 	r.Launches = all[:0]
 	for i, l := range all {
 		if number[i] > 0 {
 			r.Launches = append(r.Launches, l)
 			number[i] = int32(len(r.Launches))
+		} else if c.kernel[i] && worked[c.process(l)] && !c.capturing(l.Thread, l.Start) {
+			r.LostKernels++
 		}
 	}
 	for i := range r.Kernels {

@@ -50,8 +50,7 @@ func (s *jsonScanner) more() bool {
 		s.buffer = s.buffer[:n+got]
 		switch s.ended = err == io.EOF; {
 		case n >= tokenLimit:
-			s.err = &input.Error{Expected: fmt.Sprintf("texts of at most %d bytes", tokenLimit), Found: "a longer one",
-				Err: ErrDamaged}
+			s.err = &input.Error{Expected: fmt.Sprintf("texts of at most %d bytes", tokenLimit), Found: "a longer one"}
 		case s.ended:
 			s.err = io.ErrUnexpectedEOF
 		default:
@@ -77,7 +76,7 @@ func (s *jsonScanner) end() {
 func (s *jsonScanner) fail(expected string) {
 	if s.err == nil {
 		s.err = &input.Error{Position: fmt.Sprintf("byte %d", s.before+int64(s.at)), Expected: expected,
-			Found: fmt.Sprintf("%q", s.buffer[s.at:s.at+1]), Err: ErrDamaged}
+			Found: fmt.Sprintf("%q", s.buffer[s.at:s.at+1])}
 	}
 }
 

@@ -39,15 +39,23 @@ func allowed(name string) bool {
 // read fills in what the tables of metadata say, whichever there are. The table of the export
 // was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
 func (p *Metadata) read(ctx context.Context, db *database) error {
-	p.MPIRanks, p.GPUs = map[int64]int{}, map[PIDDevice]int64{}
+	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[PIDDevice]int64{}
+	pair := []string{"name", "value"}
+	facts := map[string]*string{"EXPORT_PRODUCT_VERSION": &p.NsysVersion, "EXPORT_SCHEMA_VERSION": &p.SchemaVersion}
+	fact := func(row []string) {
+		if to := facts[row[0]]; to != nil {
+			*to = row[1]
+		}
+	}
 	for _, t := range []struct {
 		table   string
 		columns []string
 		rest    string
 		fill    func([]string)
 	}{
-		{"META_DATA_EXPORT", []string{"name", "value"}, "", p.exportFact},
-		{"EXPORT_META_DATA", []string{"name", "value"}, "", p.exportFact},
+		{"META_DATA_EXPORT", pair, "", fact},
+		{"EXPORT_META_DATA", pair, "", fact},
+		{"META_DATA_CAPTURE", pair, " WHERE name LIKE '%:ENVIRONMENT_VARIABLE' ORDER BY rowid", p.variable},
 		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1",
 			func(row []string) { p.SessionUTC = whole(row[0]) }},
 		{"MPI_RANKS", []string{"globalTid", "rank"}, "", func(row []string) {
@@ -68,36 +76,18 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 			return err
 		}
 	}
-	return p.readEnvironment(ctx, db)
+	return nil
 }
 
-// exportFact takes a name and value of the table about the export.
-func (p *Metadata) exportFact(row []string) {
-	switch row[0] {
-	case "EXPORT_PRODUCT_VERSION":
-		p.NsysVersion = row[1]
-	case "EXPORT_SCHEMA_VERSION":
-		p.SchemaVersion = row[1]
+// variable takes one of the environment, such as RANK="3", if it is allowed.
+func (p *Metadata) variable(row []string) {
+	p.Variables++
+	if key, value, _ := strings.Cut(row[1], "="); allowed(key) {
+		if v, err := strconv.Unquote(value); err == nil {
+			value = v
+		}
+		p.Environment[key] = value
 	}
-}
-
-// readEnvironment reads the allowed variables, each a row such as RANK="3".
-func (p *Metadata) readEnvironment(ctx context.Context, db *database) error {
-	p.Environment = map[string]string{}
-	return db.rows(ctx, "META_DATA_CAPTURE", []string{"name", "value"}, " ORDER BY rowid", func(row []string) {
-		if !strings.HasSuffix(row[0], ":ENVIRONMENT_VARIABLE") {
-			return
-		}
-		p.Variables++
-		key, quoted, _ := strings.Cut(row[1], "=")
-		if !allowed(key) {
-			return
-		}
-		if v, err := strconv.Unquote(quoted); err == nil {
-			quoted = v
-		}
-		p.Environment[key] = quoted
-	})
 }
 
 // PIDDevice is a device as one process numbers it.

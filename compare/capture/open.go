@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,15 +20,6 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/moebalance/moebalance/router/input"
-)
-
-// What a caller can act on. Every error about an input wraps one of these or
-// an error of the file system.
-var (
-	ErrNotExport = errors.New("not an nsys export")      // some other kind of file
-	ErrTruncated = errors.New("truncated")               // fewer bytes than the header promises
-	ErrDamaged   = errors.New("damaged")                 // SQLite cannot read all of it
-	ErrNoKernels = errors.New("no GPU kernels recorded") // readable, but without what the question needs
 )
 
 const exportAgain = "export it again"
@@ -41,8 +30,7 @@ type database struct {
 	size   int64
 	sql    *sql.DB
 	tables map[string][]string // columns by table
-	told   atomic.Int64        // bytes
-	report func(bytes int64)   // is told of progress; nil tells nobody
+	report func(bytes int64)   // is told of bytes that are read; nil tells nobody
 }
 
 // openExport checks what kind of file path is before SQLite sees it, so that
@@ -61,7 +49,7 @@ func openExport(ctx context.Context, path string) (*database, error) {
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`,
 		func(row []string) { db.tables[row[0]] = append(db.tables[row[0]], row[1]) })
 	if err != nil {
-		db.close()
+		db.sql.Close()
 	}
 	return db, db.failed(ctx, "reading the list of tables", err)
 }
@@ -80,48 +68,44 @@ func checkFile(path string) (size int64, err error) {
 	}
 	defer f.Close()
 	head, err := io.ReadAll(io.LimitReader(f, headSize))
-	fault := &input.Error{File: path, Err: err}
-	switch begins := bytes.HasPrefix(head, []byte(sqliteMagic)); {
+	switch {
 	case err != nil:
+		return 0, &input.Error{File: path, Err: err}
 	case isReport(path):
-		fault.Expected, fault.Found, fault.Err = "a SQLite export", "an nsys report", ErrNotExport
-		fault.Try = fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
-			strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)
-	case begins && len(head) < headSize:
-		fault.Expected, fault.Found, fault.Err = fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)),
-			ErrTruncated
-		fault.Try = exportAgain
-	case !begins:
-		fault.Expected, fault.Found, fault.Err = "an nsys export (SQLite) or a PyTorch trace (JSON)", beginning(head),
-			ErrNotExport
-		fault.Try = "'nsys export --type sqlite REPORT.nsys-rep' writes one; 'moebalance counts' reads expert counts"
-	default:
-		return info.Size(), unfinished(path, head, info.Size())
+		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: "an nsys report", Try: fmt.Sprintf(
+			"run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
+	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
+		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
+			Found: beginning(head), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes one; 'moebalance counts' reads " +
+				"expert counts"}
 	}
-	return 0, fault
+	return info.Size(), unfinished(path, head, info.Size())
 }
 
-// unfinished says what a SQLite file lacks: bytes that its header promises, or what a log beside it holds.
+// unfinished says what a SQLite file lacks: bytes that its header promises, or rows in a log beside it.
 func unfinished(path string, head []byte, size int64) error {
-	// Pages times their size: https://www.sqlite.org/fileformat.html section 1.3.
-	promised := int64(binary.BigEndian.Uint16(head[16:])) * int64(binary.BigEndian.Uint32(head[28:]))
+	promised := int64(headSize)
+	if len(head) < headSize {
+		size = int64(len(head))
+	} else { // pages times their size: https://www.sqlite.org/fileformat.html section 1.3
+		promised = int64(binary.BigEndian.Uint16(head[16:])) * int64(binary.BigEndian.Uint32(head[28:]))
+	}
 	if size < promised {
 		return &input.Error{File: path, Expected: fmt.Sprintf("%d bytes", promised),
-			Found: fmt.Sprintf("%d, a truncated file", size), Try: exportAgain, Err: ErrTruncated}
+			Found: fmt.Sprintf("%d, a truncated file", size), Try: exportAgain}
 	}
+	fault := &input.Error{File: path, Expected: "a closed database",
+		Try: "close the program that writes it and copy all its files, or " + exportAgain}
 	for _, suffix := range []string{"-wal", "-journal"} {
-		if log, err := os.Stat(path + suffix); err == nil && log.Size() > 0 {
-			return &input.Error{File: path, Expected: "a closed database",
-				Found: fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, log.Size()),
-				Try:   "close the program that writes it, or " + exportAgain, Err: ErrDamaged}
+		name := filepath.Base(path) + suffix
+		switch log, err := os.Stat(path + suffix); {
+		case err == nil && log.Size() > 0:
+			fault.Found = fmt.Sprintf("%q beside it, an unfinished transaction", name)
+			return fault
+		case err != nil && suffix == "-wal" && max(head[18], head[19]) == 2: // its versions, which profilers leave at 1
+			fault.Found = fmt.Sprintf("one whose log %q is not here, so rows can be missing", name)
+			return fault
 		}
-	}
-	// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
-	if _, err := os.Stat(path + "-wal"); err != nil && (head[18] == 2 || head[19] == 2) {
-		return &input.Error{File: path, Expected: "a database without a write-ahead log",
-			Found: fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
-			Try:   "copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or " + exportAgain,
-			Err:   ErrDamaged}
 	}
 	return nil
 }
@@ -152,8 +136,7 @@ func (db *database) failed(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
 	}
-	return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain,
-		Err: ErrDamaged}
+	return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain}
 }
 
 // rows hands the columns of a table to visit as texts, "" for NULL, and nothing where the table
@@ -200,14 +183,6 @@ func (db *database) readAll(ctx context.Context, groups ...[]table) error {
 		})
 	}
 	return group.Wait()
-}
-
-// progress tells of bytes read.
-func (db *database) progress(bytes int64) {
-	db.told.Add(bytes)
-	if db.report != nil {
-		db.report(bytes)
-	}
 }
 
 // has reports whether the export holds the table with all the columns.

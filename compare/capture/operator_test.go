@@ -46,7 +46,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 	} {
 		w, c, s := newParts()
 		for i, letter := range letters {
-			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, 1<<24, uint32(i))
+			c.add(kinds[letter], Call{Start: int64(i), Thread: c.threads.Number(1 << 24)}, uint32(i))
 		}
 		w.add(Kernel{Device: w.device(w.processes.Number(1<<24), 0)}, noCorrelation, 0)
 		same(t, letters, join(w, c, s).LostKernels, want)
@@ -70,8 +70,7 @@ func TestJoin(t *testing.T) {
 		process, start int64
 		id             uint32
 	}{{two, 3, 5}, {one, 8, 9}, {one, 1, 5}, {one, 6, 5}, {one, 2, 7}, {two, 9, 1}, {one, 4, noCorrelation}} {
-		c.add(kernelCall, Launch{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)},
-			l.process, l.id)
+		c.add(kernelCall, Call{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)}, l.id)
 	}
 	want := []int64{3, 1, 6, 6, 1, -1, -1, 8, 2}
 	for _, k := range []struct {

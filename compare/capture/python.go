@@ -15,32 +15,30 @@ type Python struct{ Collects, Locked map[int32]Intervals }
 func (r *Recording) Python() Python {
 	p := Python{map[int32]Intervals{}, map[int32]Intervals{}}
 	for _, n := range r.Ranges {
-		switch i, name, of := (interval{n.Start, n.End}), r.RangeNames[n.Name], r.Threads[n.Thread]; {
+		switch name, of := r.RangeNames[n.Name], r.Threads[n.Thread]; {
 		case strings.EqualFold(name, "python gc"):
-			p.Collects[of] = append(p.Collects[of], i)
+			p.Collects[of] = append(p.Collects[of], n)
 		case strings.EqualFold(name, "waiting for gil"):
-			p.Locked[n.Thread] = append(p.Locked[n.Thread], i)
+			p.Locked[n.Thread] = append(p.Locked[n.Thread], n)
 		}
 	}
 	for _, lists := range []map[int32]Intervals{p.Collects, p.Locked} {
 		for _, l := range lists {
-			slices.SortFunc(l, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
+			slices.SortFunc(l, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
 		}
 	}
 	return p
 }
 
-type interval struct{ start, end int64 }
-
 // Intervals come in the order of time, and do not overlap: a process collects garbage, and a thread waits, once at a
 // time.
-type Intervals []interval
+type Intervals []Range
 
 // Within is how much of a stretch of time lies in the intervals.
 func (l Intervals) Within(from, to int64) (ns int64) {
-	at, _ := slices.BinarySearchFunc(l, from, func(i interval, t int64) int { return cmp.Compare(i.end, t) })
-	for ; at < len(l) && l[at].start < to; at++ {
-		ns += max(0, min(l[at].end, to)-max(l[at].start, from))
+	at, _ := slices.BinarySearchFunc(l, from, func(r Range, t int64) int { return cmp.Compare(r.End, t) })
+	for ; at < len(l) && l[at].Start < to; at++ {
+		ns += max(0, min(l[at].End, to)-max(l[at].Start, from))
 	}
 	return ns
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 )
 
 // The tables of events. Every one is optional in an export.
@@ -38,13 +37,6 @@ func read(ctx context.Context, db *database) (*Recording, error) {
 
 // collectAbove is the number of kernels from which memory matters.
 const collectAbove = 1 << 20
-
-// KeepGC returns what sets the garbage collector back to where it stands now; Collect changes it.
-func KeepGC() (restore func()) {
-	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	metrics.Read(now)
-	return func() { debug.SetGCPercent(int(now[0].Value.Uint64())) } // −1 is off in both
-}
 
 // Collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not, and lets less garbage stand from then on. Hardly any of

@@ -15,9 +15,9 @@ type Recording struct {
 	Threads      []int32  // the process of each
 	Devices      []Device
 	Kernels      []Kernel
-	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
-	Launches     []Launch // only those that launched a kernel or a graph
-	Waits        []Wait
+	GraphNodeIDs []int64 // graph nodes of the kernels that a graph replayed
+	Launches     []Call  // only those that launched a kernel or a graph
+	Waits        []Call  // that return when the GPU has done what they ask for
 	Ranges       []Range
 	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
 	Graphs       []GraphLaunch // whole graphs, where the capture hid their kernels
@@ -29,7 +29,6 @@ type Recording struct {
 	LostKernels int64
 	BadTimes    int64 // events left out: they end before they begin, or lie beyond TimeLimit
 	OpenRanges  int64 // ranges that were never closed, taken to last to the capture's end
-	OtherDevice int64 // kernels on another device than most of their process, see JoinDevices
 }
 
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024
@@ -55,17 +54,11 @@ type Kernel struct {
 	GraphNode  int32 // position in GraphNodeIDs plus 1, 0 outside graphs
 }
 
-// Launch is one API call on a thread, and the operator of the framework that made it.
-type Launch struct {
+// Call is one API call on a thread, and of a launch the operator of the framework that made it.
+type Call struct {
 	Start, End int64
 	Thread     int32
 	Operator   int32 // among Operators, 0 where not recorded
-}
-
-// Wait is one API call on a thread that returns when the GPU has done what it asks for.
-type Wait struct {
-	Start, End int64
-	Thread     int32
 }
 
 // Range is one named range on the thread that began it.

@@ -20,21 +20,17 @@ func (db *database) stream(ctx context.Context, t table) error {
 	if !db.has(t.Table, "start") {
 		return nil
 	}
-	t.Progress = db.progress
+	t.Progress = db.report
 	return t.Each(ctx, db.sql, db.path, t.fill)
 }
 
 // texts are what the registered strings of an export mean, by id. Only those that occur are
 // read: their table may hold millions.
 type texts[T any] struct {
-	ctx    context.Context
-	db     *database
-	mean   func(text string) T
-	seen   map[int64]T
-	recent [256]struct { // by the last bits of the id, plus 1
-		id   int64
-		text T
-	}
+	ctx  context.Context
+	db   *database
+	mean func(text string) T
+	seen map[int64]T
 }
 
 func textsOf[T any](ctx context.Context, db *database, mean func(string) T) *texts[T] {
@@ -42,10 +38,6 @@ func textsOf[T any](ctx context.Context, db *database, mean func(string) T) *tex
 }
 
 func (t *texts[T]) of(id int64) (_ T, err error) {
-	r := &t.recent[uint8(id)]
-	if r.id == id+1 && id >= 0 {
-		return r.text, nil
-	}
 	v, ok := t.seen[id]
 	if !ok {
 		text := fmt.Sprintf("string %d (not in the export)", id)
@@ -54,7 +46,6 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 		v = t.mean(text)
 		t.seen[id] = v
 	}
-	r.id, r.text = id+1, v
 	return v, err
 }
 
@@ -76,11 +67,11 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 			return err
 		}
 		k.Device = w.device(w.processes.Number(row.Int(3)), row.Int(5))
-		w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(6))
+		w.add(k, correlationOf(row.Int(2)), row.Int(6))
 		return nil
 	}
 	graphs := func(row *rows.Row) error {
-		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2), !row.Null(2))}
+		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2))}
 		if w.believable(g.Start, g.End) {
 			g.Device = w.device(w.processes.Number(row.Int(3)), row.Int(4))
 			w.end = max(w.end, g.End)
@@ -107,17 +98,17 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 // callTables is the table of API calls. Those that launch or wait are kept, known by their names.
 func (db *database) callTables(ctx context.Context, c *calls) []table {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
-	c.Launches, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
+	c.Launches, c.correlations, c.kernel = make([]Call, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	kinds := textsOf(ctx, db, callKindOf)
 	fill := func(row *rows.Row) error {
 		c.APICalls++
 		kind, err := kinds.of(row.Int(4))
-		l := Launch{Start: row.Int(2), End: row.Int(3)}
+		l := Call{Start: row.Int(2), End: row.Int(3)}
 		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
 			return err
 		}
 		l.Thread = c.threads.Number(row.Int(1))
-		c.add(kind, l, row.Int(1)&processMask, correlationOf(row.Int(0), !row.Null(0)))
+		c.add(kind, l, correlationOf(row.Int(0)))
 		return nil
 	}
 	return []table{{rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId",

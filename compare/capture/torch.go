@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/flate"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -60,12 +59,9 @@ type torchReader struct {
 	threads     interner // of calls and ranges: process, thread
 	key         []byte   // of a thread
 	externals   []int64  // by kernel: the external id of the operator that launched it
-	called      []torchOperatorCall
-	process     string // whose calls launch
-	merged      bool   // several processes' do
+	called      []operatorCall
 
 	origin   int64 // time of the first event; all others are relative to it
-	placed   bool  // origin is known
 	base     int64 // nanoseconds of the epoch at time 0
 	rank     int64
 	world    int64
@@ -73,8 +69,8 @@ type torchReader struct {
 	metadata Metadata
 }
 
-// torchOperatorCall is one call of an operator.
-type torchOperatorCall struct {
+// operatorCall is one call of an operator.
+type operatorCall struct {
 	external int64
 	operator int32
 }
@@ -115,17 +111,14 @@ func readTorchTrace(ctx context.Context, path string, progress func(int64)) (*Re
 	}
 	defer f.Close()
 	rec, err := readTorch(ctx, f, progress)
-	fault := &input.Error{Found: fmt.Sprint(err), Err: err, Try: "record it again, and let the profiler finish"}
-	switch {
-	case err == nil:
+	if err == nil {
 		return rec, nil
-	case errors.As(err, &fault), errors.Is(err, context.Canceled):
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list",
-			ErrTruncated
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
-		fault.Err = ErrDamaged
 	}
+	fault := &input.Error{Err: err, Try: "record it again, and let the profiler finish"}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		fault.Expected, fault.Found = "a whole PyTorch trace", "one that ends inside an event or a list"
+	}
+	errors.As(err, &fault)
 	fault.File = path
 	return nil, fault
 }
@@ -139,7 +132,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	in, stop := ahead(in)
 	defer stop()
 	work, calls, spans := newParts()
-	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID}
+	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID, origin: noTime}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {
 		return nil, t.in.err

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -8,6 +9,7 @@ import (
 const (
 	noExternal = math.MinInt64 // the external id of an event that has none
 	noTime     = math.MinInt64 // a time that is missing or none
+	limit      = 1 << 62       // of a time that is one: sums of two fit 64 bits
 )
 
 // torchEvent is one event as far as it is used.
@@ -26,8 +28,8 @@ type torchEvent struct {
 // readEvent reads one event.
 func (t *torchReader) readEvent() {
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], start: noTime, duration: noTime,
-		correlation: noCorrelation, device: -1, external: noExternal}
+	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], start: noTime, duration: noTime, device: -1,
+		external: noExternal}
 	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "ph":
@@ -62,9 +64,9 @@ func (t *torchReader) readArguments(e *torchEvent) {
 	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "correlation":
-			id := int64(-1)
+			id := int64(noCorrelation)
 			t.number(&id)
-			e.correlation = correlationOf(id, true)
+			e.correlation = correlationOf(id)
 		case "device":
 			t.number(&e.device)
 		case "External id", "external id":
@@ -79,26 +81,16 @@ func (t *torchReader) readArguments(e *torchEvent) {
 
 // nanoseconds reads microseconds: "1500.2509" → 1500250. Digits beyond a nanosecond are cut. Decimals, as Kineto
 // writes them, are read exactly: a float64 would lose nanoseconds of the epoch.
-func nanoseconds(text []byte) (ns int64) {
-	decimals, decimal := 0, len(text) > 0
-	point := false
-	for _, c := range text {
-		switch {
-		case c == '.' && !point:
-			point = true
-		case c-'0' > 9, ns >= 1<<62/10 && decimals < 3:
-			decimal = false
-		case !point:
-			ns = 10*ns + int64(c-'0')
-		case decimals < 3:
-			ns, decimals = 10*ns+int64(c-'0'), decimals+1
+func nanoseconds(text []byte) int64 {
+	us, decimals, _ := bytes.Cut(text, []byte{'.'})
+	if n := digits(decimals); n == len(decimals) {
+		exact := append(append(append(make([]byte, 0, 32), us...), decimals[:min(n, 3)]...), "000"[min(n, 3):]...)
+		if ns, err := strconv.ParseInt(string(exact), 10, 64); err == nil && -limit < ns && ns < limit {
+			return ns
 		}
 	}
-	if by := [...]int64{1000, 100, 10, 1}[decimals]; decimal && ns < 1<<62/by {
-		return ns * by
-	}
 	v, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || !(math.Abs(v) < 1<<62/1000) {
+	if err != nil || !(math.Abs(v) < limit/1000) {
 		return noTime
 	}
 	return int64(v * 1000)

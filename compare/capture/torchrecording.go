@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -17,7 +16,7 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 	if e.kind == torchOperator {
 		if e.external != noExternal {
-			t.called = append(t.called, torchOperatorCall{e.external, t.operators.of(e.name)})
+			t.called = append(t.called, operatorCall{e.external, t.operators.of(e.name)})
 		}
 		e.kind = torchRange
 	}
@@ -30,8 +29,8 @@ func (t *torchReader) keep(e *torchEvent) {
 		t.work.badTimes++
 		return
 	}
-	if !t.placed {
-		t.origin, t.placed = e.start, true
+	if t.origin == noTime {
+		t.origin = e.start
 	}
 	start := e.start - t.origin
 	switch end := start + e.duration; {
@@ -41,7 +40,7 @@ func (t *torchReader) keep(e *torchEvent) {
 	case e.kind == torchCall:
 		t.keepCall(e, start, end)
 	default:
-		t.spans.add(Range{Start: start, End: end, Thread: t.thread(e),
+		t.spans.add(Range{Start: start, End: end, Thread: t.spans.threads.Number(t.thread(e)),
 			Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: ")))})
 	}
 }
@@ -53,7 +52,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.device < 0 {
 		e.device = whole(string(e.pid)) // which is the device in a trace whose kernels name none
 	}
-	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)}
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(t.work.processes.Number(0), e.device)}
 	if t.work.add(k, e.correlation, e.node) {
 		t.externals = append(t.externals, e.external)
 	}
@@ -63,37 +62,30 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls.APICalls++
 	kind := callKindOf(string(e.name))
-	if kind == otherCall || kind.launches() && e.correlation == noCorrelation {
+	if kind == otherCall || (kind == kernelCall || kind == graphLaunch) && e.correlation == noCorrelation {
 		return
 	}
-	if kind.launches() {
-		if t.process == "" {
-			t.process = string(e.pid)
-		}
-		t.merged = t.merged || t.process != string(e.pid)
-	}
-	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e)}, 0, e.correlation)
+	t.calls.add(kind, Call{Start: start, End: end, Thread: t.calls.threads.Number(t.thread(e))}, e.correlation)
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
 // same external id.
 func (t *torchReader) callers(rec *Recording) {
 	rec.Operators = t.operators.valid()
-	byID := func(a, b torchOperatorCall) int { return cmp.Compare(a.external, b.external) }
+	byID := func(a, b operatorCall) int { return cmp.Compare(a.external, b.external) }
 	slices.SortStableFunc(t.called, byID)
 	for i, id := range t.externals {
-		if l := rec.Kernels[i].Launch; l >= 0 && id != noExternal {
-			if at, ok := slices.BinarySearchFunc(t.called, torchOperatorCall{external: id}, byID); ok {
-				rec.Launches[l].Operator = t.called[at].operator
-			}
+		at, ok := slices.BinarySearchFunc(t.called, operatorCall{external: id}, byID)
+		if l := rec.Kernels[i].Launch; l >= 0 && ok {
+			rec.Launches[l].Operator = t.called[at].operator
 		}
 	}
 }
 
-// thread numbers a thread of a process.
-func (t *torchReader) thread(e *torchEvent) int32 {
+// thread is an event's thread as nsys writes it: its process and, behind it, a number of its own.
+func (t *torchReader) thread(e *torchEvent) int64 {
 	t.key = append(append(append(t.key[:0], e.pid...), 0), e.tid...)
-	return t.threads.of(t.key)
+	return whole(string(e.pid))<<24&^(-1<<48) | int64(t.threads.of(t.key))
 }
 
 // recording joins what the reader kept, by the same merger as an export's.
@@ -102,37 +94,23 @@ func (t *torchReader) recording() (*Recording, error) {
 	case !t.listed:
 		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace",
 			Found: "JSON without a list traceEvents",
-			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts", Err: ErrNotExport}
+			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts"}
 	case len(t.work.Kernels) == 0:
-		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA",
-			Err: ErrNoKernels}
-	case t.merged:
+		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA"}
+	case slices.ContainsFunc(t.calls.threads.Values,
+		func(tid int64) bool { return (tid^t.calls.threads.Values[0])&processMask != 0 }):
 		return nil, &input.Error{Expected: "launches of one process", Found: "several processes",
-			Try: "pass the trace of each rank by itself", Err: errManyProcesses}
-	}
-	process, _ := strconv.ParseInt(t.process, 10, 64)
-	process = process & 0xFFFFFF << 24 // as nsys writes it
-	t.work.processes.Number(process)
-	if p := t.calls.byID[0]; p != nil {
-		t.calls.byID = map[int64]*processLaunches{process: p}
+			Try: "pass the trace of each rank by itself"}
 	}
 	for _, name := range t.kernelNames.valid() {
 		t.work.KernelNames = append(t.work.KernelNames, demangled(name))
 	}
-	ids := NewIndex[int64]() // of threads, whose numbers stay
-	for i := range t.threads.Values {
-		ids.Number(process | int64(i))
-	}
-	t.calls.threads, t.spans.threads = ids, ids
 	rec := join(t.work, t.calls, t.spans)
 	t.callers(rec)
 	t.describe()
 	rec.Metadata = t.metadata
 	return rec, nil
 }
-
-// errManyProcesses is the error of a trace that was merged from several.
-var errManyProcesses = errors.New("a merged trace")
 
 // describe fills the metadata with what the trace says about itself.
 func (t *torchReader) describe() {

@@ -2,24 +2,19 @@ package kernel
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/steps"
 )
 
-// backward are the kernels of a backward pass.
-var backward = []string{"bwd_", "backward", "flashattnbwd"}
-
-// mixers are in the names of kernels that mix tokens, and that no rule knows: of state
-// space models and of linear and sparse attention.
-var mixers = []string{
-	"attention", "flash_attn", "fmha", "sdpa", "mla_", "gqa_", "paged_attn", "mqa_logits", "indexer", "linear_attn",
-	"lightning",
-	"mamba", "ssm_", "ssd_", "selective_", "causal_conv1d", "state_passing",
-	"chunk_state", "chunk_scan", "chunk_cumsum", "chunk_fwd", "chunk_gated", "bmm_chunk",
-	"gated_delta", "recurrent", "retention", "wkv", "_gla_", "_kda_",
-}
+// Words in names in lower case: of the kernels of a backward pass, and of kernels that mix tokens and that no rule
+// knows, of state space models and of linear and sparse attention.
+var (
+	backward = regexp.MustCompile(`bwd_|backward|flashattnbwd`)
+	mixers   = regexp.MustCompile(`attention|flash_attn|fmha|sdpa|mla_|gqa_|paged_attn|mqa_logits|indexer|linear_attn|` +
+		`lightning|mamba|ssm_|ssd_|selective_|causal_conv1d|state_passing|chunk_(?:state|scan|cumsum|fwd|gated)|bmm_chunk|` +
+		`gated_delta|recurrent|retention|wkv|_gla_|_kda_`)
+)
 
 // eagerSoftmax is the softmax of attention in a framework's own operators, over more
 // tokens than there are experts, and in the type of the activations.
@@ -31,18 +26,14 @@ var eagerSoftmax = regexp.MustCompile(
 // embedding are of attention, and run in every layer.
 var marks = []struct {
 	mark  steps.Mark
-	words []string
+	words *regexp.Regexp
 }{
-	{steps.Transfer, []string{"sendrecv"}},
-	{steps.Sure, []string{
-		"embedding", "argmax", "sampl", "multinomial", "logits", "penalt", "topp_", "top_p_", "cos_kernel",
-		"sin_kernel",
-		"slot_mapping", "block_table", "position", "req_to_token", "kv_indices",
-	}},
-	{steps.Perhaps, []string{
-		"vectorized_gather", "indexselect", "distribution_", "arange", "tensor_kernel_scan", "triu_tril",
-		"and_kernel_cuda", "allgather",
-	}},
+	{0, regexp.MustCompile(`rotary`)},
+	{steps.Transfer, regexp.MustCompile(`sendrecv`)},
+	{steps.Sure, regexp.MustCompile(`embedding|argmax|sampl|multinomial|logits|penalt|top_?p_|cos_kernel|sin_kernel|` +
+		`slot_mapping|block_table|position|req_to_token|kv_indices`)},
+	{steps.Perhaps, regexp.MustCompile(`vectorized_gather|indexselect|distribution_|arange|tensor_kernel_scan|` +
+		`triu_tril|and_kernel_cuda|allgather`)},
 }
 
 // longest is how many bytes of a name are searched for words; real names have ten thousand at most.
@@ -63,9 +54,8 @@ func (c Class) asLaunch(name string) Class {
 }
 
 func (c Class) anchor(name, lower string) steps.Anchor {
-	within := func(word string) bool { return strings.Contains(lower, word) }
 	switch {
-	case slices.ContainsFunc(backward, within):
+	case backward.MatchString(lower):
 		return steps.Backward
 	case c.GEMM || c.FusedExperts():
 		return steps.ExpertGEMM
@@ -75,12 +65,12 @@ func (c Class) anchor(name, lower string) steps.Anchor {
 		return steps.Attention
 	case c.Phase == PhaseRouter || c.TopK:
 		return steps.Router
-	case c.Phase == PhaseOther && !c.Given && (c.Library == "norms" || within("splitkreduce")):
+	case c.Phase == PhaseOther && !c.Given && (c.Library == "norms" || strings.Contains(lower, "splitkreduce")):
 		return steps.Norm
 	case c.Phase == PhaseOther:
 		return steps.Dense
 	case c.Phase != PhaseUnknown || generated.MatchString(name):
-	case slices.ContainsFunc(mixers, within) || eagerSoftmax.MatchString(name):
+	case mixers.MatchString(lower) || eagerSoftmax.MatchString(name):
 		return steps.Attention
 	}
 	return steps.None
@@ -89,12 +79,8 @@ func (c Class) anchor(name, lower string) steps.Anchor {
 // markOf is the mark of a name in lower case. Of collectives, only transfers are marks,
 // and gathers perhaps.
 func markOf(lower string, collective bool) steps.Mark {
-	if strings.Contains(lower, "rotary") {
-		return 0
-	}
 	for _, m := range marks {
-		named := slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(lower, word) })
-		if named && (!collective || m.mark != steps.Sure) {
+		if m.words.MatchString(lower) && (!collective || m.mark != steps.Sure) {
 			return m.mark
 		}
 	}

@@ -122,20 +122,16 @@ func remembered[T any](read func(name string) T) func(string) T {
 // gate finds the number of experts among the template arguments of the gate that
 // TensorRT-LLM, vLLM and SGLang share: (type,) values per thread, experts, ….
 // Source: vllm csrc/moe/topk_softmax_kernels.cu, sgl-kernel/csrc/moe/moe_topk_*_kernels.cu.
-var gate = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)?<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d+)[,>]`)
+var gate = regexp.MustCompile(`(?:^|::)topkGating(?:Softmax|Sigmoid)?<(?:[A-Za-z_][\w:]*, ?)?\d+, ?(\d{1,9})[,>]`)
 
-// GateExperts is the number of experts that a gate's kernel is compiled for; not ok where
-// the name does not tell it.
-func GateExperts(name string) (experts int, ok bool) {
-	if !strings.Contains(name, "topkGating") { // names are many, and normalizing them takes longer
-		return 0, false
+// GateExperts is the number of experts that a gate's kernel is compiled for; 0 where the name does not tell it.
+func GateExperts(name string) (experts int) {
+	if strings.Contains(name, "topkGating") { // names are many, and normalizing them takes longer
+		if m := gate.FindStringSubmatch(NormalName(name)); m != nil {
+			experts, _ = strconv.Atoi(m[1])
+		}
 	}
-	m := gate.FindStringSubmatch(NormalName(name))
-	if m == nil {
-		return 0, false
-	}
-	experts, err := strconv.Atoi(m[1])
-	return experts, err == nil
+	return experts
 }
 
 // ruleOf is the number of the rule that decides, −1 without one.
@@ -201,7 +197,8 @@ var (
 		`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|` +
 			`unsigned long long)\)(-?\d)`)
 	suffixPattern = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
-	boolPattern   = regexp.MustCompile(`([<,] ?)(true|false)\b`)
+	truePattern   = regexp.MustCompile(`([<,] ?)true\b`)
+	falsePattern  = regexp.MustCompile(`([<,] ?)false\b`)
 	lambdaPattern = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
 	anonymous     = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "")
 	spaces        = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
@@ -216,12 +213,7 @@ var normalNames = remembered(func(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = castPattern.ReplaceAllString(name, "$1")
 	name = suffixPattern.ReplaceAllString(name, "$1")
-	name = boolPattern.ReplaceAllStringFunc(name, func(s string) string {
-		if s, ok := strings.CutSuffix(s, "true"); ok {
-			return s + "1"
-		}
-		return strings.TrimSuffix(s, "false") + "0"
-	})
+	name = falsePattern.ReplaceAllString(truePattern.ReplaceAllString(name, "${1}1"), "${1}0")
 	return lambdaPattern.ReplaceAllString(name, "{lambda($1)#$2}")
 })
 

@@ -59,8 +59,6 @@ var kernelRules = []kernelRule{
 	// kernels/communicationKernels/moeAlltoAllKernels.cu
 	{sends, "TensorRT-LLM", `moeA2ADispatchKernel\b`, ""},
 	// kernels/communicationKernels/moeAlltoAllKernels.cu
-	{dispatch, "TensorRT-LLM", `moeA2A(?:PrepareDispatch|SanitizeExpertIds)Kernel\b`, ""},
-	// kernels/communicationKernels/moeAlltoAllKernels.cu
 	{returns, "TensorRT-LLM", `moeA2ACombineKernel\b`, ""},
 	// kernels/communicationKernels/moeAlltoAllKernels.cu
 	{combine, "TensorRT-LLM", `moeA2APrepareCombineKernel\b`, ""},
@@ -68,9 +66,9 @@ var kernelRules = []kernelRule{
 	{sends, "TensorRT-LLM, FlashInfer", `moe_comm::moeAllToAllKernel\b`, ""},
 	// kernels/moeCommKernels.cu, moePrepareKernels.cu
 	{collective, "TensorRT-LLM", `(?:moeAllToAllKernel|allToAllMetadataDevice)\b`, ""},
-	// kernels/moeCommKernels.cu, moePrepareKernels.cu
+	// kernels/moeCommKernels.cu, moePrepareKernels.cu, communicationKernels/moeAlltoAllKernels.cu
 	{dispatch, "TensorRT-LLM",
-		`(?:computeCountAndIndiceDevice|computeCumsumDevice|moveIndiceDevice|memsetExpertIdsDevice|` +
+		`(?:moeA2A(?:PrepareDispatch|SanitizeExpertIds)Kernel|computeCountAndIndiceDevice|computeCumsumDevice|moveIndiceDevice|memsetExpertIdsDevice|` +
 			`computeSendRecvRankCountKernel|computeSendRecvIndicesKernel|inplaceSendRecvRankCumSumKernel|` +
 			`moeLocalGatherDevice)\b`, ""},
 	// pplx-kernels csrc/all_to_all
@@ -119,12 +117,10 @@ var kernelRules = []kernelRule{
 	{routing, "SGLang", `(?:kimi_k2_)?moe_fused_gate_kernel|moe_hash_topk_fused`, ""},
 	// aiter csrc/kernels/topk_softmax_kernels_group.cu
 	{routing, "aiter", `grouped_topk_(?:opt_sort_)?kernel\b`, ""},
-	// kernels/customMoeRoutingKernels.cu; traces of Qwen3-30B-A3B
-	{routing, "TensorRT-LLM", `customMoeRoutingKernel\b`, ""},
 	// ggml-cuda/topk-moe.cu
 	{routing, "llama.cpp", `topk_moe_cuda\b`, ""},
-	// kernels/noAuxTcKernels.cu
-	{routing, "TensorRT-LLM", `deepseek_v3_topk_kernel\b`, ""},
+	// kernels/customMoeRoutingKernels.cu, noAuxTcKernels.cu; traces of Qwen3-30B-A3B
+	{routing, "TensorRT-LLM", `(?:customMoeRoutingKernel|deepseek_v3_topk_kernel)\b`, ""},
 	// trtllmGenKernels/blockScaleMoe, flashinfer
 	{routing, "TRTLLM-gen", `moe::dev::routing::|routing(?:DeepSeek|Renormalize|Llama4|Custom|Precomputed)::routing|` +
 		`kernel_cake_deepseek_routing_`, ""},
@@ -138,14 +134,11 @@ var kernelRules = []kernelRule{
 	{unknown, "PyTorch", `at::native::bitonicSortKVInPlace\b|softmax_warp_forward\b`, ""},
 
 	// from routing to expert order
-	// vllm csrc/moe/moe_align_sum_kernels.cu
+	// vllm csrc/moe/moe_align_sum_kernels.cu, csrc/quantization/cutlass_w8a8/moe
 	{dispatch, "vLLM, SGLang",
 		`(?:moe_(?:lora_)?align_(?:block_size|sum)_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
-			`count_and_sort_expert_tokens_kernel)\b`, ""},
-	// csrc/moe, csrc/quantization/cutlass_w8a8/moe
-	{dispatch, "vLLM, SGLang",
-		`(?:compute_problem_sizes|compute_expert_(?:blockscale_)?offsets|compute_arg_sorts|shuffleRowsKernel|` +
-			`get_group_gemm_starts|apply_expert_map)\b`, ""},
+			`count_and_sort_expert_tokens_kernel|compute_(?:problem_sizes|expert_(?:blockscale_)?offsets|arg_sorts)|` +
+			`shuffleRowsKernel|get_group_gemm_starts|apply_expert_map)\b`, ""},
 	// cutlass_kernels/moe_gemm
 	{dispatch, "TensorRT-LLM, FlashInfer",
 		`(?:fusedBuildExpertMapsSortFirstTokenKernel|(?:block|global|merge)ExpertPrefixSum(?:Large)?Kernel|` +
@@ -283,15 +276,12 @@ var kernelRules = []kernelRule{
 	{attention, "aiter", `mla_(?:a\d+w\d+|dec|pfl)_\w+|kn_mla_reduce_v1\w*`, ""},
 
 	// the rest of the model
-	// vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh
-	{other, "norms", `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|` +
-		`RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, ""},
+	// vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh; aiter, published traces of MI300X; flash-attention
+	// csrc/layer_norm, deepseek-ai/profile-data
+	{other, "norms", `(?:(?:fused_add_)?(?:rms_norm\w*_kernel|RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|` +
+		`generalRmsNorm|generalLayerNorm)|add_rmsnorm_\w+|layer_norm::ln_\w+)\b`, ""},
 	// ck_tile ops/rmsnorm2d; published traces of MI300X
 	{other, "norms", `kentry\b`, "ck_tile::Rmsnorm2dFwd"},
-	// aiter; published traces of MI300X
-	{other, "norms", `add_rmsnorm_\w+`, ""},
-	// flash-attention csrc/layer_norm; deepseek-ai/profile-data
-	{other, "norms", `layer_norm::ln_\w+`, ""},
 	// published traces of MI300X and MI355X; torch _inductor/kernel/mm.py: dense GEMM of anything
 	{other, "hipBLASLt, Composable Kernel, aiter, PyTorch Inductor",
 		`Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|` +

@@ -20,7 +20,7 @@ type attribution struct {
 	nodes     []int32                 // of each graph node where its stream was captured, −1 where that is not recorded
 	operators []int8                  // rule of each operator, see ranges.OperatorOf
 	placed    map[placing]int32       // numbers of locations of kernels
-	waits     map[int32]capture.Wait  // by launch, see waits
+	waits     map[int32]capture.Call  // by launch, see waits
 	several   []uint8                 // kernels of each launch, at most 2
 	python    capture.Python
 	free      []int64 // when each device has run all kernels before

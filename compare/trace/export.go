@@ -56,5 +56,4 @@ func (a *attribution) describe() {
 	warn(a.launchless > 0, "no_launch", "kernels", a.launchless, "all", d.Kernels)
 	warn(rec.BadTimes > 0, "out_of_range", "rows", rec.BadTimes)
 	warn(rec.OpenRanges > 0, "open_ranges", "ranges", rec.OpenRanges)
-	warn(rec.OtherDevice > 0, "other_device", "rows", rec.OtherDevice)
 }

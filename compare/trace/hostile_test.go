@@ -3,17 +3,13 @@ package trace
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
@@ -42,36 +38,33 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 	other := newFixture().sql("DROP TABLE %s", kernelTable).
 		sql("DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME; DROP TABLE StringIds")
 	for _, c := range []struct {
-		what, path string
-		want       error
-		text       string
+		what, path, want string
 	}{
-		{"missing", filepath.Join(dir, "no.sqlite"), fs.ErrNotExist, "no such file"},
-		{"a folder", dir, syscall.EISDIR, "folder"},
-		{"empty", file("empty.sqlite", ""), capture.ErrNotExport, "empty"},
-		{"text", file("text.sqlite", "größe über alles, 12 €"), capture.ErrNotExport, `"größe über a"`},
-		{"a program", file("elf", "\x7fELF\x02\x01"), capture.ErrNotExport, "binary data"},
-		{"zipped", file("x.gz", "\x1f\x8b\x08\x00"), capture.ErrNotExport, "a gzip file that holds neither"},
+		{"missing", filepath.Join(dir, "no.sqlite"), "no such file"},
+		{"a folder", dir, "folder"},
+		{"empty", file("empty.sqlite", ""), "empty"},
+		{"text", file("text.sqlite", "größe über alles, 12 €"), `"größe über a"`},
+		{"a program", file("elf", "\x7fELF\x02\x01"), "binary data"},
+		{"zipped", file("x.gz", "\x1f\x8b\x08\x00"), "a gzip file that holds neither"},
 		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
-			input.ErrPointer, "git lfs pull"},
-		{"a report", file("x.nsys-rep", "…"), capture.ErrNotExport, "nsys export --type sqlite"},
-		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
-		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
-		{"a write-ahead log beside it", wal, capture.ErrDamaged, "wal.sqlite-wal"},
-		{"copied without its write-ahead log", file("nolog.sqlite", whole[:18]+"\x02\x02"+whole[20:]), capture.ErrDamaged,
+			"git lfs pull"},
+		{"a report", file("x.nsys-rep", "…"), "nsys export --type sqlite"},
+		{"a half header", file("half.sqlite", whole[:60]), "want 100 bytes, have 60"},
+		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), "export it again"},
+		{"a write-ahead log beside it", wal, "wal.sqlite-wal"},
+		{"copied without its write-ahead log", file("nolog.sqlite", whole[:18]+"\x02\x02"+whole[20:]),
 			`"nolog.sqlite-wal" is not here`},
-		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
-		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels,
+		{"no kernel table", noTable.write(t, "none.sqlite"), "API calls but no kernels"},
+		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"),
 			"driver version 11.4 is not supported"},
-		{"kernels without names", noStrings, capture.ErrDamaged, "want the names of kernels in a table StringIds"},
-		{"kernels with none", emptyStrings, capture.ErrDamaged, "want the names of kernels in a table StringIds"},
-		{"another database", other.write(t, "other.sqlite"), capture.ErrNoKernels, "none of the tables of an nsys export"},
-		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},
+		{"kernels without names", noStrings, "want the names of kernels in a table StringIds"},
+		{"kernels with none", emptyStrings, "want the names of kernels in a table StringIds"},
+		{"another database", other.write(t, "other.sqlite"), "none of the tables of an nsys export"},
+		{"no kernels", newFixture().write(t, "zero.sqlite"), ""},
 	} {
 		_, err := Read(context.Background(), []string{c.path}, Options{})
-		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line with %q, have %v", c.what, c.want, err)
 		}
 	}
 }

@@ -76,8 +76,8 @@ func (a *attribution) host(k *capture.Kernel, e *event, free int64) {
 
 // waits gives the launches before which their thread waited, since its launch before, from the
 // first such wait to the last.
-func waits(rec *capture.Recording) map[int32]capture.Wait {
-	waited, byThread := map[int32]capture.Wait{}, make([][]int32, len(rec.Threads)) // launches
+func waits(rec *capture.Recording) map[int32]capture.Call {
+	waited, byThread := map[int32]capture.Call{}, make([][]int32, len(rec.Threads)) // launches
 	if len(rec.Waits) == 0 {
 		return waited
 	}
@@ -88,7 +88,7 @@ func waits(rec *capture.Recording) map[int32]capture.Wait {
 	for _, own := range byThread {
 		slices.SortFunc(own, func(x, y int32) int { return cmp.Compare(begin(x), begin(y)) })
 	}
-	slices.SortFunc(rec.Waits, func(x, y capture.Wait) int { return cmp.Compare(x.End, y.End) })
+	slices.SortFunc(rec.Waits, func(x, y capture.Call) int { return cmp.Compare(x.End, y.End) })
 	for _, w := range rec.Waits {
 		own := byThread[w.Thread]
 		n, _ := slices.BinarySearchFunc(own, w.End, func(i int32, t int64) int { return cmp.Compare(begin(i), t) })

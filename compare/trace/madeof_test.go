@@ -311,7 +311,7 @@ func record(like *capture.Recording, ops []op) *capture.Recording {
 			rec.KernelNames = append(rec.KernelNames, o.name)
 		}
 		if i == 0 || o.graph == 0 || o.graph != ops[i-1].graph {
-			rec.Launches = append(rec.Launches, capture.Launch{Start: at, End: at + 1})
+			rec.Launches = append(rec.Launches, capture.Call{Start: at, End: at + 1})
 		}
 		k := capture.Kernel{Start: at, End: at + max(o.ns, 1), Name: numbers[o.name], Device: like.Kernels[0].Device,
 			Launch: int32(len(rec.Launches) - 1)}

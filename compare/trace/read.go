@@ -36,7 +36,6 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("want at least one capture, have none")
 	}
-	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	e := attribute(path, rec, o)
 	if len(e.Ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
-			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
+			Found: "only kernels in ranges that ask to be ignored"}
 	}
 	e.Arm, e.ArmEvidence = meta.Arm()
 	e.World, _ = meta.WorldSize()

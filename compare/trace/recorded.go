@@ -134,7 +134,7 @@ func (r *reduction) experts() error {
 		rank          int
 		layer, expert int32
 	}
-	x, given := capture.NewIndex[expert](), r.options.Recorded.Layers
+	x, given := &capture.Index[expert]{}, r.options.Recorded.Layers
 	observed := map[[2]int]bool{} // rank and layer
 	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 {
 		if at := p.place(e); at.Expert != NoID {

@@ -77,7 +77,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
 	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
-		names: capture.NewIndex[string]()}
+		names: &capture.Index[string]{}}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})

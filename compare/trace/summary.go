@@ -39,7 +39,6 @@ const summaryLimit = 1 << 28
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
 func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) error {
-	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return err
@@ -87,8 +86,7 @@ func IsSummary(path string) bool {
 	return bytes.HasPrefix(capture.Head(path, int64(len(summaryMark))), []byte(summaryMark))
 }
 
-// readSummary reads a summary file. Everything in it is checked: a damaged one gives an error that wraps ErrDamaged
-// or ErrTruncated.
+// readSummary reads a summary file. Everything in it is checked.
 func readSummary(path string) (exports []*exportSummary, err error) {
 	f, err := input.Open(path)
 	if err != nil {
@@ -97,11 +95,9 @@ func readSummary(path string) (exports []*exportSummary, err error) {
 	defer f.Close()
 	switch exports, err = decodeSummary(f); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again",
-			Err: capture.ErrTruncated}
+		return nil, &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again"}
 	case err != nil:
-		return nil, &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again",
-			Err: capture.ErrDamaged}
+		return nil, &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again"}
 	}
 	return exports, nil
 }

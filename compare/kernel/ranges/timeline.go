@@ -124,9 +124,8 @@ func (s *openRanges) at(moment int64) Location {
 // Number gives the steps of one thread their numbers. Where the hook marks steps of the process, no
 // other range does, and an engine's own step within one adds what it says of its batch. A step
 // without a number inside another step is part of that one. Where a step has no number,
-// or a number comes twice, all are numbered from 0 in the order in which they
-// begin; Number reports whether numbers of ranges were replaced so.
-func (t *Timeline) Number(hooked bool) (replaced bool) {
+// or a number comes twice, all are numbered from 0 in the order in which they begin.
+func (t *Timeline) Number(hooked bool) {
 	if hooked {
 		t.hookSteps()
 	}
@@ -154,8 +153,6 @@ func (t *Timeline) Number(hooked bool) (replaced bool) {
 			m.Step = int32(i)
 		}
 	}
-	delete(seen, unnumbered)
-	return renumbered && len(seen) > 0
 }
 
 // Hooked reports whether the hook marks steps on the thread.
