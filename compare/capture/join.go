@@ -55,9 +55,9 @@ func (w *work) add(k Kernel, correlation uint32, node int64) bool {
 	return true
 }
 
-// device numbers a device of a process, which has a number. A device beyond 32 bits is none that exists.
-func (w *work) device(process int32, ordinal int64) int32 {
-	return w.devices.Number(Device{process, int32(min(max(ordinal, -1), math.MaxInt32))})
+// device numbers a device of a process. A device beyond 32 bits is none that exists.
+func (w *work) device(process, ordinal int64) int32 {
+	return w.devices.Number(Device{w.processes.Number(process), int32(min(max(ordinal, -1), math.MaxInt32))})
 }
 
 // noCorrelation is the correlation id of an event that has none. CUPTI counts from 1, in 32 bits.
@@ -173,7 +173,8 @@ func (c *calls) byProcess() map[int64]*launched {
 	}
 	for _, p := range all {
 		slices.SortFunc(p.order, func(a, b int32) int { // in which they mostly are
-			return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
+			return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]),
+				cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
 		})
 	}
 	return all

@@ -48,7 +48,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 		for i, letter := range letters {
 			c.add(kinds[letter], Call{Start: int64(i), Thread: c.threads.Number(1 << 24)}, uint32(i))
 		}
-		w.add(Kernel{Device: w.device(w.processes.Number(1<<24), 0)}, noCorrelation, 0)
+		w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 0)
 		same(t, letters, join(w, c, s).LostKernels, want)
 	}
 	for name, want := range map[string]callKind{
@@ -78,7 +78,7 @@ func TestJoin(t *testing.T) {
 		id             uint32
 	}{{two, 9, 5}, {one, 5, 5}, {one, 6, 5}, {one, 7, 5}, {one, 0, 5}, {one, 9, 6}, {one, 9, noCorrelation}, {one, 9, 9},
 		{one, 9, 7}} {
-		w.add(Kernel{Start: k.start, End: k.start, Device: w.device(w.processes.Number(k.process), 0)}, k.id, 0)
+		w.add(Kernel{Start: k.start, End: k.start, Device: w.device(k.process, 0)}, k.id, 0)
 	}
 	rec := join(w, c, s)
 	for i, k := range rec.Kernels {

@@ -66,14 +66,14 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		if k.Name, err = names.of(row.Int(4)); err != nil {
 			return err
 		}
-		k.Device = w.device(w.processes.Number(row.Int(3)), row.Int(5))
+		k.Device = w.device(row.Int(3), row.Int(5))
 		w.add(k, correlationOf(row.Int(2)), row.Int(6))
 		return nil
 	}
 	graphs := func(row *rows.Row) error {
 		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2))}
 		if w.believable(g.Start, g.End) {
-			g.Device = w.device(w.processes.Number(row.Int(3)), row.Int(4))
+			g.Device = w.device(row.Int(3), row.Int(4))
 			w.end = max(w.end, g.End)
 			w.Graphs = append(w.Graphs, g)
 		}

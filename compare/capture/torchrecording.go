@@ -52,7 +52,7 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.device < 0 {
 		e.device = whole(string(e.pid)) // which is the device in a trace whose kernels name none
 	}
-	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(t.work.processes.Number(0), e.device)}
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)}
 	if t.work.add(k, e.correlation, e.node) {
 		t.externals = append(t.externals, e.external)
 	}

@@ -68,8 +68,8 @@ var kernelRules = []kernelRule{
 	{collective, "TensorRT-LLM", `(?:moeAllToAllKernel|allToAllMetadataDevice)\b`, ""},
 	// kernels/moeCommKernels.cu, moePrepareKernels.cu, communicationKernels/moeAlltoAllKernels.cu
 	{dispatch, "TensorRT-LLM",
-		`(?:moeA2A(?:PrepareDispatch|SanitizeExpertIds)Kernel|computeCountAndIndiceDevice|computeCumsumDevice|moveIndiceDevice|memsetExpertIdsDevice|` +
-			`computeSendRecvRankCountKernel|computeSendRecvIndicesKernel|inplaceSendRecvRankCumSumKernel|` +
+		`(?:moeA2A(?:PrepareDispatch|SanitizeExpertIds)Kernel|compute(?:CountAndIndice|Cumsum)Device|moveIndiceDevice|` +
+			`memsetExpertIdsDevice|computeSendRecv(?:RankCount|Indices)Kernel|inplaceSendRecvRankCumSumKernel|` +
 			`moeLocalGatherDevice)\b`, ""},
 	// pplx-kernels csrc/all_to_all
 	{sends, "pplx", `pplx::.*\bdispatchKernel\b`, ""},

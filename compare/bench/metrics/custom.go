@@ -93,13 +93,8 @@ var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3" or "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
-// spaced is a number with spaces between thousands, before its unit or the end: "1 150.7 tok/s", but not columns such
-// as "64 1280".
-var spaced = regexp.MustCompile(
-	`^[-+]?[1-9]\d{0,2}(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+(?:[.,]\d+)?(?: ?[a-zA-Zµ]|\s*$)`)
-
 // unitBehind is what a line prints behind a number: "ms", "K tokens/s", "tok/min".
-var unitBehind = regexp.MustCompile(`^ ?x? ?([kKMGT] )?([a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
+var unitBehind = regexp.MustCompile(`^ ?x? ?((?:[kKMGT] )?[a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
 
 // match takes the text found in a line; rest is the text behind it. A known unit is turned into the rule's: "1.02 s" in
 // ms → 1020. A match that stops within its number, before a prefix of its unit, or before a unit of another kind is an
@@ -112,10 +107,10 @@ func (r *rule) match(text, found, rest string, line int) {
 	metric, fits := r.Metric, true
 	if behind := unitBehind.FindStringSubmatch(rest); behind != nil {
 		var by float64
-		metric.Unit, by, fits = inUnit(behind[2], r.Unit)
-		x, fits = x*by, fits && behind[1] == ""
+		metric.Unit, by, fits = inUnit(behind[1], r.Unit)
+		x *= by
 	}
-	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
+	if err != nil || !fits || numberGoesOn.MatchString(rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
@@ -129,20 +124,17 @@ func (r *rule) match(text, found, rest string, line int) {
 func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	from, known := units[strings.ToLower(printed)]
 	to, wantedKnown := units[strings.ToLower(wanted)]
-	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
-	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
-	second := func(per string) string { return strings.TrimSuffix(strings.TrimSuffix(per, "ond"), "ec") }
 	switch {
 	case known && wanted == "":
 		return from.unit, from.by, true
 	case known && wantedKnown:
 		return wanted, from.by / to.by, from.unit == to.unit
-	case rate && wantedRate && second(per) != second(wantedPer):
+	case strings.Contains(printed, " "):
 		return wanted, 1, false
 	}
-	prefixed := wanted != "" && len(printed) > 1 && strings.IndexByte("kKMGTmun", printed[0]) >= 0 &&
-		strings.HasPrefix(printed[1:], wanted)
-	return wanted, 1, !prefixed
+	prefix, suffixed := strings.CutSuffix(printed, wanted)
+	otherRate := strings.Contains(printed, "/") && strings.Contains(wanted, "/") && !strings.EqualFold(printed, wanted)
+	return wanted, 1, !otherRate && !(wanted != "" && suffixed && len(prefix) == 1 && strings.Contains("kKMGTmun", prefix))
 }
 
 // end adds the match to a result. Of several it adds the last or their median, and says how many there were.

@@ -171,9 +171,8 @@ var settings = map[string]string{
 	"input_config/model/0": "model", "model/name": "model", "hidden": "hidden",
 	"router": "router", "shape/experts": "experts", "shape/top_k": "top_k", "model/top_k": "top_k", "layers": "layers",
 	"tokens_per_rank": "tokens_per_rank", "results/0/workload/num_tokens": "tokens",
-	"engine/backend": "runtime backend", "experts": "backend", "backend": "backend",
-	"results/0/actual_config/backend": "runtime backend",
-	"max_concurrency":                 "max_concurrency", "max request concurrency": "max_concurrency",
+	"experts": "backend", "backend": "backend", "results/0/actual_config/backend": "runtime backend",
+	"max_concurrency": "max_concurrency", "max request concurrency": "max_concurrency",
 	"maximum request concurrency": "max_concurrency", "request_rate": "request_rate",
 	"traffic request rate": "request_rate", "request rate configured (rps)": "request_rate", "num_prompts": "num_prompts",
 	"batch_size": "batch_size", "input_len": "input_len", "output_len": "output_len",
@@ -181,22 +180,28 @@ var settings = map[string]string{
 	"dataset_name": "dataset", "burstiness": "burstiness", "tokenizer_id": "tokenizer", "endpoint_type": "endpoint_type",
 	"random_input_len": "random_input_len", "random_output_len": "random_output_len",
 	"random_range_ratio": "random_range_ratio", "sharegpt_output_len": "sharegpt_output_len",
-	// the engine, by trtllm-bench's report, what it prints, and SGLang's client
-	"engine backend": "runtime backend", "machine/name": "runtime gpu", "gpu": "runtime gpu", "num_gpus": "runtime gpus",
-	"engine/quantization": "runtime quantization", "quantization": "runtime quantization",
-	"server_info/quantization": "runtime quantization", "engine/version": "runtime version",
+	// the engine, by trtllm-bench's report and what it prints
+	"engine/backend": "runtime backend", "engine backend": "runtime backend", "machine/name": "runtime gpu",
+	"gpu": "runtime gpu", "num_gpus": "runtime gpus", "engine/version": "runtime version",
 	"tensorrt llm version": "runtime version", "tensorrt-llm version": "runtime version",
-	"server_info/version": "runtime version", "engine/dtype": "runtime dtype", "dtype": "runtime dtype",
-	"server_info/dtype": "runtime dtype", "engine/kv_cache_dtype": "runtime kv_cache_dtype",
-	"kv cache dtype": "runtime kv_cache_dtype", "server_info/kv_cache_dtype": "runtime kv_cache_dtype",
-	"world_info/tp_size": "runtime tp_size", "tp size": "runtime tp_size", "server_info/tp_size": "runtime tp_size",
-	"world_info/pp_size": "runtime pp_size", "pp size": "runtime pp_size", "server_info/pp_size": "runtime pp_size",
-	"world_info/ep_size": "runtime ep_size", "ep size": "runtime ep_size", "server_info/ep_size": "runtime ep_size",
-	"server_info/dp_size": "runtime dp_size", "world_info/max_batch_size": "runtime max_batch_size",
-	"max runtime batch size": "runtime max_batch_size", "world_info/max_num_tokens": "runtime max_num_tokens",
-	"max runtime tokens": "runtime max_num_tokens", "world_info/kv_cache_percentage": "runtime kv_cache_percentage",
-	"kv memory percentage": "runtime kv memory", "world_info/scheduling_policy": "runtime scheduling_policy",
-	"scheduling policy": "runtime scheduling_policy",
+	"server_info/version": "runtime version", "max runtime batch size": "runtime max_batch_size",
+	"max runtime tokens": "runtime max_num_tokens", "kv memory percentage": "runtime kv memory",
+}
+
+// ofEngine are settings by which reports, labels ("tp size") and SGLang's client name the same of an engine.
+var ofEngine = strings.Fields("quantization dtype kv_cache_dtype tp_size pp_size ep_size dp_size max_batch_size " +
+	"max_num_tokens kv_cache_percentage scheduling_policy")
+
+// setting is what a path or label says of the run: "world_info/tp_size" → "runtime tp_size".
+func setting(path string) string {
+	name := path
+	for _, group := range []string{"engine/", "world_info/", "server_info/"} {
+		name = strings.TrimPrefix(name, group)
+	}
+	if name = strings.ReplaceAll(name, " ", "_"); slices.Contains(ofEngine, name) {
+		return "runtime " + name
+	}
+	return settings[path]
 }
 
 // fits recognizes a document of the format.
@@ -204,18 +209,6 @@ func (f *format) fits(d *document) bool {
 	return (f.title == "" || f.title == d.title) &&
 		slices.ContainsFunc(f.is, func(paths []string) bool { return d.has(paths...) })
 }
-
-// family is a meaning with a statistic in its path, cut at it: "median" stands between "" and "_ttft_ms".
-type family struct{ before, after, name string }
-
-var families = func() (list []family) {
-	for path, name := range meanings {
-		if before, after, ok := strings.Cut(path, "{stat}"); ok {
-			list = append(list, family{before, after, name})
-		}
-	}
-	return list
-}()
 
 // meaning is the metric of a path, with its unit in the output where the output does not say it.
 //
@@ -228,16 +221,11 @@ func (f *format) meaning(path string) (name, unit string) {
 	} else if strings.HasSuffix(vocabulary[path].unit, "/s") {
 		return path, ""
 	}
-	for _, of := range families {
-		rest, begins := strings.CutPrefix(path, of.before)
-		word, ends := strings.CutSuffix(rest, of.after)
-		if !begins || !ends {
-			continue
-		}
-		word = strings.ToLower(word)
-		of100, err := strconv.ParseFloat(strings.TrimPrefix(word, "p"), 64) // p99, 50, 99.9
-		if statistics[word] != "" || err == nil && of100 > 0 && of100 < 100 {
-			name, unit, _ = strings.Cut(of.name, " in ")
+	for _, at := range statistic.FindAllStringIndex(path, -1) {
+		word := strings.ToLower(path[at[0]:at[1]])
+		of100, _ := strconv.ParseFloat(strings.TrimPrefix(word, "p"), 64) // p99, 50, 99.9
+		name, unit, _ = strings.Cut(meanings[path[:at[0]]+"{stat}"+path[at[1]:]], " in ")
+		if name != "" && (statistics[word] != "" || of100 > 0 && of100 < 100) {
 			return name + "_" + cmp.Or(statistics[word], "p"+strings.TrimPrefix(word, "p")), unit
 		}
 	}

@@ -166,7 +166,7 @@ func (p *parser) offer(d *document) {
 		p.labels = document{line: d.line, title: title}
 	default:
 		for _, label := range d.paths {
-			if name, _ := iterations.meaning(label); cmp.Or(name, settings[label]) != "" { // others are not kept
+			if name, _ := iterations.meaning(label); cmp.Or(name, setting(label)) != "" { // others are not kept
 				p.labels.set(label, d.values[label])
 			}
 		}

@@ -39,10 +39,10 @@ func Launches(runs []Result) ([]Result, error) {
 	one.Warnings = slices.Concat([]string{quantity.Count(len(runs), "run") + " of a client count as one launch, by " +
 		"their means; give the runs of each launch of the server in a file of its own"}, one.Warnings)
 	one.Metrics, one.Work = nil, maps.Clone(runs[0].Work)
-	n, others := float64(len(runs)), runs[1:]
+	n := float64(len(runs))
 	for _, m := range runs[0].Metrics {
-		m.Value /= router.Number(n)
-		if !slices.ContainsFunc(others, func(r Result) bool {
+		m.Value = 0
+		if !slices.ContainsFunc(runs, func(r Result) bool {
 			other, _ := r.Metric(m.Name)
 			m.Value += other.Value / router.Number(n)
 			return other.Metric != m.Metric
@@ -50,14 +50,13 @@ func Launches(runs []Result) ([]Result, error) {
 			one.Metrics = append(one.Metrics, m)
 		}
 	}
-	for name := range one.Work {
-		one.Work[name] /= n
-		for _, r := range others {
-			one.Work[name] += r.Work[name] / n
-		}
-	}
 	maps.DeleteFunc(one.Work, func(name string, _ float64) bool {
-		return slices.ContainsFunc(others, func(r Result) bool { _, there := r.Work[name]; return !there })
+		one.Work[name] = 0
+		return slices.ContainsFunc(runs, func(r Result) bool {
+			amount, there := r.Work[name]
+			one.Work[name] += amount / n
+			return !there
+		})
 	})
 	return []Result{one}, nil
 }

@@ -23,7 +23,7 @@ type report struct {
 // read takes what the paths mean, and then what only this format has.
 func (r *report) read(d *document) {
 	for _, path := range d.paths {
-		r.set(settings[path], d.of(path))
+		r.set(setting(path), d.of(path))
 		name, unit := r.meaning(path)
 		if v, ok := r.number(d, path, name != ""); ok {
 			beside, _ := d.of(path[:strings.LastIndexByte(path, '/')+1] + "unit").(string)
@@ -119,19 +119,14 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 	return router.Number(n), ok
 }
 
-// list is a list of numbers that may be absent. It is not used where it is longer than what is kept of an object.
+// list is a list of numbers that may be absent.
 func (r *report) list(d *document, path string) (numbers []float64) {
 	n, ok := d.of(path).(list)
 	if !ok && d.of(path) != nil {
 		r.fail(d.line, input.Error{Expected: "a list of numbers in " + strconv.Quote(path), Found: kind(d.of(path))})
 	}
 	for i := range int(n) {
-		at := path + "/" + strconv.Itoa(i)
-		if !d.has(at) {
-			r.out.warn(fmt.Sprintf("%q is not used: it has %d values, beyond what is kept of an object", path, n))
-			return nil
-		}
-		v, _ := r.number(d, at, true)
+		v, _ := r.number(d, path+"/"+strconv.Itoa(i), true)
 		numbers = append(numbers, float64(v))
 	}
 	return numbers

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -72,6 +73,9 @@ func (f *format) metric(name string) gain.Metric {
 // statistics are the vocabulary's words for the words of tools: "average" → "mean". Percentiles are "p50", "p99".
 var statistics = map[string]string{"avg": "mean", "average": "mean", "mean": "mean", "median": "p50",
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
+
+// statistic finds these words and percentiles.
+var statistic = regexp.MustCompile(`(?i)p?\d+(?:\.\d+)?|average|avg|mean|median|minimum|min|maximum|max`)
 
 // units translates the units of tools, in lower case: "sec" → 1000 ms.
 var units = map[string]struct {
