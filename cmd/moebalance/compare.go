@@ -73,7 +73,7 @@ func (o *compareOptions) check() (err error) {
 func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err error) {
 	var measured source.Campaign
 	if o.Campaign != "" {
-		if measured, err = o.Read(); err != nil {
+		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
 			return d, err
 		}
 	}
@@ -82,11 +82,14 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 	options := trace.Options{Threshold: o.Threshold, Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
-		if s.Unsorted != nil {
+		if s.Arm != "" {
 			s.Arm = o.Builds.Names()[i]
 		}
-		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: o.Model.Sizes()}
-		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
+		record, err := source.ReadCounts([2]string{o.Normal, o.Perfect}[i], nil)
+		if options.Arm = string(s.Arm); err == nil {
+			arms[i], err = source.Trace(c.Context(), s.Paths, options, record, o.Model.Sizes())
+		}
+		if err != nil {
 			return d, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 		switch {

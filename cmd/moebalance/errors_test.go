@@ -125,7 +125,7 @@ const asked = `
 2 place --ep 4,64 COUNTS :: --redundant 0: want at most 32 ranks, one for each expert, have 64
 2 place --campaign testdata/campaign-deepseek-ep4.json COUNTS :: give a campaign of several routers
 2 place --step-tokens 4096 COUNTS :: add --campaign
-2 place --judge COUNTS/. COUNTS :: twice: a plan is not tested by the counts it was learned from
+2 place --judge COUNTS/. COUNTS :: is named twice
 2 place COUNTS testdata/deepseek-ep4-ranks/counts-normal :: want 32 experts
 1 place --ep 4 --trace NORMAL D/deep.json :: have load in D/deep.json; the trace is of another model
 5 trace --counts D/shallow.json NORMAL :: the counts are of 1 layer, experts run in
@@ -134,8 +134,8 @@ const asked = `
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
 1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
 2 place --max-moves 200% COUNTS :: at most 100 %
-1 place testdata/torch/rank0.pt.trace.json :: this is a trace, not counts: 'moebalance trace' reads it
-1 place testdata/campaign-qwen3-ep4.json :: this is a result of moebalance, not counts
+2 place testdata/torch/rank0.pt.trace.json :: is a trace: 'moebalance trace' reads it
+2 place testdata/campaign-qwen3-ep4.json :: moebalance compare testdata/campaign-qwen3-ep4.json shows its gain
 2 counts :: at least one file or folder
 2 counts --axes layers,layers COUNTS :: --axes: want each of steps
 1 counts --axes layers,ranks,experts COUNTS :: says layers,ranks,experts, but the file holds experts
@@ -149,7 +149,7 @@ const asked = `
 2 counts testdata/counts/s*.csv testdata/counts/sglang.csv :: sglang.csv is named twice
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
-1 counts NORMAL :: this is a trace, not counts: 'moebalance trace' reads it
+2 counts NORMAL :: is a trace: 'moebalance trace' reads it
 1 counts D/empty.json :: want expert counts, have an object without keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
@@ -167,7 +167,7 @@ const asked = `
 2 trace --phase 'experts=(' NORMAL :: --phase: want a regular expression, have "(": missing closing )
 2 trace --range '(' NORMAL :: want a regular expression, have "("
 2 trace --range step NORMAL :: want a named group
-2 trace --rank nope.sqlite=1 NORMAL :: no export "nope.sqlite"
+2 trace --rank nope.sqlite=1 NORMAL :: want an export among the 1 given, such as --rank normal.sqlite=0
 2 trace --rank 3000000000 NORMAL :: N from 0 to 1048575
 2 trace --model gpt-oss-20b RANK0 :: add --counts
 2 trace --counts COUNTS --model deepseek-v3 RANK0 :: the model has 256 experts, the record 32
@@ -176,12 +176,12 @@ const asked = `
 0 trace --counts COUNTS --model gpt-oss-20b RANK0 ::
 1 trace D/cut.sqlite :: truncated
 1 trace D/lines.json :: want an nsys export or a PyTorch trace, have JSON without a list traceEvents
-1 trace D/nested :: has only folders: give D/nested/in
+1 trace D/nested :: want files of a run in this folder, have D/nested/in
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
 2 trace -o "" NORMAL :: --output: want a name
 2 --brief :: unknown flag: --brief; see 'moebalance --help'
 1 compare --campaign D/lines.json NORMAL PERFECT :: have several JSON values in a file; write a result with
-1 compare --campaign D/folders NORMAL PERFECT :: want a campaign folder or the JSON result of bench, have a folder
+1 compare --campaign D/folders NORMAL PERFECT :: want files of a run in this folder
 1 models D/cut.json :: want a Hugging Face config.json, have JSON that ends early; copy it from the checkpoint
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
 1 trace D/lfs.sqlite :: git lfs pull
@@ -200,7 +200,7 @@ const asked = `
 4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: Ranks of one run are judged together.
 4 compare testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/normal testdata/field/results/vllm-two-h200-quantized/fp8-triton/normal :: normal has 0 to 11; perfect has 0 to 3
 4 compare testdata/outputs/serving-sglang.jsonl testdata/outputs/serving-vllm.jsonl :: - The arms differ in tool (normal
-2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: 0 is of one export, and 4 are given
+2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: such as --rank normal.rank0.json.gz=0
 1 report nosuch.json :: moebalance report: nosuch.json
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"
 1 compare testdata/gptoss-graph PERFECT :: that claim rank 0 (by environment and by environment); give the exports of
@@ -212,8 +212,8 @@ const asked = `
 2 compare --model gpt-oss-20b NORMAL PERFECT :: add --counts-normal or --counts-perfect
 4 compare NORMAL NORMAL :: same recording
 1 compare nowhere.sqlite PERFECT :: nowhere.sqlite: want a file, a folder or a pattern, have no such file
-1 compare NORMAL D/empty :: contains no file: want
-1 counts D/folders :: has only folders: give D/folders/in
+1 compare NORMAL D/empty :: want files of a run in this folder, have none
+1 counts D/folders :: want files of a run in this folder, have D/folders/in
 1 counts D/nan.json :: nan.json: line 2 is no JSON: it goes wrong at "NaN
 1 counts D/comma.json :: comma.json: line 1 is no JSON: it goes wrong at "2]]"
 1 counts D/nothing.json :: the file is empty: write it again
@@ -224,7 +224,6 @@ const asked = `
 2 compare D/judged.json PERFECT :: a JSON result, which is judged already
 2 compare --arm before NORMAL PERFECT :: want two names
 2 compare --step-tokens 5 NORMAL PERFECT :: add --campaign
-2 compare --step-tokens -5 NORMAL PERFECT :: want at least 1 token, have -5
 2 compare --require-verdict NORMAL PERFECT :: --require-verdict
 2 compare --metric x NORMAL PERFECT :: --metric
 2 compare --counts-normal x D/normal.jsonl D/perfect.jsonl :: benchmark reports: remove --counts-normal
@@ -256,7 +255,7 @@ const asked = `
 2 report --png D/prose.sqlite NORMAL :: is a file
 1 report -o D/r.html testdata/gptoss-graph :: have two that claim rank 0 (by environment and by environment); give
 1 report -o D/r.html D/bad.csv :: want a whole number from 0 on, have "x"
-1 report -o D/r.html D/lunch.json :: have kind "lunch"
+1 report -o D/r.html D/lunch.json :: have JSON of the kind "lunch"
 4 report -o D/page.html BENCHa.txt BENCHb.txt :: does not say how it was routed
 0 compare --table kinds testdata/campaign-qwen3-ep4.json ::
 1 logits plans --model e2k1 --placement D/empty.json :: have a JSON object; write one such as

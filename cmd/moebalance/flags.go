@@ -79,8 +79,8 @@ func (c call) same(files []string, but ...string) string {
 }
 
 // skipped names on stderr the files of a folder that are not read.
-func (c call) skipped(folder string, names []string) {
-	fmt.Fprintf(c.ErrOrStderr(), "skipped in %s: %s\n", shown.Text(folder), shown.Text(strings.Join(names, ", ")))
+func (c call) skipped(paths []string) {
+	fmt.Fprintf(c.ErrOrStderr(), "skipped: %s\n", shown.Text(strings.Join(paths, ", ")))
 }
 
 // progress is a line that shows on a terminal how far the verb is.

@@ -24,7 +24,7 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 		"--cache", cache); code != exitDone {
 		t.Fatal(stderr)
 	}
-	if code, _, errs := report(t, cache); code != exitUsage || !strings.Contains(errs, "logits verify --format json") {
+	if code, _, errs := report(t, cache); code != exitUsage || !strings.Contains(errs, "logits verify") {
 		t.Errorf("report of a cache: exit %d, %s", code, errs)
 	}
 	for _, args := range [][]string{

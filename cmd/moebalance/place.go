@@ -41,7 +41,7 @@ func (o *placeOptions) check() error {
 	if o.Policy == place.PlanRobust {
 		o.Policy = "" // where the counts allow it
 	}
-	return o.Timing.Check()
+	return o.StepTime.Check()
 }
 
 func (o *placeOptions) answer(c call) (d document, err error) {

@@ -50,7 +50,11 @@ func (o *traceOptions) answer(c call) (d document, err error) {
 	if o.Summary.Path != "" {
 		return d, o.Summary.Write(nil, func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 	}
-	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: o.Model.Sizes()})
+	record, err := source.ReadCounts(o.Counts, nil)
+	if err != nil {
+		return d, err
+	}
+	t, err := source.Trace(c.Context(), paths, options, record, o.Model.Sizes())
 	if err != nil {
 		return d, err
 	}

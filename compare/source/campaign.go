@@ -3,7 +3,6 @@ package source
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -37,16 +36,13 @@ func Judge(c *bench.Campaign) Campaign {
 	}
 }
 
-// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some: "4 × NVIDIA H200".
+// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some, by the first of them:
+// "4 × NVIDIA H200".
 func gpus(c *bench.Campaign) (text string) {
 	for _, l := range c.Launches {
 		for _, a := range l.Attempts {
-			var names []string
-			for _, g := range a.GPUs {
-				names = append(names, g.Name)
-			}
-			if slices.Sort(names); len(names) > 0 {
-				text = fmt.Sprintf("%d × %s", len(names), strings.Join(slices.Compact(names), ", "))
+			if len(a.GPUs) > 0 {
+				text = fmt.Sprintf("%d × %s", len(a.GPUs), a.GPUs[0].Name)
 			}
 		}
 	}
@@ -62,28 +58,27 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 		return proof.LoadProof{}, err
 	}
 	var o counts.Options
-	placed := record.Placement != nil || record.Experts > 0 && !slices.ContainsFunc(record.Steps(),
-		func(s counts.Step) bool { return s.Received == nil })
+	unplaced := func(s counts.Step) bool { return s.Received == nil }
+	placed := record.Placement != nil || record.Experts > 0 && !slices.ContainsFunc(record.Steps(), unplaced)
 	if !placed && placement != "" {
+		placed = true
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
 			return proof.LoadProof{}, err
 		}
-		placed = true
 	}
 	layers, _, err := record.Imbalance(o)
 	if err != nil {
 		return proof.LoadProof{}, err
 	}
-	furthest := func(level string) (maxOverMean, floor router.Number) {
+	furthest := func(level string) imbalance.Row {
 		if r := imbalance.Furthest(layers, level, imbalance.Load); r != nil {
-			return r.MaxOverMean, r.Floor
+			return *r
 		}
-		return router.Undefined(), router.Undefined()
+		return imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
 	}
-	c := proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts(), TopK: record.TopK,
-		Slots: record.LayerSlots(), Placed: placed,
-		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
-	c.RankMaxOverMean, c.RankFloor = furthest(router.LevelRank)
-	c.ExpertMaxOverMean, c.ExpertFloor = furthest(router.LevelExpert)
-	return c, nil
+	rank, expert := furthest(router.LevelRank), furthest(router.LevelExpert)
+	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts(), TopK: record.TopK,
+		Slots: record.LayerSlots(), Placed: placed, RankMaxOverMean: rank.MaxOverMean, RankFloor: rank.Floor,
+		RankMean:          imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
+		ExpertMaxOverMean: expert.MaxOverMean, ExpertFloor: expert.Floor}, nil
 }

@@ -1,66 +1,83 @@
 package source
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router/input"
 )
 
-// list lists the files and folders in a folder, sorted by name: its captures alone, or all files where there
-// are none. Of one recording in two forms (a report and its export, a trace packed and not) or under two names,
-// one is listed; exports and reports of nsys take precedence over other captures. Hidden files and what says
-// "read me" (*.md) are not listed.
-func list(folder string, skipped Skipped) (files, folders []string, err error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, nil, err
+// deepest is how deep folders of arms may be nested: links may lead in circles.
+const deepest = 3
+
+// classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
+// folders named after the arms, such as normal/normal-node0, or else its files.
+func classify(path string, skipped func(paths []string), depth int) (inputs []Input, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil || !info.IsDir():
+		kind, err := kindOf(path)
+		return []Input{{kind, path}}, err
+	case bench.IsCampaign(path):
+		return []Input{{Campaigns, path}}, nil
+	case logits.IsCache(path):
+		return []Input{{Caches, path}}, nil
 	}
-	home, _ := filepath.EvalSymlinks(folder)
-	var worth [3][]string // other files, captures, profiles of nsys
+	captures, files, folders, err := list(path)
+	unnamed := func(folder string) bool { return armOf(filepath.Base(folder)) == "" }
+	arms := slices.DeleteFunc(slices.Clone(folders), unnamed)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(captures) > 0:
+		if len(files) > 0 && skipped != nil {
+			skipped(files)
+		}
+		files = captures
+	case len(counts.Files(path)) > 0:
+		return []Input{{Counts, path}}, nil
+	case len(arms) > 0 && depth > 0 && (depth == deepest || len(files) == 0):
+		files = arms
+	case len(files) == 0:
+		return nil, &input.Error{File: path, Expected: "files of a run in this folder",
+			Found: cmp.Or(launch.Quote(folders[:min(len(folders), 3)]), "none")}
+	}
+	for _, path := range files {
+		found, err := classify(path, skipped, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	return inputs, nil
+}
+
+// list lists the captures, other files and folders in a folder, sorted by name. Of a report and its export, the
+// export is a capture. Hidden files and what says "read me" (*.md) are not listed.
+func list(folder string) (captures, files, folders []string, err error) {
+	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
 		path, ext := filepath.Join(folder, e.Name()), filepath.Ext(e.Name())
 		info, err := os.Stat(path) // follows links, which cluster jobs like to leave
-		real, _ := filepath.EvalSymlinks(path)
-		switch again := filepath.Dir(real) == home && filepath.Base(real) != e.Name(); {
+		_, unexported := os.Stat(strings.TrimSuffix(path, ext) + ".sqlite")
+		switch {
 		case err != nil || strings.HasPrefix(e.Name(), ".") || ext == ".md":
 		case info.IsDir():
 			folders = append(folders, path)
 		case !info.Mode().IsRegular():
-		case !trace.Takes(path) || again || otherForm(path):
-			worth[0] = append(worth[0], path)
-		case ext == ".sqlite" || ext == ".nsys-rep":
-			worth[2] = append(worth[2], path)
+		case trace.Takes(path) && (ext != ".nsys-rep" || unexported != nil):
+			captures = append(captures, path)
 		default:
-			worth[1] = append(worth[1], path)
+			files = append(files, path)
 		}
 	}
-	var left []string
-	for _, of := range worth {
-		if len(of) > 0 {
-			files, left = of, append(left, files...)
-		}
-	}
-	if slices.Sort(left); skipped != nil && len(left) > 0 {
-		for i, path := range left {
-			left[i] = filepath.Base(path)
-		}
-		skipped(folder, left)
-	}
-	return files, folders, nil
-}
-
-// otherForm reports a capture beside which the same lies in the form that is read
-// first: the export of a report, or the trace that is not packed.
-func otherForm(path string) bool {
-	for from, to := range map[string]string{".nsys-rep": ".sqlite", ".json.gz": ".json"} {
-		if stem, ok := strings.CutSuffix(path, from); ok {
-			if _, err := os.Stat(stem + to); err == nil {
-				return true
-			}
-		}
-	}
-	return false
+	return captures, files, folders, err
 }

@@ -21,7 +21,8 @@ type Progress func(paths []string) (read func(bytes int64), done func())
 // Gather reads the inputs of a report: results, campaign folders, captures and folders of either,
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
 // are compared, where no comparison is given.
-func Gather(ctx context.Context, args []string, skipped Skipped, progress Progress) (items []Item, err error) {
+func Gather(ctx context.Context, args []string, skipped func(paths []string), progress Progress) (items []Item,
+	err error) {
 	inputs, err := Classify(args, skipped)
 	if err != nil {
 		return nil, err
@@ -31,15 +32,11 @@ func Gather(ctx context.Context, args []string, skipped Skipped, progress Progre
 	for _, in := range inputs {
 		if in.Kind == Captures {
 			captures = append(captures, in)
-			continue
-		}
-		item, err := in.item()
-		switch {
-		case err != nil:
+		} else if item, err := in.item(); err != nil {
 			return nil, err
-		case item.Name == "":
+		} else if item.Name == "" {
 			reports = append(reports, in.Path)
-		default:
+		} else {
 			items = append(items, item)
 		}
 	}
@@ -55,11 +52,10 @@ func Gather(ctx context.Context, args []string, skipped Skipped, progress Progre
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
 	if len(captures) > 0 {
-		traces, err := traces(ctx, captures, progress)
-		if err != nil {
+		traced, err := traces(ctx, captures, progress)
+		if items = append(items, traced...); err != nil {
 			return nil, err
 		}
-		items = append(items, traces...)
 	}
 	return compared(items)
 }
@@ -89,12 +85,13 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 	all := pathsOf(captures)
 	read, done := progress(all)
 	defer done()
-	sides, mixed := byNames(captures)
+	sides, mixed := sorted(captures)
 	if mixed != nil {
 		sides = [2]Side{{Paths: all}, {Paths: all, Arm: gain.Perfect}}
 	}
 	for i, side := range sides {
-		t, err := side.Trace(ctx, trace.Options{Threshold: gain.DefaultThreshold, Progress: read}, Statistics{})
+		o := trace.Options{Threshold: gain.DefaultThreshold, Progress: read, Arm: string(side.Arm)}
+		t, err := trace.Read(ctx, side.Paths, o)
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
 			return items, nil
@@ -119,19 +116,18 @@ func compared(items []Item) ([]Item, error) {
 	traces := map[string][]*trace.Trace{} // by arm
 	var campaigns []*Campaign
 	for _, in := range items {
-		switch {
-		case in.Campaign != nil:
-			if campaigns = append(campaigns, in.Campaign); in.Campaign.Command != campaigns[0].Command {
-				return nil, usagef("want the results of one program, have campaigns of %q and %q: give each a page "+
-					"of its own", campaigns[0].Command, in.Campaign.Command)
-			}
-		case in.Trace != nil:
+		if in.Trace != nil {
 			traces[in.Trace.Arm] = append(traces[in.Trace.Arm], in.Trace)
+		} else if c := in.Campaign; c != nil {
+			if campaigns = append(campaigns, c); c.Command != campaigns[0].Command {
+				return nil, usagef("want the results of one program, have campaigns of %q and %q: give each a page of its own",
+					campaigns[0].Command, c.Command)
+			}
 		}
 	}
 	normal, perfect := traces[string(gain.Normal)], traces[string(gain.Perfect)]
-	given := slices.ContainsFunc(items, func(in Item) bool { return in.Compared != nil })
-	if given || len(normal) != 1 || len(perfect) != 1 {
+	given := func(in Item) bool { return in.Compared != nil }
+	if len(normal) != 1 || len(perfect) != 1 || slices.ContainsFunc(items, given) {
 		return items, nil
 	}
 	result := diff.Compare(normal[0], perfect[0])
@@ -147,17 +143,11 @@ func Pattern(files []string) []string {
 	if len(files) < 2 {
 		return files
 	}
-	first, last, begin := slices.Min(files), slices.Max(files), 0
-	for begin < min(len(first), len(last)) && first[begin] == last[begin] { // which all files begin with
-		begin++
+	first, last, same := slices.Min(files), slices.Max(files), 0
+	for same < min(len(first), len(last)) && first[same] == last[same] { // which all files begin with
+		same++
 	}
-	end := last[begin:]
-	for _, f := range files {
-		for !strings.HasSuffix(f[begin:], end) {
-			end = end[1:]
-		}
-	}
-	pattern := first[:begin] + "*" + end
+	pattern := first[:same] + "*" + filepath.Ext(first)
 	matched, err := filepath.Glob(pattern)
 	if slices.Sort(matched); err != nil || !slices.Equal(matched, slices.Sorted(slices.Values(files))) {
 		return files

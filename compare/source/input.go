@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -29,21 +27,19 @@ const (
 	Campaigns             // folders of campaigns, and JSON results of bench
 	Results               // JSON results of other verbs
 	Counts                // folders of expert statistics
+	Caches                // folders of logits
 )
 
-// Input is a file, or a folder of one campaign or of one set of expert statistics.
+// Input is a file, or a folder of one campaign, of one set of expert statistics or of logits.
 type Input struct {
 	Kind Kind
 	Path string
 }
 
-// Skipped is told which files of a folder are not read. Nil tells nobody.
-type Skipped func(folder string, names []string)
-
 // Classify says what arguments name: "runs" with run-normal/ and run-perfect/ in it → the files in both folders.
-// No file is named twice.
-func Classify(args []string, skipped Skipped) (inputs []Input, err error) {
-	paths, err := Expanded(args)
+// No file is named twice. skipped is told which files of a folder are not read; nil tells nobody.
+func Classify(args []string, skipped func(paths []string)) (inputs []Input, err error) {
+	paths, err := expanded(args)
 	if err != nil {
 		return nil, err
 	}
@@ -65,114 +61,43 @@ func pathsOf(inputs []Input) (paths []string) {
 	return paths
 }
 
-// Expanded are the files and folders that arguments name: themselves, what patterns match, or several of these
+// expanded are the files and folders that arguments name: themselves, what patterns match, or several of these
 // with commas between them.
-func Expanded(args []string) (paths []string, err error) {
+func expanded(args []string) (paths []string, err error) {
 	for _, arg := range args {
-		parts := strings.Split(arg, ",")
-		if _, err := os.Stat(arg); err == nil { // a file with a comma in its name
-			parts = []string{arg}
-		}
-		for _, part := range parts {
-			found, err := matches(part)
-			if err != nil {
-				return nil, err
+		found := []string{arg}
+		switch _, missing := os.Stat(arg); {
+		case missing == nil:
+		case strings.Contains(arg, ","):
+			found, err = expanded(strings.Split(arg, ","))
+		case arg == "" || arg == "-":
+			err = usagef("want the name of a file, have %q: standard input is not read", arg)
+		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
+			err = usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", arg)
+		case !strings.ContainsAny(arg, "*?["):
+			err = &input.Error{File: arg, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
+				Try: "check its name and folder"}
+		default:
+			if found, err = filepath.Glob(arg); err == nil && len(found) == 0 {
+				err = fmt.Errorf("no file matches %q", arg)
 			}
-			paths = append(paths, found...)
 		}
-	}
-	return paths, nil
-}
-
-// matches are the files that a pattern names: the one of that name, or else those that it matches.
-func matches(pattern string) ([]string, error) {
-	_, missing := os.Stat(pattern)
-	switch {
-	case missing == nil:
-		return []string{pattern}, nil
-	case pattern == "":
-		return nil, usagef("want the name of a file, have none")
-	case strings.HasPrefix(pattern, "http://") || strings.HasPrefix(pattern, "https://"):
-		return nil, usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", pattern)
-	case pattern == "-":
-		return nil, usagef("standard input is not read: write it to a file, and give the file")
-	case !strings.ContainsAny(pattern, "*?["):
-		return nil, &input.Error{File: pattern, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
-			Try: "check its name and folder"}
-	}
-	found, err := filepath.Glob(pattern)
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("no file matches %q", pattern)
-	}
-	return found, err
-}
-
-// deepest is how deep folders of arms may be nested: links may lead in circles.
-const deepest = 3
-
-// classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
-// folders named after the arms, such as normal/normal-node0, or else its files.
-func classify(path string, skipped Skipped, depth int) (inputs []Input, err error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.IsDir():
-		kind, err := kindOf(path)
-		return []Input{{kind, path}}, err
-	case bench.IsCampaign(path):
-		return []Input{{Campaigns, path}}, nil
-	case logits.IsCache(path):
-		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE "+
-			"%[1]s' writes", launch.Quote([]string{path}))
-	}
-	files, folders, err := list(path, skipped)
-	captures := len(files) > 0 && trace.Takes(files[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case !captures && len(counts.Files(path)) > 0:
-		return []Input{{Counts, path}}, nil
-	case !captures && depth > 0 && (depth == deepest || len(files) == 0):
-		for _, folder := range folders {
-			if armOf(filepath.Base(folder)) == "" {
-				continue
-			}
-			held, err := classify(folder, skipped, depth-1)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, held...)
-		}
-	}
-	switch {
-	case len(inputs) > 0:
-		return inputs, nil
-	case len(files) == 0 && len(folders) > 0:
-		return nil, fmt.Errorf("folder %s has only folders: give %s", path, launch.Quote(folders[:min(len(folders), 3)]))
-	case len(files) == 0:
-		return nil, fmt.Errorf("folder %s contains no file: want the files of a run in it", path)
-	}
-	for _, file := range files {
-		kind, err := kindOf(file)
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, Input{kind, file})
+		paths = append(paths, found...)
 	}
-	return inputs, nil
+	return paths, nil
 }
 
 // kindOf is what a file is by how it begins.
 func kindOf(path string) (Kind, error) {
 	head, err := input.Head(path, 64)
 	switch verb := resultHead.FindSubmatch(head); {
-	case err != nil:
-		return Reports, err
 	case trace.Takes(path):
-		return Captures, nil
+		return Captures, err
 	case verb == nil || string(verb[1]) == "workload":
-		return Reports, nil
+		return Reports, err
 	case string(verb[1]) == "bench":
 		return Campaigns, nil
 	}
@@ -208,10 +133,7 @@ func armOf(path string) gain.Arm {
 func noneTwice(paths []string) error {
 	var seen []os.FileInfo
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			continue // left to whoever reads it
-		}
+		info, _ := os.Stat(path) // what is not there is left to whoever reads it
 		if slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			return usagef("%s is named twice", path)
 		}
@@ -220,29 +142,47 @@ func noneTwice(paths []string) error {
 	return nil
 }
 
-// RunCaptures are the captures that arguments name, of one run.
-func RunCaptures(args []string, skipped Skipped) ([]string, error) {
-	inputs, err := Classify(args, skipped)
-	arms := map[gain.Arm]bool{}
+// elsewhere says of a kind what it is, and which verb reads it, with the path.
+var elsewhere = map[Kind]string{
+	Captures: "is a trace: 'moebalance trace' reads it",
+	Results:  "is a JSON result, which is judged already: 'moebalance report' shows it",
+	Counts:   "holds expert counts: 'moebalance counts' reads them, and trace --counts sets them beside a trace",
+	Campaigns: "is a campaign, which holds both arms: moebalance compare %[1]s shows its gain; to set it beside " +
+		"traces: moebalance compare --campaign %[1]s NORMAL PERFECT",
+	Caches: "is a cache of logits: 'moebalance logits verify %[1]s' reads it, and report its --json",
+}
+
+// taken refuses inputs of other kinds than a verb takes, and names the verb that does.
+func taken(inputs []Input, kinds ...Kind) error {
 	for _, in := range inputs {
-		err = cmp.Or(err, in.notCompared())
-		arms[armOf(in.Path)] = true
+		if text := elsewhere[in.Kind]; text != "" && !slices.Contains(kinds, in.Kind) {
+			return usagef("%s "+text, launch.Quote([]string{in.Path}))
+		}
 	}
-	if err == nil && arms[gain.Normal] && arms[gain.Perfect] {
+	return nil
+}
+
+// meant is the error about what a verb could not read as one of the kinds that it takes: it names the verb that can.
+func meant(path string, err error, kinds ...Kind) error {
+	inputs, unread := classify(path, nil, 0)
+	if unread == nil && inputs[0] == (Input{Reports, path}) {
+		if _, none := counts.Read(path); none == nil {
+			inputs[0].Kind = Counts
+		}
+	}
+	return cmp.Or(unread, taken(inputs, kinds...), err)
+}
+
+// RunCaptures are the captures that arguments name, of one run.
+func RunCaptures(args []string, skipped func(paths []string)) ([]string, error) {
+	inputs, err := Classify(args, skipped)
+	paths := pathsOf(inputs)
+	of := func(arm gain.Arm) bool {
+		return slices.ContainsFunc(paths, func(path string) bool { return armOf(path) == arm })
+	}
+	if err = cmp.Or(err, taken(inputs, Captures)); err == nil && of(gain.Normal) && of(gain.Perfect) {
 		err = marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them "+
 			"with: moebalance compare %s; for one arm, give its captures alone", launch.Quote(args)), ErrNotComparable}
 	}
-	return pathsOf(inputs), err
-}
-
-// notCompared is an error about an input that is neither a capture nor a report: it names the verb that takes it.
-func (in Input) notCompared() error {
-	what := map[Kind]string{Results: "is a JSON result, which is judged already: 'moebalance report' shows it",
-		Counts: "holds expert counts: 'moebalance counts' reads them, and trace --counts sets them beside a trace",
-		Campaigns: "is a campaign, which holds both arms: moebalance compare %[1]s shows its gain; to set it beside " +
-			"traces: moebalance compare --campaign %[1]s NORMAL PERFECT"}[in.Kind]
-	if what == "" {
-		return nil
-	}
-	return usagef("%s "+what, launch.Quote([]string{in.Path}))
+	return paths, err
 }

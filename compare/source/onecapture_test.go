@@ -9,7 +9,7 @@ import (
 func TestOneCaptureOfBothArms(t *testing.T) {
 	const folder = "../../testdata/field/results/vllm-two-h200-quantized/fp8-triton/pair0"
 	_, sides, err := ReadArms([]string{folder}, nil)
-	if err != nil || sides[0].Unsorted == nil || sides[1].Arm != "perfect" {
+	if err != nil || sides[0].Arm != "normal" || sides[1].Arm != "perfect" {
 		t.Fatalf("%+v, %v", sides, err)
 	}
 	items, err := Gather(context.Background(), []string{folder}, nil,

@@ -1,10 +1,11 @@
 package source
 
 import (
+	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -21,38 +22,33 @@ type Reading struct {
 
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.
 func (r *Reading) Options(paths []string) (o trace.Options, err error) {
-	if o.Rank, err = r.rankOf(paths); err != nil {
-		return o, err
-	}
-	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
-		return o, marked{err, ErrUsage}
-	}
 	o.Phases = r.Phases
-	return o, nil
+	o.Patterns, err = ranges.NewPatterns(r.Ranges...)
+	if err == nil {
+		o.Rank, err = r.rankOf(paths)
+	}
+	if err != nil {
+		err = marked{err, ErrUsage}
+	}
+	return o, err
 }
 
-// rankFlag is FILE=N or N.
-var rankFlag = regexp.MustCompile(`^(?:(.+)=)?(\d{1,9})$`)
-
-// rankOf is the ranks given by hand, by path or base name, "" for every export.
+// rankOf is the ranks given by hand, FILE=N or N, by path or base name, "" for the only export.
 func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 	ranks := map[string]int{}
 	for _, text := range r.Ranks {
-		m := append(rankFlag.FindStringSubmatch(text), "", "", "")
-		file := m[1]
-		rank, err := strconv.Atoi(m[2])
-		switch known := func(path string) bool { return path == file || filepath.Base(path) == file }; {
-		case err != nil || rank >= capture.MaxRanks:
-			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", capture.MaxRanks-1, text)
-		case file != "" && !slices.ContainsFunc(paths, known):
-			return nil, usagef("--rank: no export %q among those given", file)
-		}
-		if file == "" && len(paths) > 1 {
-			return nil, usagef("--rank: %s is of one export, and %d are given: name each, such as --rank %s=%[1]s", text,
-				len(paths), filepath.Base(paths[0]))
-		}
-		if _, twice := ranks[file]; twice {
-			return nil, usagef("--rank: %q follows another rank of the same exports", text)
+		at := max(0, strings.LastIndex(text, "="))
+		file := text[:at]
+		rank, err := strconv.Atoi(strings.TrimPrefix(text[at:], "="))
+		_, twice := ranks[file]
+		named := func(path string) bool { return path == file || filepath.Base(path) == file }
+		switch {
+		case err != nil || rank < 0 || rank >= capture.MaxRanks || twice:
+			return nil, fmt.Errorf("--rank: want FILE=N with N from 0 to %d, once for each export, have %q",
+				capture.MaxRanks-1, text)
+		case !slices.ContainsFunc(paths, named) && (file != "" || len(paths) > 1):
+			return nil, fmt.Errorf("--rank %s: want an export among the %d given, such as --rank %s=0", text, len(paths),
+				filepath.Base(paths[0]))
 		}
 		ranks[file] = rank
 	}

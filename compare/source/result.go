@@ -1,12 +1,11 @@
 package source
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -46,14 +45,12 @@ func ReadResult(path string) (in Item, err error) {
 		if err != nil {
 			return in, err
 		}
-		judged := Judge(c)
-		return Item{Name: filepath.Base(path), Campaign: &judged}, c.Close()
+		return Item{Name: filepath.Base(path), Campaign: new(Judge(c))}, c.Close()
 	}
 	text, err := input.ReadFile(path, maxResult)
-	if err != nil {
-		return in, err
+	if err == nil {
+		in, err = ParseResult(filepath.Base(path), text)
 	}
-	in, err = ParseResult(filepath.Base(path), text)
 	if err == nil && in.Campaign != nil && in.Campaign.Run.Left == 0 {
 		in.Campaign.Run.Folder = path // the recorded folder is another machine's
 	}
@@ -63,34 +60,10 @@ func ReadResult(path string) (in Item, err error) {
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench.
 func ReadCampaign(path string) (Campaign, error) {
 	in, err := ReadResult(path)
-	if err == nil && in.Campaign == nil {
-		err = &input.Error{File: path, Found: "the result of another verb"}
+	if err == nil && in.Campaign != nil {
+		return *in.Campaign, nil
 	}
-	if wrong, ok := errors.AsType[*input.Error](err); ok && wrong.Position == "" {
-		wrong.Expected = "a campaign folder or the JSON result of bench"
-	}
-	if err != nil {
-		return Campaign{}, err
-	}
-	return *in.Campaign, nil
-}
-
-// result is a kind of result: the newest version that is understood, where it is read to, and the field that holds
-// what the verb found, which is never empty.
-type result struct {
-	kind   string
-	schema int
-	into   any
-	holds  string
-}
-
-func (in *Item) results() []result {
-	return []result{
-		{"trace", trace.SchemaVersion, &in.Trace, "Exports"}, {"bench", gain.SchemaVersion, &in.Campaign, "Verdict"},
-		{logits.VerificationKind, logits.VerificationSchema, &in.Cache, "Entries"},
-		{"counts", counts.ResultSchema, &in.Counts, "Records"}, {"compare", diff.SchemaVersion, &in.Compared, "Verdict"},
-		{"place", place.SchemaVersion, &in.Place, "Placements"},
-	}
+	return Campaign{}, meant(path, err, Campaigns)
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors are of type *input.Error.
@@ -100,22 +73,29 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 		Schema int    `json:"schema_version"`
 		Answer struct{ Next []Step }
 	}
-	in.Name = name
 	headErr := json.Unmarshal(text, &head)
-	kinds := in.results()
-	at := slices.IndexFunc(kinds, func(r result) bool { return r.kind == head.Kind })
+	kind, known := map[string]struct {
+		schema int    // the newest that is understood
+		into   any    // where the result is read to
+		holds  string // the field with what the verb found, which is never empty
+	}{
+		"trace": {trace.SchemaVersion, &in.Trace, "Exports"}, "bench": {gain.SchemaVersion, &in.Campaign, "Verdict"},
+		logits.VerificationKind: {logits.VerificationSchema, &in.Cache, "Entries"},
+		"counts":                {counts.ResultSchema, &in.Counts, "Records"},
+		"compare":               {diff.SchemaVersion, &in.Compared, "Verdict"},
+		"place":                 {place.SchemaVersion, &in.Place, "Placements"},
+	}[head.Kind]
 	switch {
-	case headErr != nil:
-		return in, unknown(name, "", headErr)
-	case head.Kind == "":
-		return in, unknown(name, "JSON without a kind", nil)
-	case at < 0:
-		return in, unknown(name, fmt.Sprintf("kind %q", head.Kind), nil)
-	case head.Schema < 1 || head.Schema > kinds[at].schema:
-		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", kinds[at].schema),
+	case headErr != nil || !known:
+		return in, &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
+			"the JSON result of trace, bench, logits verify, counts, compare, place",
+			Err: cmp.Or(headErr, fmt.Errorf("JSON of the kind %q", head.Kind)),
+			Try: "write a result with 'moebalance VERB --format json -o FILE'"}
+	case head.Schema < 1 || head.Schema > kind.schema:
+		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", kind.schema),
 			Found: fmt.Sprint(head.Schema), Try: "read it with a newer version, or write it again with this one"}
 	}
-	in.Next, err = head.Answer.Next, json.Unmarshal(text, kinds[at].into)
+	in.Name, in.Next, err = name, head.Answer.Next, json.Unmarshal(text, kind.into)
 	if err == nil && in.Campaign != nil {
 		err = in.Campaign.Upgrade()
 	}
@@ -124,8 +104,8 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	}
 	broken := ""
 	switch c := in.Campaign; {
-	case reflect.ValueOf(kinds[at].into).Elem().Elem().FieldByName(kinds[at].holds).Len() == 0:
-		broken = strings.ToLower(kinds[at].holds)
+	case reflect.ValueOf(kind.into).Elem().Elem().FieldByName(kind.holds).Len() == 0:
+		broken = strings.ToLower(kind.holds)
 	case c != nil && len(c.Main()) == 0:
 		broken = "comparisons"
 	case c != nil && (c.Gain.N == 0 && c.Gain.Estimate.Defined() || c.Gain.Estimate < c.Gain.Low ||
@@ -137,15 +117,4 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 			Found: "none, or a changed one", Try: "write the result again"}
 	}
 	return in, err
-}
-
-// unknown is the error about what is no result.
-func unknown(name, found string, err error) error {
-	var kinds []string
-	for _, r := range new(Item).results() {
-		kinds = append(kinds, r.kind)
-	}
-	return &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
-		"the JSON result of " + strings.Join(kinds, ", "), Found: found, Err: err,
-		Try: "write a result with 'moebalance VERB --format json -o FILE'"}
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,13 +10,11 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Side is the files of one arm, all of one kind.
+// Side is the files of one arm, all of one kind. Arm is the arm to read of captures on both sides, which may hold the
+// steps of both arms; else "".
 type Side struct {
 	Paths []string
-	// Arm is the arm to read of captures on both sides, which may hold the steps of both arms; else "". Unsorted
-	// says why they were not sorted into two sides.
-	Arm      gain.Arm
-	Unsorted error
+	Arm   gain.Arm
 }
 
 // Named is the arm that all files of the side are named after, "" for none.
@@ -31,8 +28,8 @@ func (s Side) Named() gain.Arm {
 
 // ReadArms sorts the arguments of a comparison. Two of them are a side each; more, or what a single
 // one holds, are sorted by the arm that files or folders are named after, or that captures
-// record. Captures of no arm may hold both. Of a campaign there is the first side alone.
-func ReadArms(args []string, skipped Skipped) (kind Kind, sides [2]Side, err error) {
+// record. Captures of no arm are on both sides, since they may hold both. Of a campaign there is the first side alone.
+func ReadArms(args []string, skipped func(paths []string)) (kind Kind, sides [2]Side, err error) {
 	var all []Input
 	for i := range args {
 		inputs, err := Classify(args[i:i+1], skipped)
@@ -45,55 +42,38 @@ func ReadArms(args []string, skipped Skipped) (kind Kind, sides [2]Side, err err
 	if kind = all[0].Kind; kind == Campaigns && len(all) == 1 {
 		return kind, sides, nil
 	}
-	for _, in := range all {
-		switch err := in.notCompared(); {
-		case err != nil:
-			return kind, sides, err
-		case in.Kind != kind:
-			return kind, sides, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
-				all[0].Path, in.Path)
-		}
-	}
-	twice := noneTwice(pathsOf(all))
+	wrong := taken(all, Captures, Reports)
+	paths, twice := pathsOf(all), noneTwice(pathsOf(all))
+	other := slices.IndexFunc(all, func(in Input) bool { return in.Kind != kind })
 	switch {
+	case wrong != nil:
+		err = wrong
+	case other > 0:
+		err = usagef("%s and %s are of different kinds: want traces only, or benchmark reports only", paths[0], paths[other])
 	case len(args) != 2 && twice != nil:
-		return kind, sides, twice
+		err = twice
 	case len(args) != 2:
-		sides, err = sorted(all)
+		none := !slices.ContainsFunc(paths, func(path string) bool { return armOf(path) != "" })
+		if sides, err = sorted(all); err != nil && kind == Captures && none {
+			return kind, [2]Side{{paths, gain.Normal}, {paths, gain.Perfect}}, nil
+		}
 	case twice != nil && kind == Reports:
 		err = marked{fmt.Errorf("%v, on both sides: want launches of the two arms", twice), ErrNotComparable}
 	}
 	return kind, sides, err
 }
 
-// sorted gives each file to the side of its arm. Captures of no arm are on both sides, since they may hold both.
+// sorted gives each file to the side of the arm that it is named after, or that it records.
 func sorted(all []Input) (sides [2]Side, err error) {
-	sides, err = byNames(all)
-	if err == nil || slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Captures || armOf(in.Path) != "" }) {
-		return sides, err
-	}
-	for i, arm := range gain.Arms {
-		sides[i] = Side{Paths: pathsOf(all), Arm: arm, Unsorted: err}
-	}
-	return sides, nil
-}
-
-// byNames sorts files by the arm that they are named after, or that they record.
-func byNames(all []Input) (sides [2]Side, err error) {
 	for _, in := range all {
 		arm := string(armOf(in.Path))
 		if arm == "" && in.Kind == Captures {
 			arm, _ = trace.ReadArm(context.Background(), in.Path, trace.Options{})
 		}
 		i := slices.Index(gain.Arms[:], gain.Arm(arm))
-		if i < 0 && in.Kind == Reports {
-			if _, err := ReadCounts(in.Path, nil); err == nil {
-				return sides, Input{Counts, in.Path}.notCompared()
-			}
-		}
 		if i < 0 {
-			return sides, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two "+
-				"sides, with patterns in quotes or commas between files", in.Path)
+			return sides, meant(in.Path, usagef("the name of %q contains neither normal nor perfect, and it records no arm: "+
+				"give two sides, with patterns in quotes or commas between files", in.Path), in.Kind)
 		}
 		sides[i].Paths = append(sides[i].Paths, in.Path)
 	}
@@ -104,14 +84,4 @@ func byNames(all []Input) (sides [2]Side, err error) {
 		}
 	}
 	return sides, nil
-}
-
-// Trace reads the traces of a side, with the expert statistics of the same run.
-func (s Side) Trace(ctx context.Context, o trace.Options, recorded Statistics) (*trace.Trace, error) {
-	o.Arm = string(s.Arm)
-	t, err := Trace(ctx, s.Paths, o, recorded)
-	if errors.Is(err, trace.ErrArm) && s.Unsorted != nil {
-		err = s.Unsorted
-	}
-	return t, err
 }
