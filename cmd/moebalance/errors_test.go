@@ -199,7 +199,7 @@ const asked = `
 4 compare 'testdata/hf-qwen3-ep4/perfect.*' 'testdata/hf-qwen3-ep4/normal.*' :: swapped
 4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: Ranks of one run are judged together.
 4 compare testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/normal testdata/field/results/vllm-two-h200-quantized/fp8-triton/normal :: normal has 0 to 11; perfect has 0 to 3
-4 compare testdata/outputs/serving-sglang.jsonl testdata/outputs/serving-vllm.jsonl :: - The arms differ in tool (normal
+4 compare testdata/outputs/serving-sglang.jsonl testdata/outputs/serving-vllm.jsonl :: ; tool (normal sglang
 2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: such as --rank normal.rank0.json.gz=0
 1 report nosuch.json :: moebalance report: nosuch.json
 4 compare PERFECT testdata/gptoss-ep4-ranks/perfect.rank*.sqlite :: the normal side records the arm "perfect"

@@ -139,20 +139,16 @@ type Step struct {
 	Command string `json:"command"`
 }
 
-// CountNotes says how many notes there are, by severity: 3 (1 warning). They are the caveats
+// CountNotes says how many notes there are, and how many of them warn: 3 (1 warning). They are the caveats
 // and some more. It is empty for none.
 func (a Answer) CountNotes(more int) string {
-	n, kinds := map[caveat.Severity]int{}, []string{}
+	all, warnings := len(a.Caveats)+more, 0
 	for _, c := range a.Caveats {
-		n[c.Severity]++
-	}
-	for _, s := range caveat.Severities {
-		if s != Note && n[s] > 0 {
-			kinds = append(kinds, quantity.Count(n[s], strings.Replace(string(s), "unknown", "unknown check", 1)))
+		if c.Severity == caveat.Doubt || c.Severity == caveat.Warn {
+			warnings++
 		}
 	}
-	all := len(a.Caveats) + more
-	return when(all > 0, fmt.Sprint(all)+when(len(kinds) > 0, " ("+strings.Join(kinds, ", ")+")"))
+	return when(all > 0, fmt.Sprint(all)+when(warnings > 0, " ("+quantity.Count(warnings, "warning")+")"))
 }
 
 // Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".

@@ -117,7 +117,7 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 		treatment = ""
 	}
 	k.know("folder", word(run.Folder), "treatment", word(treatment), "again", run.Again, "unit", unit, "units",
-		units, "n", r.Gain.N, "least", max(gain.MinPairs, r.Gain.N), "more", least, "ranks", positive(run.Ranks),
+		units, "n", r.Gain.N, "more", least, "ranks", positive(run.Ranks), "counts", "COUNTS",
 		"complete", quantity.Count(r.Gain.N, "complete "+unit), "counted", quantity.Count(r.Gain.N, unit))
 	if r.Builds.Named() {
 		k.builds(r.Builds)
@@ -209,10 +209,10 @@ func Why(r gain.Result, run gain.Run) string {
 // failures are the words of the failed checks. Unequal work leads where it makes the arms not comparable.
 func failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
-		if each := caveat.Each(c.Warning()); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
-			texts = slices.Concat(each, texts)
+		if text := caveat.Text(c.Warning()); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
+			texts = slices.Insert(texts, 0, text)
 		} else {
-			texts = append(texts, each...)
+			texts = append(texts, text)
 		}
 	}
 	return texts

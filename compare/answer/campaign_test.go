@@ -107,7 +107,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b --points "},
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
-			"moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
+			"moebalance bench -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
 		"both balanced": {with(invalid, func(r *gain.Result) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing",
 				[]string{"normal arm: ran balanced, too: report: perfect router"})}

@@ -18,7 +18,7 @@ import (
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
 	k := knowing(caveats(c.Warnings, nil))
-	k.know("hook", c.Normal.Treatment)
+	k.know("hook", c.Normal.Treatment, "counts", "COUNTS")
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
@@ -61,15 +59,10 @@ func (k *known) loads(c *counts.Result, s counts.Summary) (worst imbalance.Row) 
 	switch n := len(flagged); {
 	case n == 0 && router.Above(worst.MaxOverMean, worst.Floor, c.Threshold): // of few tokens
 		k.know("how", "as even as chance allows")
-	case n == 0 && quantity.Decimals(worst.MaxOverMean, 2) == "1.00":
-		k.know("how", "even", "where", "")
 	case n == 0:
 		k.know("how", "even")
 	default:
-		some := fmt.Sprintf("%d of %d layers %s", n, s.Layers, cmp.Or(when(n == 1, "is"), "are"))
-		all := strings.Replace(fmt.Sprintf("all %d layers are", n), "all 2 ", "both ", 1)
-		k.know("part", fmt.Sprintf("%s %d", worst.Level, worst.Worst),
-			"flagged", when(s.Layers > 1, cmp.Or(when(n == s.Layers, all), some)))
+		k.know("part", fmt.Sprintf("%s %d", worst.Level, worst.Worst), "flagged", when(s.Layers > 1, fmt.Sprint(n)))
 	}
 	return worst
 }

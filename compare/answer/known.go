@@ -42,10 +42,10 @@ func (k *known) add(name string, n Number) {
 	}
 }
 
-// because adds a reason in words; empty ones say nothing.
+// because adds a reason in words, once; empty ones say nothing.
 func (k *known) because(name, words string) {
-	if words != "" {
-		k.reasons[name] = append(k.reasons[name], Sentence(words))
+	if text := Sentence(words); words != "" && !slices.Contains(k.reasons[name], text) {
+		k.reasons[name] = append(k.reasons[name], text)
 	}
 }
 

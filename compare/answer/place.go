@@ -2,10 +2,7 @@ package answer
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -83,8 +80,7 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	}
 }
 
-// predictions are the times and gains that are predicted, and why others are not: once for all points of a campaign
-// that have one reason.
+// predictions are the times and gains that are predicted, and why others are not.
 func (k *known) predictions(r *place.Result, best place.Placement) {
 	name := "time"
 	if t := best.Time; t != nil {
@@ -95,20 +91,14 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 		k.add(name, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 		name = "gains"
 	}
-	refused := map[string][]string{}
 	for _, g := range best.Gains {
 		at := "at " + cmp.Or(when(g.Point != "", named(g.Point, float64(g.Value))), "the load of the campaign")
 		if g.Refused != nil {
-			why := caveat.Text(*g.Refused)
-			refused[why] = append(refused[why], at)
+			k.because("unpredicted", caveat.Text(*g.Refused))
 			continue
 		}
 		k.add(name, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		name = "gains"
-	}
-	for _, why := range slices.Sorted(maps.Keys(refused)) {
-		at := when(len(refused[why]) < len(best.Gains), " "+strings.Join(refused[why], ", "))
-		k.because("unpredicted", fmt.Sprintf("no gain is predicted%s: %s", at, why))
 	}
 	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" && r.NoTime.Args["why"] != place.NoEvidence {
 		k.because("unpredicted", caveat.Text(r.NoTime))

@@ -58,7 +58,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		t.Errorf("a written placement that is not worth it: %+v", a)
 	}
 	for why, want := range map[string]string{place.Flat: "Not enough evidence: expert time does not follow load, as in a trace " +
-		"of another arm or run", place.Contradicts: "Not enough evidence: the trace is of another arm or run"} {
+		"of another arm or run", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
 		other := trial
 		other.Verdict, other.Reason = place.NoVerdict, router.Warn("placement", "", "why", why)
 		check(t, why, OfPlacement(windows(other), "x.json"), Verdict(place.NoVerdict), want, "", "moebalance profile --")
@@ -69,7 +69,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		refused.Gains = append(refused.Gains, p.Refuse("ranks", "ranks", 2, "asked", 4))
 	}
 	if a := OfPlacement(windows(refused), "x.json"); len(a.Reasons) != 1 ||
-		a.Reasons[0] != "No gain is predicted: the campaign is of 2 ranks, not of 4." {
+		a.Reasons[0] != "The campaign predicts no gain: it is of 2 ranks, not of 4." {
 		t.Errorf("one reason of two points: %q", a.Reasons)
 	}
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict),

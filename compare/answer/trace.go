@@ -20,19 +20,18 @@ import (
 func OfTrace(t *trace.Trace, given string) Answer {
 	doubt := t.Undecided()
 	k := knowing(caveats(t.AllWarnings(), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
-	k.know("given", given, "ranks", len(t.Ranks), "arm_name", t.Arm, "gpu_ns", t.Coverage.GPUNS)
+	k.know("given", given, "ranks", len(t.Ranks), "arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "gpu_ns",
+		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)))
 	k.counted(t)
 	switch {
 	case t.Hidden.NS > t.Coverage.GPUNS:
 		k.know("launches", t.Hidden.Launches, "hidden", t.Hidden.NS)
 	case len(t.Ranks) < 2:
-		if k.know("few", []string{"none", "one"}[len(t.Ranks)]); t.World > 1 {
-			k.know("world", t.World)
-		}
+		k.know("few", []string{"none", "one"}[len(t.Ranks)])
 	case doubt.Code != "":
 		k.doubt(doubt)
 		k.know("uncounted", when(!strings.Contains(given, "--counts"), given))
-		k.steps = k.next("mend." + doubt.Key() + "|again")
+		k.steps = k.next("mend." + doubt.Key() + "|all|again")
 	default:
 		k.judge(t, given)
 	}
@@ -70,9 +69,6 @@ func (k *known) judge(t *trace.Trace, given string) {
 		basis, evidence = Inferred, "inferred from one trace"
 	}
 	k.know("evidence", evidence)
-	if arm := gain.Arm(t.Arm); slices.Contains(gain.Arms[:], arm) {
-		k.know("arm", arm.Label())
-	}
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
 	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
 	if o, ok := t.RankTime(); ok {

@@ -91,7 +91,9 @@ func TestTracesLeadOn(t *testing.T) {
 		"moebalance place --ep 2 --judge OTHER_COUNTS c --model m; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
-	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
+	part := warned(router.Warn("missing_ranks", "", "given", 2, "world", 8))
+	part.World = 8
+	a := OfTrace(part, "x")
 	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "Give the other ranks' files",
 		"moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {

@@ -142,7 +142,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	}
 	perfect.Imbalance[2].Flagged = true
 	c = Compare(normal, perfect)
-	if c.Comparable || !strings.Contains(reasons(c)[0], "max/mean 1.200 over ranks in layer 3 (floor 1.000)") {
+	if c.Comparable || !strings.Contains(reasons(c)[0], "rank load 1.200 in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, reasons(c))
 	}
 }

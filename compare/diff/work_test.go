@@ -90,7 +90,7 @@ func TestOtherWork(t *testing.T) {
 		{"faster per token", vllmNormal, scaled(vllmPerfect, 0.9), "takes 2.54 µs and 2.30 µs per token"},
 		{"fewer layers", normal, cut, "different layers: normal has 0 to 2; perfect has 0, 1"},
 		{"other gate", &large, &small, "gates of 128 and 64 experts"},
-		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside the MoE blocks"},
+		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside MoE blocks"},
 		{"another library", normal, &triton,
 			"cutlass::gemm::kernel::GemmUniversal (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
 		{"attention of another library", normal, renamed(perfect, trace.PhaseAttention, "flashinfer::BatchPrefill"),

@@ -7,7 +7,6 @@ package caveat
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -28,7 +27,10 @@ const (
 var Severities = []Severity{Doubt, Warn, Unknown, Note}
 
 // SeverityOf is how much a warning weighs.
-func SeverityOf(w router.Warning) Severity { return cmp.Or(severities[w.Code], Note) }
+func SeverityOf(w router.Warning) Severity {
+	weight, _ := entry(w.Key())
+	return weight
+}
 
 // Group identifies the caveat that a warning belongs to, by its key and its lists of numbers, such as the
 // steps of one arm.
@@ -61,24 +63,6 @@ func Step(key string, values router.Args) (text, command string, whole bool) {
 
 // Known reports a warning that the catalog has words for.
 func Known(w router.Warning) bool { return words(w.Key()) != "" && (w.Args != nil || w.Text == "") }
-
-// Each words a warning once for each entry of the list that its sentence joins: "the arms differ in a; b" → "the arms
-// differ in a", "the arms differ in b".
-func Each(w router.Warning) (texts []string) {
-	for name, v := range w.Args {
-		if list, _ := v.([]any); strings.Contains(words(w.Key()), "{"+name+":;}") {
-			for _, one := range list {
-				single := router.Warning{Code: w.Code, Args: maps.Clone(w.Args)}
-				single.Args[name] = one
-				texts = append(texts, Text(single))
-			}
-		}
-	}
-	if len(texts) == 0 {
-		texts = []string{Text(w)}
-	}
-	return texts
-}
 
 // Text words a warning. A warning that the catalog lacks brings its own words, or is told by its name: out_of_range →
 // "out of range".

@@ -86,7 +86,7 @@ func write(v any, format string) string {
 	words, numbers := split(v)
 	switch {
 	case len(words) > 0 && format == ";":
-		return Some(words, "; ", 3)
+		return Some(words, "; ", 2)
 	case len(words) > 0:
 		return Some(words, ", ", 3)
 	case len(numbers) == 0:
@@ -144,10 +144,22 @@ func Some(words []string, between string, most int) string {
 	return strings.Join(words, between)
 }
 
-// words are the words of a key: of its case, or else of its code. What the reader of counts says beside a trace has
-// a prefix.
+// words are the words of a key.
 func words(key string) string {
+	_, text := entry(key)
+	return text
+}
+
+// entry is how much a key weighs and its words: of its case, or else of its code. What the reader of counts says
+// beside a trace has a prefix.
+func entry(key string) (Severity, string) {
 	code, _, _ := strings.Cut(key, ".")
-	return cmp.Or(catalog[key], catalog[strings.TrimPrefix(key, "counts_")], catalog[code],
+	text := cmp.Or(catalog[key], catalog[strings.TrimPrefix(key, "counts_")], catalog[code],
 		catalog[strings.TrimPrefix(code, "counts_")])
+	for _, s := range Severities {
+		if words, found := strings.CutPrefix(text, string(s)+": "); found {
+			return s, words
+		}
+	}
+	return Note, text
 }

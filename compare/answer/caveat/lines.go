@@ -57,7 +57,7 @@ var Lines = map[string][]Line{
 		{"no answer", noAnswer, compared, "remedy kinds", "whole|" + measureNext},
 		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 			"normal perfect change", "phase", "builds"},
-		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "plan"},
+		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
 		{"", "{=said}" + foretold, compared, "kinds", measureNext},
 		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
 			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
@@ -79,7 +79,7 @@ var Lines = map[string][]Line{
 		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
 		{"faster", newer, "gain", campaignWhy, buildsNext},
 		{"slower", newer, "gain", campaignWhy, buildsNext},
-		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace plan"},
+		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace place"},
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
 	"place": {
@@ -92,8 +92,8 @@ var Lines = map[string][]Line{
 		{"", "{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
-		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; {flagged} uneven].", countsOf,
-			"experts untimed", "ep|place|measure trace_counts"},
+		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; uneven in {flagged} of {layers:layer}].",
+			countsOf, "experts untimed", "ep|place|measure trace_counts"},
 		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
 			"ep|keep"},
 		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.", countsOf, "",
@@ -146,7 +146,8 @@ var sentences = map[string]string{
 	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
-	"mode":      "{?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
+	"again":     "{again|-- YOUR_BENCHMARK}",
+	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
 	"of_kind":   "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed}",
 
@@ -155,8 +156,7 @@ var sentences = map[string]string{
 		"the {between} is between {low:+%} and {high:+%}[{place}] | {what} is {gain:speed}[{place}]",
 	"so_far": "the gain is {low:+%} to {high:+%}[{place}]",
 
-	"caution": "{?fixed_rate}, at a request rate that fixes throughput | " +
-		"{?explained_gain}, more than the rank load explains",
+	"caution": "{?fixed_rate}, at a fixed request rate | {?explained_gain}, more than the rank load explains",
 
 	"why.needed":    "about {needed} in all would decide",
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
@@ -174,58 +174,53 @@ var sentences = map[string]string{
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
 // verb is of this program.
 var steps = map[string][2]string{
-	"graphs": {"Record the kernels inside CUDA graphs.", "profile -- YOUR_COMMAND"},
-	"ranks":  {"Give the files of all ranks, or record all ranks.", "profile -- YOUR_COMMAND"},
-	"all":    {"Give the files of all {world} ranks.", "trace FILES_OF_ALL_RANKS"},
-	"again":  {"Mend that, and record again.", "profile -- YOUR_COMMAND"},
+	"graphs":     {"Record the kernels inside CUDA graphs.", record},
+	"ranks":      {"Give the files of all ranks, or record all ranks.", record},
+	"all":        {"Give the files of the other {missing:rank}, too.", "trace FILES_OF_ALL_RANKS"},
+	"again":      {"Fix that, and record again.", record},
+	"other_load": {"Record another load that you serve: it may be uneven there.", record},
+	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
+	"same_run":   {"{?same_run}Record a trace of the run that the counts are of.", record},
+	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 
-	"other_load": {"Record another load that you serve: it may be uneven there.", "profile -- YOUR_COMMAND"},
-
-	"mend.missing_ranks":     {"Give the files of all ranks.", "trace FILES_OF_ALL_RANKS"},
 	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
 	"mend.counts_contradict": {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
 	"mend.no_experts":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
 
-	"tokens": {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
-	"gpu":    {"Look for other work, clocks and power limits on that GPU.", "profile -- YOUR_COMMAND"},
-	"backend": {"Try another expert backend, and measure both.",
-		"bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
-	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
-	"both":         {"Both arms are in this capture: compare them.", "compare {both}"},
-	"balanced":     {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
-	"loads":        {"Measure at the loads that you serve.", "bench " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency›"},
-	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
-	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
-	"swapped":      {"Give the learned side first.", "compare {swapped}"},
-	"one_arm":      {"Ranks of one run are judged together.", "trace {one_arm}"},
-	"whole": {"{?apart}Give all ranks of each arm, or one folder that holds both.",
-		"compare NORMAL_DIR PERFECT_DIR"},
+	"both":      {"Both arms are in this capture: compare them.", "compare {both}"},
+	"balanced":  {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
+	"swapped":   {"Give the learned side first.", "compare {swapped}"},
+	"one_arm":   {"Ranks of one run are judged together.", "trace {one_arm}"},
+	"whole":     {"{?apart}Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
 	"both_arms": {"{?unrecorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
 	"trust":     {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
-	"resume":    {"Run the rest.", "bench --resume {folder}"},
-	"more":      {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
-	"longer":    {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
-	"five":      {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
-	"prove_hook": {"{?unproved}Let the hook balance: its counts prove it.",
-		"bench --{units} {least} --treatment hook {again|-- YOUR_BENCHMARK}"},
+
+	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
+	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
+	"loads":        {"Measure at the loads that you serve.", "bench --points {loads} -- YOUR_BENCHMARK ‹concurrency›"},
+	"backend":      {"Measure with another expert backend.", "bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
+	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads} -- YOUR_BENCHMARK ‹concurrency› ‹arm›"},
+	"resume":       {"Run the rest.", "bench --resume {folder}"},
+	"more":         {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
+	"longer":       {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
+	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
+	"prove_hook":   {"{?unproved}Let the hook balance: its counts prove it.", "bench --treatment hook {=again}"},
 	"prove_trt": {"{?unseen}Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"bench --pairs {least} -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
+		"bench -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
 	"checks": {"See all checks.", "compare --table checks {folder}"},
 	"page":   {"See it as a page.", "report -o report.html {folder}"},
 	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
-	"builds": {"Compare the builds at the loads that you serve.",
-		"bench {arms} " + threeLoads + " -- YOUR_BENCHMARK ‹concurrency› ‹arm›"},
-	"place":  {"Find a placement, judged on other counts.", "place --ep {ranks} --judge OTHER_COUNTS {counts}"},
-	"plan":   {"Plan a placement, and judge it on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS COUNTS"},
-	"ep":     {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
-	"counts": {"Let the engine record expert counts.", "help formats"},
-	"write": {"Write it for {engine|an engine, such as SGLang}.",
-		planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
-	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
+
+	"counts":       {"Let the engine record expert counts.", "help formats"},
+	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"ep":           {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
 	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
-	"same_run":     {"{?same_run}Record a trace of the run that the counts are of.", "profile -- YOUR_COMMAND"},
+	"place":        {"Find a placement, judged on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS {counts}"},
 	"judge":        {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
+	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
+	"write":        {"Write it for {engine|SGLang, say}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
 	"keep":         {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"gain_placed":  {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK ‹arm›"},
 	"sglang": {"{file} is written: SGLang loads it at start.",
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {redundant}]"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
@@ -234,20 +229,19 @@ var steps = map[string][2]string{
 		"VLLM_SERVER --additional-config '{\"expert_map_path\": \"{file}\"}'"},
 	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
-	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK ‹arm›"},
-	"rewrite": {"Write the cache again.", "logits generate --model {model|MODEL} --ep {ranks|RANKS} " +
-		"--mode {mode|MODE} --dtype {dtype|DTYPE} --cache {folder}"},
-	"generate": {"Write the logits.", "logits generate --model {model} --ep {ranks} --mode {mode} --cache cache"},
+
+	"generate": {"Write the logits.", generate + "--cache cache"},
+	"rewrite":  {"Write the cache again.", generate + "--dtype {dtype|DTYPE} --cache {folder}"},
 	"verify":   {"Check it.", "logits verify {folder}"},
 	"use":      {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook " + anyServer},
 }
 
 // Parts of commands.
 const (
+	record    = "profile -- YOUR_COMMAND"
 	anyServer = "--server SERVER --ready URL --client CLIENT"
-	hookBench = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} --cache cache && " +
-		"MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
-	asBefore   = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
-	threeLoads = "--points {loads}"
-	planned    = "place --ep {ranks} --redundant {copies} "
+	generate  = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
+	hookBench = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
+	asBefore  = "[ --treatment {treatment}] {=again}"
+	planned   = "place --ep {ranks} --redundant {copies} "
 )
