@@ -111,9 +111,6 @@ func (o *benchOptions) chooseDesign(c call) error {
 	case !asked && (o.Client == nil || c.given("pairs") || err != nil):
 		o.Design = pairs
 	}
-	if !c.given("timeout") {
-		o.Timeout = o.DefaultTimeout()
-	}
 	return nil
 }
 

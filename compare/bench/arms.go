@@ -117,13 +117,7 @@ func merged(all ...map[string]string) map[string]string {
 	return m
 }
 
-// mostArms bounds a design: blocks of more are too long to be at one time.
-const mostArms = 6
-
 func (s Spec) checkArms() error {
-	if n := len(s.arms()); n > mostArms {
-		return fmt.Errorf("%d arms: want at most %d", n, mostArms)
-	}
 	words := slices.Concat(s.Command.Server, s.Command.Normal)
 	for i, a := range s.Arms {
 		if err := a.checkName(); err != nil {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -33,14 +32,9 @@ var ErrExists = errors.New("the folder already holds a campaign: choose another 
 // ErrTaken is a folder with launches that are not a campaign's.
 var ErrTaken = errors.New("want a folder without launches of something else")
 
-var errBusy = errors.New("another process is running this campaign")
-
-// Create writes a new campaign into folder, which is made if it is missing. A folder with a campaign is ErrExists,
-// and one of launches that no campaign made ErrTaken: they would be written over.
+// Create writes a new campaign of a checked spec into folder, which is made if it is missing. A folder with a campaign
+// is ErrExists, and one of launches that no campaign made ErrTaken: they would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
-	if err := spec.Check(); err != nil {
-		return nil, err
-	}
 	launches := filepath.Join(folder, launchesFolder)
 	if _, err := os.Lstat(launches); err == nil && !IsCampaign(folder) {
 		return nil, fmt.Errorf("%s: %w: choose another folder", launches, ErrTaken)
@@ -55,9 +49,7 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if IsCampaign(folder) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", folder, ErrExists), lock.Close())
 	}
-	id := make([]byte, 8)
-	rand.Read(id) // never fails
-	fresh := Campaign{ID: hex.EncodeToString(id), Created: now.UTC(), Spec: spec, Launches: spec.plan()}
+	fresh := Campaign{ID: rand.Text(), Created: now.UTC(), Spec: spec, Launches: spec.plan()}
 	if err := createStore(folder, fresh); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
 	}
@@ -110,7 +102,7 @@ func takeLock(folder string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(folder, lockName))
 	_, err := lock.TryLockContext(ctx, lockWait/20)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("%s: %w: wait for it to end", folder, errBusy)
+		return nil, fmt.Errorf("%s: another process is running this campaign: wait for it to end", folder)
 	}
 	return lock, err
 }

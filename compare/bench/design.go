@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -25,16 +26,13 @@ const blocksPerLaunch = 2
 // Within reports whether each launch holds all arms.
 func (d Design) Within() bool { return d.Launches > 0 }
 
-// The most launches and pairs of a design: more is a mistake in a flag.
-const mostLaunches, mostPairs = 1000, 100_000
+// mostUnits bounds the launches or pairs of a design: more is a mistake in a flag.
+const mostUnits = 10_000
 
 // Check reports what is wrong with d.
 func (d Design) Check() error {
-	if d.Launches > mostLaunches {
-		return fmt.Errorf("%d launches: want 1 to %d", d.Launches, mostLaunches)
-	}
-	if !d.Within() && (d.Pairs < 1 || d.Pairs > mostPairs) {
-		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
+	if n := cmp.Or(d.Launches, d.Pairs); n < 1 || n > mostUnits {
+		return fmt.Errorf("%d launches or pairs: want 1 to %d", n, mostUnits)
 	}
 	return nil
 }

@@ -8,33 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // launchesFolder holds one folder per attempt, below the campaign folder; outName is the folder in it for what the
 // command writes itself.
 const launchesFolder, outName = "launches", "out"
 
-// mostLost bounds how often a launch is started in one run of bench because its router was lost.
-const mostLost = 3
-
-// launch finishes one place of the order, or fails for good. A launch that lost its router is started again: that
-// chooses no result. An engine that has never followed is not.
+// launch finishes one place of the order, or fails.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
-	for losses := 1; ; losses++ {
-		a, err := r.attempt(ctx, l)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var lost *control.Lost
-		if !errors.As(err, &lost) || losses == mostLost || !lost.Timed && r.Finished() == 0 {
-			return r.failed(*l, a, err)
-		}
+	a, err := r.attempt(ctx, l)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	return r.failed(*l, a, err)
 }
 
 // failed says which launch failed and where its output is; nil where it did not.
@@ -55,10 +44,7 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
-	name := fmt.Sprintf("%05d-%d", l.Position, number)
-	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() { // names that 'compare' knows
-		name = fmt.Sprintf("%05d-%s-%d", l.Position, l.Arm, number)
-	}
+	name := fmt.Sprintf("%05d-%s-%d", l.Position, cmp.Or(r.Spec.Builds.Called(l.Arm), "all"), number)
 	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
@@ -106,10 +92,6 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 	a.ExitCode, a.State = outcome.ExitCode, Ran
 	if outcome.LeftBehind && !interrupted {
 		a.Warnings = append(a.Warnings, leftBehind)
-	}
-	if names := outcome.Survivors; len(names) > 0 {
-		a.Warnings = append(a.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
-			strings.Join(names, ", ")))
 	}
 	var lost *control.Lost
 	switch {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -110,7 +111,8 @@ func (v view) otherWork() string {
 // placement is the option or variable by which the launch places experts, empty for none,
 // and the file that it names, if it names one.
 func (a Attempt) placement(folder string) (named, file string) {
-	return evidence.Placement(a.Arguments, a.Environment, folder)
+	command := strings.Join(a.Arguments, " ")
+	return evidence.Placement(append([]string{command}, launch.Environ(nil, a.Environment)...), folder)
 }
 
 // findLines counts the proof lines in an attempt's logs, and in the files in which the treatment

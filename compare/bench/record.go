@@ -79,9 +79,6 @@ type Segment struct {
 	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for the attempt's own
 	DurationNS int64           `json:"duration_ns"`
 	Result     *metrics.Result `json:"result,omitempty"`
-	// Counts is false of a timed segment that was measured again, because its router was lost: what programs before
-	// this one did.
-	Counts *bool `json:"counts,omitempty"`
 }
 
 // Ordered is the router that segments ran under, and the expert loads recorded meanwhile.
@@ -100,28 +97,18 @@ type view struct {
 	report metrics.Result
 }
 
-// views are the segments of an arm that count, each under its order. An engine that is ended may leave no counts of
-// its last order: the arm's other orders speak for it.
-func (a Attempt) views(arm gain.Arm) (views []view) {
-	counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
-	for _, o := range a.Orders {
-		if o.Arm != arm || o.Counted == nil && counted {
-			continue
-		}
-		for _, s := range a.Segments {
-			if s.Sequence == o.Sequence && s.Timed && s.Result != nil {
-				views = append(views, view{a, o, *s.Result})
-			}
-		}
-	}
-	return views
-}
-
-// views are the segments of an arm in all finished launches.
+// views are the segments of an arm that count in all finished launches, each under its order. An engine that is ended
+// may leave no counts of its last order: the arm's other orders speak for it.
 func (c *Campaign) views(arm gain.Arm) (views []view) {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok {
-			views = append(views, a.views(arm)...)
+		a, _ := l.Done()
+		counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
+		for _, o := range a.Orders {
+			for _, s := range a.Segments {
+				if o.Arm == arm && (o.Counted != nil || !counted) && s.Sequence == o.Sequence && s.Timed && s.Result != nil {
+					views = append(views, view{a, o, *s.Result})
+				}
+			}
 		}
 	}
 	return views

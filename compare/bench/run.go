@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,12 +58,11 @@ type Event struct {
 func (h Host) Resolve(s Spec) error {
 	for _, arm := range s.arms() {
 		for _, words := range [][]string{s.Command.Normal, s.Command.Server} {
-			if len(words) == 0 {
-				continue
-			}
-			program := strings.ReplaceAll(words[0], "{arm}", string(s.Builds.Called(arm)))
-			if _, err := launch.FindProgram(program, s.Folder, h.Executable); err != nil {
-				return err
+			for _, program := range words[:min(1, len(words))] {
+				program = strings.ReplaceAll(program, "{arm}", string(s.Builds.Called(arm)))
+				if _, err := launch.FindProgram(program, s.Folder, h.Executable); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -75,9 +73,6 @@ func (h Host) Resolve(s Spec) error {
 // ends: then the running command is ended with everything it started, and the error is the cause of ctx.
 // Finished launches are kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
-	if c.Left() > 0 && c.lock == nil {
-		return errors.New("the campaign is open for reading only")
-	}
 	r := runner{Campaign: c, host: h}
 	var err error
 	if r.custom, err = c.Spec.custom(); err == nil {

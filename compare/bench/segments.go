@@ -106,7 +106,7 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 		a.Orders = append(a.Orders, Ordered{Sequence: r.Sequence, Arm: gain.Arm(r.Arm), Router: r.Router})
 	}
 	if r.Timed && s.driver != nil {
-		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks())
+		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks)
 	}
 	return nil
 }

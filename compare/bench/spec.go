@@ -69,8 +69,6 @@ func (s Spec) Check() error {
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
-	case s.Timeout < 0:
-		return fmt.Errorf("want no negative --timeout")
 	case s.Ranks < 0 || s.Ranks > router.MaxExperts:
 		return fmt.Errorf("--ranks %d: want 0 to %d", s.Ranks, router.MaxExperts)
 	}
@@ -152,26 +150,22 @@ var Treatments = []Treatment{
 	{Name: "lightllm", Flags: []string{"--enable_ep_fake_balance"}, Silent: true, Random: true},
 }
 
-// engines are the programs and Python modules that a treatment's switch works in.
+// engines are the programs and Python modules of engines, with the treatments whose switch works in each.
 var engines = map[string][]string{
-	"trtllm": {"trtllm-bench", "trtllm-serve", "trtllm-eval", "trtllm-llmapi-launch", "tensorrt_llm"},
-	"vllm":   {"vllm"}, "vllm-ascend": {"vllm"}, "sglang": {"sglang"}, "lmdeploy": {"lmdeploy"},
-	"atom": {"atom", "vllm", "sglang"}, "lightllm": {"lightllm"},
+	"trtllm-bench": {"trtllm"}, "trtllm-serve": {"trtllm"}, "trtllm-eval": {"trtllm"}, "trtllm-llmapi-launch": {"trtllm"},
+	"tensorrt_llm": {"trtllm"}, "vllm": {"atom", "vllm", "vllm-ascend"}, "sglang": {"atom", "sglang"}, "atom": {"atom"},
+	"lmdeploy": {"lmdeploy"}, "lightllm": {"lightllm"},
 }
 
-// CheckEngine refuses a command of an engine that the treatment does not switch.
+// CheckEngine refuses a command of an engine that the treatment does not switch, where it switches engines of its own.
 func (t Treatment) CheckEngine(words []string) error {
-	program, others := launch.Program(words), []string(nil)
-	for _, name := range slices.Sorted(maps.Keys(engines)) {
-		if slices.Contains(engines[name], program) {
-			others = append(others, name)
-		}
+	program := launch.Program(words)
+	known := slices.Concat(slices.Collect(maps.Values(engines))...)
+	if fit := engines[program]; len(fit) > 0 && slices.Contains(known, t.Name) && !slices.Contains(fit, t.Name) {
+		return fmt.Errorf("--treatment %s switches nothing in %s: want --treatment %s", t.Name, program,
+			strings.Join(fit, " or "))
 	}
-	if engines[t.Name] == nil || len(others) == 0 || slices.Contains(others, t.Name) {
-		return nil
-	}
-	return fmt.Errorf("--treatment %s switches nothing in %s: want --treatment %s", t.Name, program,
-		strings.Join(others, " or "))
+	return nil
 }
 
 // ParseTreatment reads a treatment's name, or "env:NAME=VALUE" for one of the

@@ -66,7 +66,6 @@ func createStore(folder string, c Campaign) error {
 	}
 	path := filepath.Join(folder, storeName)
 	draft := path + ".new"
-	_ = os.Remove(draft)                                    // of a process that was killed
 	if err := os.WriteFile(draft, nil, 0o600); err != nil { // commands may hold secrets
 		return err
 	}
@@ -135,9 +134,6 @@ func (s store) load() (c Campaign, err error) {
 			return c, fmt.Errorf("the record of launch %d: %w", at, err)
 		case at < 0 || at >= len(c.Launches):
 			return c, fmt.Errorf("an attempt at launch %d of %d", at, len(c.Launches))
-		}
-		for i, s := range a.Segments {
-			a.Segments[i].Timed = s.Timed && (s.Counts == nil || *s.Counts)
 		}
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, a)
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // The file itself refuses a second finished attempt at one launch.
@@ -65,20 +63,6 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	db.Close()
 	check("a later version", "have version 99")
-}
-
-// Segments that earlier programs measured again, as their router was lost, do not count.
-func TestStoreReadsWhatCounts(t *testing.T) {
-	c := create(t, testSpec(t, 1, "x"))
-	const segment = `{"sequence":2,"timed":true,"result":{}`
-	_, err := c.store.db.Exec(`INSERT INTO attempt VALUES (0, 1, 'finished', ?)`, `{"state":"finished","segments":[`+
-		segment+`,"counts":false},`+segment+`,"counts":true},`+segment+`}],"orders":[{"sequence":2,"arm":"normal"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(reopen(t, c).views(gain.Normal)); n != 2 {
-		t.Errorf("%d of 3 segments count, want 2", n)
-	}
 }
 
 // A campaign file cut anywhere is refused or read; it never panics, and never

@@ -217,9 +217,9 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		ended []State // attempts at the first launch
 	}{
 		"die 6":   {"the server ended before the benchmark did", false, []State{Failed}},
-		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit code 9", false, []State{Failed}},
+		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit status 9", false, []State{Failed}},
 		"wrong 0": {"rank 0 says: no table for perfect", false, []State{Lost}},
-		"lose 6":  {"the router was lost: on rank 0 the order", true, []State{Lost, Lost, Lost}},
+		"lose 6":  {"the router was lost: on rank 0 the order", true, []State{Lost}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -251,11 +251,14 @@ func TestWithinEndsInAClearState(t *testing.T) {
 	}
 }
 
-// A launch that loses its router is started again: it chooses no result, and the result says how many there were.
+// A launch that lost its router is started again by the next run: it chooses no result, and the result says how many
+// there were.
 func TestLostRouters(t *testing.T) {
 	c := create(t, withinSpec(t, 2, "slip 6"))
-	if err := c.Run(t.Context(), withinHost()); err != nil {
-		t.Fatal(err)
+	for attempts := 1; c.Left() > 0; attempts++ {
+		if err := c.Run(t.Context(), withinHost()); (err == nil) != (c.Left() == 0) || attempts > 3 {
+			t.Fatal(err)
+		}
 	}
 	if r := gain.Judge(Recorded(c)); r.Gain.N != 2 || len(c.Launches[1].Attempts) != 2 ||
 		!strings.Contains(r.Launches[0].Note, "attempt 1 lost: ") {

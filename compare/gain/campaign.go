@@ -59,6 +59,8 @@ type Measurement struct {
 	// Secondary are the values of the launch's other metrics.
 	Secondary map[Metric]float64
 	Load      Load // of the ranks meanwhile
+
+	off float64 // its logarithm less the median of its arm: in the campaign, or in its launch where that holds all arms
 }
 
 // Load is how uneven the ranks' loads are: max/mean, a mean over layers; 0 where that is not known.
@@ -93,9 +95,12 @@ func (c Recorded) sorted() Recorded {
 	c.Proof = append([]Proof{}, slices.SortedStableFunc(slices.Values(c.Proof), func(a, b Proof) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
-	byText := func(a, b Difference) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
-	c.Differences = append([]Difference{}, slices.Compact(slices.SortedFunc(slices.Values(c.Differences), byText))...)
+	c.Differences = append([]Difference{},
+		slices.Compact(slices.SortedFunc(slices.Values(c.Differences), byText[Difference]))...)
 	return c
 }
+
+// byText orders values as they are printed.
+func byText[T any](a, b T) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 
 func (c *Recorded) within() bool { return c.Design == WithinLaunch }

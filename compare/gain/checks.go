@@ -97,7 +97,7 @@ func (c *comparison) check() {
 	}
 	load := router.Number(0) // the largest that the ranks showed under the learned router
 	for _, m := range c.Measurements {
-		if m.Arm == Normal && m.Point == c.point && m.Load.Measured {
+		if m.Arm == Normal && m.Point == c.Value && m.Load.Measured {
 			load = max(load, m.Load.MaxOverMean)
 		}
 	}
@@ -117,8 +117,6 @@ func (c *Recorded) checkProof() (Grade, Check) {
 		return None, NewCheck(CheckProof, Fail, "unproved", "missing", missing)
 	case slices.ContainsFunc(c.Proof, func(p Proof) bool { return p.Grade != Measured }):
 		return Claimed, NewCheck(CheckProof, Warn, "claimed")
-	case c.Chance:
-		return Measured, NewCheck(CheckProof, Pass, "chance")
 	}
 	return Measured, NewCheck(CheckProof, Pass, "measured")
 }
@@ -215,9 +213,7 @@ func (c *comparison) compareWork() {
 			if c.within() {
 				where = fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
 			}
-			if len(c.Points) > 0 {
-				where = fmt.Sprintf("%s %g, %s", c.PointName, c.point, where)
-			}
+			where = strings.TrimPrefix(c.label()+", "+where, ", ")
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
 				c.compareSetup(b.sides[0][i], b.sides[1][i])
 				c.compareCounts(where, b.sides[0][i], b.sides[1][i])

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -15,16 +16,13 @@ import (
 type comparison struct {
 	*Recorded
 	Comparison
-	arm     Arm
-	point   float64
-	further bool    // the arm is neither perfect nor a build that stands in its place
-	each    float64 // confidence of each of the comparisons that are judged together
+	arm  Arm
+	each float64 // confidence of each of the comparisons that are judged together
 
 	all    []Unit
 	out    map[*Measurement]bool // measurements that fall out
 	whole  []Unit                // complete units
 	kept   []Unit                // whole without what falls out; they give the gain
-	lean   float64               // by how much disturbed launches may have raised the log gain
 	sd     float64               // of the log gain of a unit
 	checks []Check               // of this comparison alone
 	work   map[string][]string   // what the check of work tells, by its case
@@ -32,9 +30,8 @@ type comparison struct {
 
 // compare compares an arm at a point; the verdict is for decide, which knows all comparisons.
 func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
-	one := &comparison{Recorded: c, arm: arm, point: point, further: arm != Perfect, each: confidence,
-		out: map[*Measurement]bool{}, work: map[string][]string{}}
-	one.Arm, one.Name, one.Value = one.called(1), c.PointName, point
+	one := &comparison{Recorded: c, Comparison: Comparison{Arm: c.Builds.Called(arm), Name: c.PointName, Value: point},
+		arm: arm, each: confidence, out: map[*Measurement]bool{}, work: map[string][]string{}}
 	one.all = one.units()
 	one.whole = only(one.all, Unit.complete)
 	one.leaveOut()
@@ -50,20 +47,21 @@ func (c *Recorded) simultaneous(each int) float64 {
 }
 
 // label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)"; empty where there is one.
-func (c *comparison) label() string {
-	switch {
-	case len(c.Points) > 0 && len(c.More) > 0:
-		return fmt.Sprintf("%s %g (%s)", c.PointName, c.point, c.arm)
-	case len(c.Points) > 0:
-		return fmt.Sprintf("%s %g", c.PointName, c.point)
-	case len(c.More) > 0:
-		return string(c.arm)
+func (c *comparison) label() (label string) {
+	if len(c.More) > 0 {
+		label = string(c.arm)
 	}
-	return ""
+	if point := fmt.Sprintf("%s %g", c.PointName, c.Value); len(c.Points) > 0 {
+		label = strings.TrimSuffix(fmt.Sprintf("%s (%s)", point, label), " ()")
+	}
+	return label
 }
 
+// further reports an arm that is neither perfect nor a build that stands in its place.
+func (c *comparison) further() bool { return c.arm != Perfect }
+
 // builds reports a comparison that does not ask about balance.
-func (c *comparison) builds() bool { return c.Builds.Named() || c.further }
+func (c *comparison) builds() bool { return c.Builds.Named() || c.further() }
 
 // called is the name of a side for people.
 func (c *comparison) called(side int) Arm { return c.Builds.Called([]Arm{Normal, c.arm}[side]) }
@@ -83,19 +81,37 @@ func (c *comparison) groups() [][]float64 {
 	return [][]float64{mapped(c.kept, func(u Unit) float64 { return u.log })}
 }
 
-// estimate computes the gain of the kept units, and the standard deviation of its logarithm. The interval reaches
-// further by what may have raised the gain, on the other side where that lowered it. Copies have none: how launches
-// differ is not known.
+// skewed is how far an interval of pairs reaches beyond what noise makes it, in skews of their gains.
+const skewed = 1.5
+
+// skew is how far the mean log gain of pairs is above their median, both about the mean of their order: what single
+// disturbed launches that no limit shows may add to it.
+//
+//	gains of 0.10, 0.10, 0.10, 0.10, 0.10, 0.16 in one order → 0.11 − 0.10 = 0.01
+func skew(groups [][]float64) float64 {
+	var residuals []float64
+	for _, group := range groups {
+		residuals = append(residuals, mapped(group, func(log float64) float64 { return log - mean(group) })...)
+	}
+	return -stats.Median(residuals)
+}
+
+// estimate computes the gain of the kept units, and the standard deviation of its logarithm. The interval of pairs
+// reaches further down by what disturbed ones may have raised the gain, and up where they lowered it. Copies have none:
+// how launches differ is not known.
 func (c *comparison) estimate() {
 	groups := c.groups()
 	t, method := stats.Crossover(c.each, groups...), []string{PairedT, CrossoverT}[len(groups)-1]
 	if c.within() {
-		t, method = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
+		t = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
+		method = map[bool]string{false: LaunchT, true: OneLaunch}[len(c.kept) == 1]
+	} else if len(c.kept) > 0 {
+		lean := skewed * skew(groups)
+		t.Low, t.High = t.Low-max(0, lean), t.High+max(0, -lean)
 	}
 	c.sd = t.SD
-	c.Gain = Gain{method, Interval{fraction(t.Estimate), fraction(t.Low - max(0, c.lean)),
-		fraction(t.High + max(0, -c.lean)), router.Number(t.Confidence)}, t.N}
-	if !c.within() && t.N < MinPairs || c.copied() {
+	c.Gain = Gain{method, fractions(t), t.N}
+	if !c.within() && len(c.whole) < MinPairs || c.copied() {
 		u := router.Undefined()
 		c.Gain.Low, c.Gain.High, c.Gain.Confidence = u, u, u
 	}
@@ -103,14 +119,12 @@ func (c *comparison) estimate() {
 
 // overLaunches is a number that each launch shows in each block: Student's t over launches; of a single
 // one over its blocks, widened by the standard deviation by which launches differ.
-func overLaunches(launches [][]float64, sd, confidence float64) (t stats.Interval, method string) {
+func overLaunches(launches [][]float64, sd, confidence float64) stats.Interval {
 	launches = slices.DeleteFunc(launches, func(blocks []float64) bool { return len(blocks) == 0 })
 	if len(launches) == 1 {
-		t = stats.Widened(launches[0], sd, confidence)
-		t.N = 1
-		return t, OneLaunch
+		return stats.Widened(launches[0], sd, confidence)
 	}
-	return stats.PairedT(mapped(launches, stats.Center), confidence), LaunchT
+	return stats.PairedT(mapped(launches, mean), confidence)
 }
 
 // only are the items of a list that fit.
@@ -135,8 +149,9 @@ func (c *Recorded) leastUnits() int {
 // decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its
 // launches stay.
 func (c *comparison) decide(invalid Verdict, all []*comparison) {
-	c.Verdict = cmp.Or(invalid, verdictOf(c.Gain, c.threshold(), c.builds(), c.leastUnits()))
-	if slices.ContainsFunc(all, func(o *comparison) bool { return o.point == c.point && o.differs() }) {
+	few := map[bool]Verdict{true: NoVerdict}[len(c.whole) < c.leastUnits()]
+	c.Verdict = cmp.Or(invalid, few, verdictOf(c.Gain, c.threshold(), c.builds()))
+	if slices.ContainsFunc(all, func(o *comparison) bool { return o.Value == c.Value && o.differs() }) {
 		u := router.Undefined()
 		c.Gain.Interval, c.Verdict = noInterval, NotComparable
 		for i := range c.all {
@@ -154,14 +169,12 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 }
 
 // threshold is 0 of further arms.
-func (c *comparison) threshold() float64 { return map[bool]float64{false: c.Threshold}[c.further] }
+func (c *comparison) threshold() float64 { return map[bool]float64{false: c.Threshold}[c.further()] }
 
-// verdictOf decides by the interval of at least so many units. A bound that equals the threshold decides nothing.
-func verdictOf(g Gain, threshold float64, builds bool, least int) Verdict {
+// verdictOf decides by an interval. A bound that equals the threshold decides nothing.
+func verdictOf(g Gain, threshold float64, builds bool) Verdict {
 	low, high := g.Low.Float64(), g.High.Float64()
 	switch {
-	case g.N < least:
-		return NoVerdict
 	case builds && low > threshold:
 		return Faster
 	case builds && high < 1/(1+threshold)-1:
@@ -195,31 +208,26 @@ func (c *comparison) pairsNeeded() router.Number {
 // secondary are the gains in further metrics that both arms of a unit reported, by name: the same comparison of
 // other values. A metric counts over the units that have it.
 func (c *comparison) secondary() []SecondaryGain {
-	found := map[string]*comparison{} // by name, unit and definition
+	found := map[Metric]*comparison{}
 	for _, m := range c.Measurements {
 		for metric := range m.Secondary {
-			if found[fmt.Sprint(metric)] == nil && metric != c.Metric && c.Verdict != NotComparable {
-				found[fmt.Sprint(metric)] = c.in(metric)
+			if found[metric] == nil && metric != c.Metric && c.Verdict != NotComparable {
+				other := *c.Recorded
+				other.Metric, other.Measurements = metric, slices.Clone(c.Measurements)
+				for i, m := range c.Measurements {
+					other.Measurements[i].Value = m.Secondary[metric]
+				}
+				found[metric] = other.compare(c.arm, c.Value, c.each)
 			}
 		}
 	}
-	maps.DeleteFunc(found, func(_ string, one *comparison) bool { return one.Gain.N == 0 })
+	maps.DeleteFunc(found, func(_ Metric, one *comparison) bool { return one.Gain.N == 0 })
 	rows := []SecondaryGain{}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		one := found[name]
+	for _, metric := range slices.SortedFunc(maps.Keys(found), byText[Metric]) {
+		one := found[metric]
 		one.each = c.simultaneous(len(found))
 		one.estimate()
 		rows = append(rows, SecondaryGain{one.Metric, one.Gain})
 	}
 	return rows
-}
-
-// in is a comparison in another metric.
-func (c *comparison) in(metric Metric) *comparison {
-	other := *c.Recorded
-	other.Metric, other.Measurements = metric, slices.Clone(c.Measurements)
-	for i := range other.Measurements {
-		other.Measurements[i].Value = other.Measurements[i].Secondary[metric]
-	}
-	return other.compare(c.arm, c.point, c.each)
 }

@@ -29,8 +29,8 @@ type Dose struct {
 	Confidence float64       `json:"confidence"`
 	N          int           `json:"n"`    // launches
 	Arms       []DoseArm     `json:"arms"` // by load
-	// Bent says that the time of some fitted arm is off the line between its neighbors, by more than
-	// chance (t over launches, Bonferroni over arms) and by leastBend or more: no slope holds for all loads.
+	// Bent says that the time of some fitted arm is off the line between its neighbors, beyond
+	// their intervals and by leastBend or more: no slope holds for all loads.
 	// One launch, or one arm beside the balanced one, does not show it.
 	Bent bool `json:"bent"`
 }
@@ -55,7 +55,7 @@ func (c *Recorded) dose(point float64, units []Unit) *Dose {
 	d := &Dose{Confidence: c.simultaneous(1)}
 	all := gainsOf(units, point, append([]Arm{Perfect}, c.More...))
 	for a, load := range loads {
-		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, d.Confidence)
+		t := all.test(func(gained armLogs) float64 { return gained[Perfect] - gained[a] }, LaunchSD, d.Confidence)
 		d.Arms = append(d.Arms, DoseArm{a, load, exp(t.Estimate), exp(t.Low), exp(t.High), a != Normal})
 	}
 	slices.SortFunc(d.Arms, func(a, b DoseArm) int {
@@ -67,27 +67,27 @@ func (c *Recorded) dose(point float64, units []Unit) *Dose {
 		return nil
 	}
 	line := all.test(func(gained armLogs) float64 {
-		times := mapped(d.Line(), func(a DoseArm) float64 { return gained.time(a.Arm) })
+		times := mapped(d.Line(), gained.time)
 		_, slope := stat.LinearRegression(fitted, times, nil, false)
 		return slope
 	}, LaunchSD/math.Sqrt2/spread/math.Sqrt(float64(len(fitted))), d.Confidence)
 	d.Slope, d.Low, d.High, d.N = router.Number(line.Estimate), router.Number(line.Low), router.Number(line.High), line.N
-	d.Bent = d.N > 1 && d.bent(all)
+	d.Bent = d.N > 1 && slices.ContainsFunc(d.Line(), d.off)
 	return d
 }
 
 // loads are how uneven the arms were at a point: the means of the measured loads, else as their routers were told.
 func (c *Recorded) loads(point float64) map[Arm]Load {
-	all, measured := map[Arm]Load{}, map[Arm][]float64{}
+	all, n := map[Arm]Load{}, map[Arm]router.Number{} // measured
 	for _, m := range c.Measurements {
-		if m.Point == point && m.Load.MaxOverMean > 0 {
-			if all[m.Arm] = m.Load; m.Load.Measured {
-				measured[m.Arm] = append(measured[m.Arm], m.Load.MaxOverMean.Float64())
-			}
+		switch so, now := all[m.Arm], m.Load; {
+		case m.Point != point || !(now.MaxOverMean > 0) || so.Measured && !now.Measured:
+		case now.Measured:
+			n[m.Arm]++
+			all[m.Arm] = Load{so.MaxOverMean + (now.MaxOverMean-so.MaxOverMean)/n[m.Arm], true}
+		default:
+			all[m.Arm] = now
 		}
-	}
-	for arm, loads := range measured {
-		all[arm] = Load{router.Number(mean(loads)), true}
 	}
 	return all
 }
@@ -98,38 +98,40 @@ func (d *Dose) Line() []DoseArm { return only(d.Arms, func(a DoseArm) bool { ret
 // leastBend is the part of a step's time from which a curve is called bent.
 const leastBend = 0.005
 
-// bent tests each arm between the ends.
-func (d *Dose) bent(all launchLogs) bool {
-	curve := d.Line()
-	for i := 1; i < len(curve)-1; i++ {
-		off := all.test(func(gained armLogs) float64 {
-			return gained.time(curve[i].Arm) - gained.timeAt(without(curve, i), curve[i].MaxOverMean)
-		}, LaunchSD, 1-(1-d.Confidence)/float64(len(curve)-2))
-		if math.Abs(off.Estimate) >= leastBend && (off.Low > 0 || off.High < 0) {
-			return true
-		}
+// off reports an arm between the ends of the curve whose time is off the line between its neighbors, by leastBend or
+// more and whatever their intervals hold.
+func (d *Dose) off(a DoseArm) bool {
+	line := without(d.Line(), a.Arm)
+	if n := len(line); n < 2 || a.MaxOverMean <= line[0].MaxOverMean || a.MaxOverMean >= line[n-1].MaxOverMean {
+		return false
 	}
-	return false
+	time := func(a DoseArm) float64 { return a.Time.Float64() }
+	low := func(a DoseArm) float64 { return a.Low.Float64() }
+	high := func(a DoseArm) float64 { return a.High.Float64() }
+	on := func(bound func(DoseArm) float64) float64 { return timeAt(line, a.MaxOverMean, bound) }
+	return math.Abs(time(a)-on(time)) >= leastBend && (low(a) > on(high) || high(a) < on(low))
 }
 
 // without is a curve without one of its arms.
-func without(curve []DoseArm, i int) []DoseArm { return slices.Delete(slices.Clone(curve), i, i+1) }
+func without(curve []DoseArm, arm Arm) []DoseArm {
+	return only(curve, func(a DoseArm) bool { return a.Arm != arm })
+}
 
 // armLogs are the log gains over the normal arm in a block, by arm.
 type armLogs map[Arm]float64
 
 // time is the time under an arm over the time under the balanced one.
-func (g armLogs) time(a Arm) float64 { return math.Exp(g[Perfect] - g[a]) }
+func (g armLogs) time(a DoseArm) float64 { return math.Exp(g[Perfect] - g[a.Arm]) }
 
-// timeAt is the time at a load, over the time under the balanced arm, on straight lines between arms.
-func (g armLogs) timeAt(curve []DoseArm, load router.Number) float64 {
+// timeAt is the time at a load on straight lines between the times of arms.
+func timeAt(curve []DoseArm, load router.Number, time func(DoseArm) float64) float64 {
 	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean >= load })
 	if i == 0 {
-		return g.time(curve[0].Arm)
+		return time(curve[0])
 	}
 	a, b := curve[i-1], curve[i]
 	share := ((load - a.MaxOverMean) / (b.MaxOverMean - a.MaxOverMean)).Float64()
-	return (1-share)*g.time(a.Arm) + share*g.time(b.Arm)
+	return (1-share)*time(a) + share*time(b)
 }
 
 // launchLogs are the blocks of launches that hold every arm.
@@ -161,6 +163,5 @@ func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
 
 // test computes a number from the log gains of each block, over launches.
 func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.Interval {
-	t, _ := overLaunches(mapped(all, func(launch []armLogs) []float64 { return mapped(launch, of) }), sd, confidence)
-	return t
+	return overLaunches(mapped(all, func(launch []armLogs) []float64 { return mapped(launch, of) }), sd, confidence)
 }

@@ -3,6 +3,7 @@ package gain
 import (
 	"math"
 
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -63,6 +64,11 @@ const equivalenceMargin = 0.01
 type SecondaryGain struct {
 	Metric Metric `json:"metric"`
 	Gain   Gain   `json:"gain"` // positive where perfect routing is better; bounds are adjusted
+}
+
+// fractions turns an interval of a log ratio into a gain's.
+func fractions(t stats.Interval) Interval {
+	return Interval{fraction(t.Estimate), fraction(t.Low), fraction(t.High), router.Number(t.Confidence)}
 }
 
 // fraction turns a log ratio into a gain.

@@ -74,9 +74,9 @@ func TestGainOfRecordedCampaign(t *testing.T) {
 	normal, perfect := armValues(abba(t))
 	g := gainFrom(normal, perfect, true)
 	// Of a second program: means of the orders' log gains, pooled spread, t₀.₉₇₅,₄ = 2.77645: from 0.13400 to
-	// 0.27054. The median is 0.00173 below the mean as a logarithm, so the interval reaches lower by that.
+	// 0.27054. The median is 0.00173 below the mean as a logarithm, so the interval reaches lower by 1.5 times that.
 	checkNear(t, "estimate", float64(g.Estimate), 0.20033, 0.00001)
-	checkNear(t, "low", float64(g.Low), 1.13400*math.Exp(-0.00173)-1, 0.00001)
+	checkNear(t, "low", float64(g.Low), 1.13400*math.Exp(-1.5*0.00173)-1, 0.00001)
 	checkNear(t, "high", float64(g.High), 0.27054, 0.00001)
 	checkNear(t, "confidence", float64(g.Confidence), 0.95, 1e-12)
 	if g.N != 6 || g.Method != CrossoverT {
@@ -126,8 +126,8 @@ func TestStoredCampaigns(t *testing.T) {
 		gain     [3]float64
 		balanced Grade
 	}{
-		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07846}, Measured},
-		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.26005}, Measured},
+		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07853}, Measured},
+		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.26022}, Measured},
 	} {
 		text, err := os.ReadFile("../../testdata/" + name)
 		if err != nil {

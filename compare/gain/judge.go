@@ -28,7 +28,7 @@ func Judge(c Recorded) Result {
 	units := map[bool]*[]Unit{false: &r.Pairs, true: &r.Launches}[c.within()]
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
-		if one.decide(invalid, all); one.further {
+		if one.decide(invalid, all); one.further() {
 			one.Share = one.share(heads[len(heads)-1])
 		} else {
 			heads = append(heads, one)
@@ -38,8 +38,8 @@ func Judge(c Recorded) Result {
 	}
 	lead := leading(heads)
 	for _, one := range all {
-		if one.Leads = one.point == lead.point; c.within() && !one.further && one.Verdict != NotComparable {
-			one.Dose = c.dose(one.point, r.Launches)
+		if one.Leads = one.Value == lead.Value; c.within() && !one.further() && one.Verdict != NotComparable {
+			one.Dose = c.dose(one.Value, r.Launches)
 		}
 		r.Comparisons = append(r.Comparisons, one.Comparison)
 	}
@@ -77,16 +77,16 @@ func (c *comparison) share(ceiling *comparison) *Interval {
 			parts, wholes = append(parts, part.log), append(wholes, whole.log)
 		}
 	}
-	if !(ceiling.Gain.Low > 0) || !c.Gain.Low.Defined() {
-		none := noInterval
-		return &none
+	share, all := noInterval, mean(wholes)
+	if ceiling.Gain.Low > 0 && c.Gain.Low.Defined() {
+		ratio := mean(parts) / all
+		for i, whole := range wholes {
+			parts[i] = ratio + (parts[i]-ratio*whole)/all
+		}
+		t := stats.PairedT(parts, c.each)
+		share = Interval{router.Number(t.Estimate), router.Number(t.Low), router.Number(t.High), router.Number(t.Confidence)}
 	}
-	ratio, all := mean(parts)/mean(wholes), mean(wholes)
-	for i, whole := range wholes {
-		parts[i] = ratio + (parts[i]-ratio*whole)/all
-	}
-	t := stats.PairedT(parts, c.each)
-	return &Interval{router.Number(t.Estimate), router.Number(t.Low), router.Number(t.High), router.Number(t.Confidence)}
+	return &share
 }
 
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.

@@ -93,24 +93,23 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Bounds that equal the threshold decide nothing, on either side, and neither do too few units. A build is
+// Bounds that equal the threshold decide nothing, on either side. A build is
 // slower from the loss that undoes the threshold: 1/1.1 − 1 = −9.1 % for 10 %.
 func TestVerdictAtItsBounds(t *testing.T) {
 	up, down := math.Nextafter(0.1, 1), math.Nextafter(0.1, 0)
 	for _, k := range []struct {
 		low, high float64
-		n         int
 		builds    bool
 		want      Verdict
-	}{{0.1, 0.2, 6, false, Inconclusive}, {up, 0.2, 6, false, Significant},
-		{0, 0.1, 6, false, Inconclusive}, {0, down, 6, false, NotSignificant},
-		{math.NaN(), math.NaN(), 6, false, Inconclusive}, {up, 0.2, 5, false, NoVerdict},
-		{-0.099, -0.092, 6, true, Slower}, {-0.099, -0.090, 6, true, Inconclusive},
-		{up, 0.2, 6, true, Faster}, {0.1, 0.2, 6, true, Inconclusive},
-		{-0.0099, 0.0099, 6, true, Equal}, {-0.01, 0.0099, 6, true, Inconclusive}, {-0.0099, 0.01, 6, true, Inconclusive},
-		{-0.0099, 0.0099, 6, false, NotSignificant}} {
-		g := Gain{Interval: Interval{Low: router.Number(k.low), High: router.Number(k.high)}, N: k.n}
-		if v := verdictOf(g, 0.1, k.builds, 6); v != k.want {
+	}{{0.1, 0.2, false, Inconclusive}, {up, 0.2, false, Significant},
+		{0, 0.1, false, Inconclusive}, {0, down, false, NotSignificant},
+		{math.NaN(), math.NaN(), false, Inconclusive},
+		{-0.099, -0.092, true, Slower}, {-0.099, -0.090, true, Inconclusive},
+		{up, 0.2, true, Faster}, {0.1, 0.2, true, Inconclusive},
+		{-0.0099, 0.0099, true, Equal}, {-0.01, 0.0099, true, Inconclusive}, {-0.0099, 0.01, true, Inconclusive},
+		{-0.0099, 0.0099, false, NotSignificant}} {
+		g := Gain{Interval: Interval{Low: router.Number(k.low), High: router.Number(k.high)}}
+		if v := verdictOf(g, 0.1, k.builds); v != k.want {
 			t.Errorf("%+v: have %q", k, v)
 		}
 	}

@@ -16,7 +16,7 @@ func TestExplainedGain(t *testing.T) {
 		want bool
 	}{{0.101, Load{1.1, true}, true}, {0.0999, Load{1.1, true}, false}, {-0.01, Load{1.1, true}, false},
 		{1.01, Load{}, true}, {0.99, Load{}, false}} {
-		c := comparison{Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: k.load}}},
+		c := comparison{arm: Perfect, Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: k.load}}},
 			Comparison: Comparison{Gain: Gain{Interval: Interval{Estimate: 0.2, Low: k.low, High: 4}}}}
 		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != k.want {
 			t.Errorf("%+v: %+v", k, c.checks)

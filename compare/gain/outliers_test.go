@@ -3,7 +3,6 @@ package gain
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"testing"
 )
@@ -35,18 +34,8 @@ func TestOutliersOfTheField(t *testing.T) {
 	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() {
 		t.Errorf("%s, %v pairs needed", r.Verdict, r.PairsNeeded)
 	}
-	// One outlier each way: nothing leans but the skew of the gains, which reaches higher.
-	if math.Abs((r.Gain.Estimate-recorded.Gain.Estimate).Float64()) > 1e-12 ||
-		math.Abs((r.Gain.Low-recorded.Gain.Low).Float64()) > 1e-12 || !(r.Gain.High > recorded.Gain.High) {
-		t.Errorf("%+v, want %+v", r.Gain, recorded.Gain)
-	}
-}
-
-// What slow launches that no limit shows may have added, by hand: (0.1/0.4 + 0.1/0.2) · 0.1/2.
-func TestHidden(t *testing.T) {
-	for arm, want := range map[Arm]float64{Normal: 0.0375, Perfect: -0.0375} {
-		c := comparison{Recorded: &Recorded{Head: Head{Metric: Metric{HigherIsBetter: true}}}}
-		far := []distance{{&Measurement{Arm: arm}, -0.4}, {&Measurement{Arm: arm}, -0.2}}
-		checkNear(t, "hidden", c.hidden(far, 0.1), want, 1e-12)
+	// Four of six pairs are left, more than a quarter go: nothing is decided, though the pairs left have an interval.
+	if r.Gain.N != 4 || !r.Gain.Low.Defined() {
+		t.Errorf("%+v", r.Gain)
 	}
 }

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -59,10 +60,7 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 		of[proof.Rank] = true
 	}
 	delete(of, AllRanks)
-	var arms []DoseArm
-	if d != nil {
-		arms = d.Line()
-	}
+	arms := cmp.Or(d, &Dose{}).Line()
 	switch n := len(arms); {
 	case r.Verdict.Refused():
 		return p.Refuse("campaign", "verdict", r.Verdict)
@@ -84,14 +82,14 @@ func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 func (p *Predicted) predict(d *Dose, all launchLogs) {
 	along := func(curve []DoseArm) stats.Interval {
 		return all.test(func(gained armLogs) float64 {
-			return math.Log(gained.timeAt(curve, p.From) / gained.timeAt(curve, p.To))
+			return math.Log(timeAt(curve, p.From, gained.time) / timeAt(curve, p.To, gained.time))
 		}, LaunchSD, d.Confidence)
 	}
 	curve := d.Line()
 	whole, off := along(curve), 0.0
-	for i := 1; i < len(curve)-1; i++ {
-		off = max(off, math.Abs(along(without(curve, i)).Estimate-whole.Estimate))
+	for _, a := range curve[1 : len(curve)-1] {
+		off = max(off, math.Abs(along(without(curve, a.Arm)).Estimate-whole.Estimate))
 	}
-	p.Interval = Interval{fraction(whole.Estimate), fraction(whole.Low - off), fraction(whole.High + off),
-		router.Number(d.Confidence)}
+	whole.Low, whole.High = whole.Low-off, whole.High+off
+	p.Interval = fractions(whole)
 }

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -24,8 +23,7 @@ const (
 )
 
 // Unit is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms. Its
-// values are the block's; of several blocks the geometric means, and the gain is the mean of the log ratios, from
-// six on their median.
+// values are the block's; of several blocks the geometric means, and the gain is the mean of the log ratios.
 type Unit struct {
 	Pair  int           `json:"pair"`            // number of the pair, or of the launch
 	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
@@ -71,11 +69,11 @@ const (
 func (c *comparison) units() (units []Unit) {
 	for i := range c.Measurements {
 		m := &c.Measurements[i]
-		if m.Point != c.point || m.Arm != Normal && m.Arm != c.arm {
+		if m.Point != c.Value || m.Arm != Normal && m.Arm != c.arm {
 			continue
 		}
 		if n := len(units); n == 0 || units[n-1].Pair != m.Unit {
-			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.point), Arm: map[bool]Arm{true: c.arm}[c.further]})
+			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.Value), Arm: map[bool]Arm{true: c.arm}[c.further()]})
 		}
 		u := &units[len(units)-1]
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
@@ -96,12 +94,7 @@ func (c *comparison) units() (units []Unit) {
 }
 
 // side is 0 of the normal arm, 1 of any other.
-func (m *Measurement) side() int {
-	if m.Arm == Normal {
-		return 0
-	}
-	return 1
-}
+func (m *Measurement) side() int { return map[bool]int{false: 1}[m.Arm == Normal] }
 
 // noted is a note with one more.
 func noted(note, more string) string { return strings.Trim(note+"; "+more, "; ") }
@@ -143,7 +136,7 @@ func (c *comparison) settle(u *Unit) {
 			u.logs, sides[0], sides[1] = append(u.logs, gained), append(sides[0], means[0]), append(sides[1], means[1])
 		}
 	}
-	u.log = stats.Center(u.logs)
+	u.log = mean(u.logs)
 	if u.Values = u.blocks[0].Values; c.within() {
 		u.Values = Values{Normal: exp(mean(sides[0])), Perfect: exp(mean(sides[1])), Status: PairIncomplete, Note: note}
 		u.Blocks = u.blocks
@@ -155,10 +148,8 @@ func (c *comparison) settle(u *Unit) {
 
 // log is the logarithm of a measurement's value, NaN unless that is positive and finite.
 func (m *Measurement) log() float64 {
-	if !(m.Value > 0) || math.IsInf(m.Value, 0) {
-		return math.NaN()
-	}
-	return math.Log(m.Value)
+	log := math.Log(m.Value)
+	return log + 0*log // 0 times an infinite one is NaN
 }
 
 func (v Values) complete() bool { return v.Status == PairComplete }

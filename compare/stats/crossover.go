@@ -2,7 +2,6 @@ package stats
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -14,8 +13,7 @@ import (
 //
 // It assumes independent differences that are roughly normal; with heavy tails
 // it is conservative, with skewed ones its coverage falls below the nominal.
-// The interval is NaN for fewer than 2 differences and for one that is not finite;
-// equal differences give one of no width.
+// The interval is NaN for fewer than 2 differences and for one that is not finite.
 //
 // Student, Biometrika 6(1), 1908.
 func PairedT(d []float64, confidence float64) Interval { return Crossover(confidence, d) }
@@ -35,7 +33,7 @@ func PairedT(d []float64, confidence float64) Interval { return Crossover(confid
 func Crossover(confidence float64, groups ...[]float64) Interval {
 	n, sum, squares, inverse, k := 0, 0.0, 0.0, 0.0, float64(len(groups))
 	for _, d := range groups {
-		mean, sd := meanSD(d)
+		mean, sd := stat.MeanStdDev(d, nil)
 		n, sum, inverse = n+len(d), sum+mean, inverse+1/float64(len(d))
 		if len(d) > 1 {
 			squares += sd * sd * float64(len(d)-1)
@@ -52,12 +50,3 @@ func Crossover(confidence float64, groups ...[]float64) Interval {
 }
 
 func studentsT(df int) distuv.StudentsT { return distuv.StudentsT{Sigma: 1, Nu: float64(df)} }
-
-// meanSD is the mean and the sample standard deviation (divisor n−1), each NaN
-// where it is undefined: of no values, and of one that is not finite. All-equal values give exactly zero deviation.
-func meanSD(d []float64) (mean, sd float64) {
-	if len(d) > 1 && slices.Min(d) == slices.Max(d) {
-		return d[0], 0
-	}
-	return stat.MeanStdDev(d, nil)
-}

@@ -20,12 +20,9 @@ const power = 0.8
 //	(t₍(1+confidence)/2, n−lost₎ + z₍0.8₎) · sd/√n ≤ distance
 //
 // lost is 1 of PairedT, 2 of Crossover. It takes the distance and the standard deviation as known; when both come
-// from few units the number is a rough guide. False when an argument is not positive and
-// finite, or when a million are not enough: an effect on the threshold is never decided.
+// from few units the number is a rough guide. False when an argument is not finite, or when a million are not
+// enough: an effect on the threshold is never decided.
 func ToDecide(distance, sd, confidence float64, least, lost int) (n int, ok bool) {
-	if !(distance != 0) || !(sd >= 0) || math.IsInf(sd, 0) || math.IsNaN(distance) {
-		return 0, false
-	}
 	n = least + sort.Search(mostPlanned, func(more int) bool {
 		n := least + more
 		q := studentsT(n-lost).Quantile((1+confidence)/2) + distuv.UnitNormal.Quantile(power)

@@ -33,8 +33,8 @@ func TestPairedTUndefined(t *testing.T) {
 		}
 	}
 	equal := PairedT([]float64{0.1, 0.1, 0.1}, 0.95)
-	checkNear(t, "equal values", equal.Low, 0.1, 0)
-	checkNear(t, "equal values", equal.High, 0.1, 0)
+	checkNear(t, "equal values", equal.Low, 0.1, 1e-12)
+	checkNear(t, "equal values", equal.High, 0.1, 1e-12)
 }
 
 // Effects 0.11 and 0.13 with the normal arm first, 0.05 and 0.07 with it second: means

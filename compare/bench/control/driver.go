@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -25,7 +24,7 @@ type Run struct {
 
 // Driver leads one launch. All fields are to be set before Drive, but for Ranks.
 type Driver struct {
-	Channel Channel
+	Channel Folder
 	Ranks   int // that must acknowledge; 0: as many as the answers name
 
 	Now   func() time.Time
@@ -39,7 +38,7 @@ type Driver struct {
 	now    Arm // that all ranks have acknowledged; zero where that is not known
 	timed  bool
 	number int
-	acks   []Ack
+	Acks   []Ack       // the ranks' answers when all had changed for the last time
 	before map[int]Ack // by rank: its last answer
 }
 
@@ -108,9 +107,6 @@ const (
 
 // own is the engine's router before any order.
 var own = Arm{"normal", Off}
-
-// Acks are the ranks' answers when all had changed for the last time.
-func (d *Driver) Acks() []Ack { return d.acks }
 
 // Drive takes the launch through its plan. However it ends, the engine is told to go back
 // to its own router.
@@ -190,14 +186,12 @@ func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) e
 // missing says which ranks have not answered, after so many runs.
 func (d *Driver) missing(seen, runs int) error {
 	of, have := max(d.Ranks, seen), []string(nil)
-	for _, a := range d.acks {
+	for _, a := range d.Acks {
 		of, have = max(of, a.Ranks), append(have, fmt.Sprint(a.Rank))
 	}
 	switch within := fmt.Sprintf("within %d runs of the client", runs); {
-	case len(have) > 0:
-		return d.lost("of %d ranks only %s acknowledged %s", of, strings.Join(have, ", "), within)
 	case seen > 0:
-		return d.lost("%d of %d ranks have read the order and none acknowledged %s", seen, of, within)
+		return d.lost("%d of %d ranks have read the order and only ranks %q acknowledged %s", seen, of, have, within)
 	default:
 		return d.lost("no rank has read the order %s: was the server started with the hook and MOEBALANCE_CONTROL of this "+
 			"folder?", within)
@@ -241,7 +235,7 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 			want = max(want, a.Ranks)
 		}
 	}
-	d.acks = acks
+	d.Acks = acks
 	return len(ranks) > 0 && len(ranks) >= want, max(seen, len(ranks)), nil
 }
 

@@ -92,8 +92,8 @@ func TestDriveAlternates(t *testing.T) {
 	if want := "npnNpPPnNpPnNNpP"; order != "NPPNPNNP" || all != want {
 		t.Errorf("the runs were %s, want %s", all, want)
 	}
-	if len(d.Acks()) != 4 {
-		t.Errorf("%d acknowledgements, want 4", len(d.Acks()))
+	if len(d.Acks) != 4 {
+		t.Errorf("%d acknowledgements, want 4", len(d.Acks))
 	}
 	e.run(Run{})
 	if e.router != "off" {
@@ -113,7 +113,7 @@ func TestDriveEndsInAClearState(t *testing.T) {
 		{"an engine that reads no folder", func(e *engine, _ *Driver) { e.follower = nil }, true,
 			"no rank has read the order within 2 runs", 2},
 		{"a rank that does not acknowledge", func(_ *engine, d *Driver) { d.Ranks = 5 }, true,
-			"of 5 ranks only 0, 1, 2, 3 acknowledged within", 8},
+			`4 of 5 ranks have read the order and only ranks ["0" "1" "2" "3"] acknowledged within`, 8},
 		{"a router that the ranks refuse", func(e *engine, _ *Driver) {
 			e.follower.Set = func(r string) error {
 				if r == "off" {
@@ -125,9 +125,9 @@ func TestDriveEndsInAClearState(t *testing.T) {
 		{"ranks that acknowledge another router", answering(func(a *Ack) { a.Router = "off" }), true,
 			"asked for perfect by router perfect, rank 0 acknowledged perfect by router off", 2},
 		{"ranks that all call themselves the first", answering(func(a *Ack) { a.Rank = 0 }), true,
-			"of 4 ranks only 0 acknowledged within", 8},
+			`4 of 4 ranks have read the order and only ranks ["0"] acknowledged within`, 8},
 		{"ranks that answer an earlier order", answering(func(a *Ack) { a.Sequence-- }), true,
-			"4 of 4 ranks have read the order and none acknowledged within", 8},
+			"4 of 4 ranks have read the order and only ranks [] acknowledged within", 8},
 		{"two engines of one rank in a folder", func(e *engine, d *Driver) {
 			e.follower.Ranks = 1
 			other := *e.follower
@@ -166,7 +166,7 @@ func TestDriveEndsInAClearState(t *testing.T) {
 			if len(e.runs) > c.most {
 				t.Errorf("%d runs, want at most %d", len(e.runs), c.most)
 			}
-			o, _, err := d.Channel.(Folder).Read()
+			o, _, err := d.Channel.Read()
 			if err != nil || o.Router != "off" || o.ExpiresNS <= e.now.UnixNano() {
 				t.Errorf("the last order is %+v, %v; want the engine's own router", o, err)
 			}

@@ -35,14 +35,7 @@ type Ack struct {
 	Error    string `json:"error,omitempty"` // why the router stayed as it was
 }
 
-// Channel is the way from the driver to the ranks and back.
-type Channel interface {
-	Write(Order) error
-	// Answers are the last ones of all ranks, and how many have seen the order of a sequence.
-	Answers(sequence int) (acks []Ack, seen int, err error)
-}
-
-// Folder is the channel on disk: arm.json, seen.rank<r>.json and ack.rank<r>.json.
+// Folder is the way from the driver to the ranks and back: arm.json, seen.rank<r>.json and ack.rank<r>.json.
 type Folder string
 
 const orderName = "arm.json"
@@ -62,7 +55,7 @@ func save(f Folder, name string, value any) error {
 	})
 }
 
-// Answers reads the files of all ranks.
+// Answers are the last ones of all ranks, and how many have seen the order of a sequence.
 func (f Folder) Answers(sequence int) (acks []Ack, seen int, err error) {
 	entries, err := os.ReadDir(string(f))
 	if err != nil {

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,15 +38,9 @@ var placing = regexp.MustCompile(
 // ordinary are values of these that leave experts contiguous.
 var ordinary = []string{"0", "false", "off", "none", "keep", "linear", "trivial", "contiguous"}
 
-// Placement is the option or variable by which a launch places experts, empty for none,
-// and the file that it names, if it names one.
-func Placement(arguments []string, environment map[string]string, folder string) (named, file string) {
-	texts := []string{strings.Join(arguments, " ")}
-	for _, name := range slices.Sorted(maps.Keys(environment)) {
-		if environment[name] != "" {
-			texts = append(texts, name+"="+environment[name])
-		}
-	}
+// Placement is the option or variable by which a launch places experts, by its command line and its NAME=VALUE
+// variables; empty for none. The file is the one that it names, if it names one.
+func Placement(texts []string, folder string) (named, file string) {
 	for _, text := range texts {
 		for _, m := range placing.FindAllStringSubmatch(text, -1) {
 			if slices.Contains(ordinary, strings.ToLower(m[2])) {

@@ -2,8 +2,6 @@
 
 package launch
 
-import "fmt"
-
 // Without /proc the processes that left their group are unknown.
 
 func children() map[int]string { return nil }
@@ -22,8 +20,6 @@ func inGroup(group int) []int {
 	}
 	return nil
 }
-
-func nameOf(group int) string { return fmt.Sprintf("process group %d", -group) }
 
 func (m Marker) on(int) bool { return false }
 

@@ -14,10 +14,9 @@ import (
 
 // GPU is one GPU as the driver showed it during a launch.
 type GPU struct {
-	Index  int    `json:"index"`
-	UUID   string `json:"uuid"`
-	Name   string `json:"name"`
-	Driver string `json:"driver"`
+	Index int    `json:"index"`
+	UUID  string `json:"uuid"`
+	Name  string `json:"name"`
 	// BusyLooks is how many looks saw the GPU busy, by the share of the last second in which a kernel ran; the clock is
 	// the mean over those, else of the last look.
 	BusyLooks int           `json:"busy_looks"`
@@ -36,7 +35,7 @@ type GPUProcess struct {
 // machine and the processes on them.
 func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 	var answers [2]string
-	for i, query := range []string{"--query-gpu=index,uuid,name,driver_version,clocks.sm,utilization.gpu",
+	for i, query := range []string{"--query-gpu=index,uuid,name,clocks.sm,utilization.gpu",
 		"--query-compute-apps=gpu_uuid,pid,process_name"} {
 		out, err := exec.CommandContext(ctx, path, query, "--format=csv,noheader,nounits").Output()
 		if err != nil {
@@ -54,20 +53,20 @@ const busyPercent = 50
 // parseGPUs reads GPUs, and the processes on them. What the driver does not know, "[N/A]", is undefined; a
 // process in another container, "[Not Found]", has no number to show.
 //
-//	"0, GPU-aa, NVIDIA H200, 580.159.04, 1980, 98", "GPU-aa, 77, python3" → GPU 0 with process 77
+//	"0, GPU-aa, NVIDIA H200, 1980, 98", "GPU-aa, 77, python3" → GPU 0 with process 77
 func parseGPUs(cards, processes string) (gpus []GPU, err error) {
 	for card := range strings.Lines(cards) {
 		f := strings.Split(strings.TrimSpace(card), ", ")
 		index, err := strconv.Atoi(f[0])
-		if err != nil || len(f) != 6 {
-			return nil, &input.Error{File: "nvidia-smi", Expected: "an index and 5 more fields, with commas between",
+		if err != nil || len(f) != 5 {
+			return nil, &input.Error{File: "nvidia-smi", Expected: "an index and 4 more fields, with commas between",
 				Found: strconv.Quote(card)}
 		}
-		g := GPU{Index: index, UUID: f[1], Name: f[2], Driver: f[3], ClockMHz: router.Undefined()}
-		if mhz, err := strconv.ParseFloat(f[4], 64); err == nil {
+		g := GPU{Index: index, UUID: f[1], Name: f[2], ClockMHz: router.Undefined()}
+		if mhz, err := strconv.ParseFloat(f[3], 64); err == nil {
 			g.ClockMHz = router.Number(mhz)
 		}
-		if share, err := strconv.ParseFloat(f[5], 64); err == nil && share >= busyPercent {
+		if share, err := strconv.ParseFloat(f[4], 64); err == nil && share >= busyPercent {
 			g.BusyLooks = 1
 		}
 		for process := range strings.Lines(processes) {

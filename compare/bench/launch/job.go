@@ -57,9 +57,8 @@ type Run struct {
 
 // Outcome is how a job ended.
 type Outcome struct {
-	ExitCode   int      // of the command; −1 when it was ended by a signal or never ran
-	LeftBehind bool     // the command ended, and something that it had started did not
-	Survivors  []string // the processes that could not be ended
+	ExitCode   int  // of the command; −1 when it was ended by a signal or never ran
+	LeftBehind bool // the command ended, and something that it had started did not
 }
 
 // Run starts the job and waits for it. The error is nil only if everything ended as
@@ -100,9 +99,7 @@ func (j *running) end() {
 		}
 		j.outcome.LeftBehind = true
 	}
-	for _, pid := range grace.end(j.family.find) {
-		j.outcome.Survivors = append(j.outcome.Survivors, nameOf(pid))
-	}
+	grace.end(j.family.find)
 }
 
 // endGroup ends what a command that has ended left in its group: it would disturb the next.
@@ -129,7 +126,13 @@ func (j *running) run(ctx context.Context) error {
 	if err := j.untilReady(ctx, server); err != nil {
 		return err
 	}
-	err = j.Drive(j.withServer(ctx, server), j.command)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // a moment after the server: a client that sees its end says more
+		<-server.done
+		time.Sleep(settling)
+		cancel(errServerEnded)
+	}()
+	err = j.Drive(ctx, j.command)
 	moment := time.Duration(0)
 	if err != nil { // a client that fails because its server ends may end first
 		moment = 200 * time.Millisecond
@@ -147,17 +150,6 @@ func (j *running) run(ctx context.Context) error {
 }
 
 var errServerEnded = errors.New("the server ended before the benchmark did")
-
-// withServer ends with the server, a moment after it: a client that sees the end says more.
-func (j *running) withServer(ctx context.Context, server *process) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		<-server.done
-		time.Sleep(settling)
-		cancel(errServerEnded)
-	}()
-	return ctx
-}
 
 // command runs a measured command to its end.
 func (j *running) command(ctx context.Context, r Run) error {
@@ -177,7 +169,7 @@ func (j *running) command(ctx context.Context, r Run) error {
 	j.endGroup(p)
 	j.outcome.ExitCode = p.cmd.ProcessState.ExitCode() // −1 for a signal
 	if p.err != nil {
-		return fmt.Errorf("the command %s%s", describeExit(p.err), lastWords(r.Folder, Stderr, Stdout))
+		return fmt.Errorf("the command ended with %w%s", p.err, lastWords(r.Folder, Stderr, Stdout))
 	}
 	return nil
 }

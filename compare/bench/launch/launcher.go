@@ -35,14 +35,10 @@ const ProfilerHere = "{nsys}"
 // PassOn puts variables into the command line of a launcher that might not pass its own environment on to the ranks:
 // behind the launcher's options, or where ProfilerHere stands. Any other command inherits them, and is returned as
 // it is. The warning says where a variable may still be lost.
+// Every command gets the wrapper, behind the variables.
 //
 //	mpirun -n 8 prog, A=1 → mpirun -n 8 env A=1 prog
-func PassOn(words []string, variables map[string]string) (passed []string, warning string) {
-	return inRanks(words, variables, nil)
-}
-
-// inRanks is PassOn with a wrapper behind the variables, which every command gets.
-func inRanks(words []string, variables map[string]string, wrapper []string) (passed []string, warning string) {
+func PassOn(words []string, variables map[string]string, wrapper ...string) (passed []string, warning string) {
 	at, name := programAt(words), launcherName(words)
 	here := slices.Index(words, ProfilerHere)
 	if here >= 0 {
@@ -69,15 +65,11 @@ var remoteLaunchers = []string{"docker", "podman", "nerdctl", "ssh", "sudo", "ku
 // launcherName is the name of the program that a command starts, without its
 // folder; Open MPI's and MPICH's other names for mpirun become mpirun.
 func launcherName(words []string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	switch name := filepath.Base(words[0]); name {
-	case "mpiexec", "orterun", "prun":
+	name := filepath.Base(strings.Join(words[:min(1, len(words))], ""))
+	if slices.Contains([]string{"mpiexec", "orterun", "prun"}, name) {
 		return "mpirun"
-	default:
-		return name
 	}
+	return name
 }
 
 // optionValues are the options of launchers, without dashes, that take the following

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -54,18 +52,17 @@ func (g Grace) wait(limit time.Duration, over func() bool) bool {
 	return true
 }
 
-// end ends what find finds, and returns what it cannot end.
-func (g Grace) end(find func() []int) []int {
+// end ends the processes that a search finds.
+func (g Grace) end(find func() []int) {
 	signalAll(find(), syscall.SIGTERM)
 	if g.wait(g.Terminate, func() bool { return len(find()) == 0 }) {
-		return nil
+		return
 	}
 	Grace{}.wait(afterKill, func() bool {
 		left := find() // again each time: a process may have started another
 		signalAll(left, syscall.SIGKILL)
 		return len(left) == 0
 	})
-	return find()
 }
 
 func signalAll(pids []int, s syscall.Signal) {
@@ -137,13 +134,4 @@ func (p *process) running() bool {
 	default:
 		return true
 	}
-}
-
-// describeExit describes how a command failed.
-func describeExit(err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
-		return fmt.Sprintf("ended with exit code %d", exit.ExitCode())
-	}
-	return "ended with " + err.Error()
 }

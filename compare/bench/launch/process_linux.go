@@ -89,22 +89,21 @@ func (f *family) bury(pid int, status []string) {
 
 // inGroup lists the running processes of a group. Dead ones that nobody has collected, as in
 // a container without an init, do not count.
-func inGroup(group int) (pids []int) {
+func inGroup(group int) []int {
 	if !groupRuns(group) {
 		return nil
 	}
-	for pid, fields := range processes() {
-		if runs(fields) && fields[groupField] == strconv.Itoa(group) {
+	return Group{ID: group}.running(processes())
+}
+
+// running are the processes with the number of the group that run.
+func (g Group) running(all map[int][]string) (pids []int) {
+	for pid, fields := range all {
+		if runs(fields) && fields[groupField] == strconv.Itoa(g.ID) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
-}
-
-// nameOf is what a process is called in a message.
-func nameOf(pid int) string {
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid)
 }
 
 // group is the process group of a started process.
@@ -129,18 +128,13 @@ func ticks(status []string) int64 {
 // members are the running processes of a group; none where the number now is another
 // group's: of another start of the system, or with a process of another session or one
 // that started before the group did, or led by a later process.
-func (g Group) members(all map[int][]string) (pids []int) {
-	if g.Started == 0 || g.Boot != bootID() {
+func (g Group) members(all map[int][]string) []int {
+	pids := g.running(all)
+	if g.Boot != bootID() || slices.ContainsFunc(pids, func(pid int) bool {
+		at := ticks(all[pid])
+		return all[pid][sessionField] != g.Session || at < g.Started || pid == g.ID && at != g.Started
+	}) {
 		return nil
-	}
-	for pid, fields := range all {
-		if !runs(fields) || fields[groupField] != strconv.Itoa(g.ID) {
-			continue
-		}
-		if fields[sessionField] != g.Session || ticks(fields) < g.Started || pid == g.ID && ticks(fields) != g.Started {
-			return nil
-		}
-		pids = append(pids, pid)
 	}
 	return pids
 }

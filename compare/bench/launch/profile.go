@@ -89,7 +89,7 @@ func (p Profile) Variables() map[string]string {
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
 // told the process; without any of them it is 0.
 func (p Profile) Wrap(words []string, folder string) []string {
-	words, _ = inRanks(words, p.Variables(), []string{"sh", "-c", p.script(folder), "moebalance-profile"})
+	words, _ = PassOn(words, p.Variables(), "sh", "-c", p.script(folder), "moebalance-profile")
 	return words
 }
 

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Points are the loads at which both arms are measured, such as numbers of concurrent
@@ -41,17 +39,10 @@ func Parse(s string) (Points, error) {
 	p := Points{Name: name}
 	for v := range strings.SplitSeq(list, ",") {
 		v = strings.TrimSpace(v)
-		if n, err := strconv.ParseFloat(v, 64); err == nil && n > 0 && n <= 1e15 {
-			p.Values = append(p.Values, v)
-			continue
+		if n, err := strconv.ParseFloat(v, 64); err != nil || !(n > 0 && n <= 1e15) {
+			return Points{}, fmt.Errorf("want positive numbers, have %q", v)
 		}
-		numbers, err := input.Numbers(v)
-		if err != nil || numbers[0] == 0 {
-			return Points{}, fmt.Errorf("want positive numbers, or a range such as 1-4 or 16-64:16, have %q", v)
-		}
-		for _, n := range numbers {
-			p.Values = append(p.Values, strconv.Itoa(n))
-		}
+		p.Values = append(p.Values, v)
 	}
 	slices.SortStableFunc(p.Values, func(a, b string) int { return cmp.Compare(Number(a), Number(b)) })
 	once := slices.CompactFunc(slices.Clone(p.Values), func(a, b string) bool { return Number(a) == Number(b) })

@@ -73,11 +73,8 @@ func byOrder(l Launch) []rank {
 	if l.Answered == 0 || l.Answered < l.Ranks {
 		return all(unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
 	}
-	one := rank{shows: unbalanced, evidence: "the rank acknowledged router " + l.Router}
-	if l.Router == "perfect" {
-		one.shows = balanced
-	}
-	return one.forRanks(l.Answered)
+	shows := map[bool]gain.Arm{false: unbalanced, true: balanced}[l.Router == "perfect"]
+	return rank{shows: shows, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
 }
 
 // byReport judges a launch by its own report: whether it states a perfect
