@@ -50,7 +50,7 @@ compare/bench/dataset:
 compare/bench/evidence: compare/gain router router/input router/shown
 compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain compare/stats router router/input router/quantity
-compare/bench/points: router/input
+compare/bench/points:
 compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
 compare/counts: compare/counts/tensor compare/imbalance router router/chance router/input
     router/quantity
