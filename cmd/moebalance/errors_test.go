@@ -138,8 +138,8 @@ const asked = `
 2 place testdata/campaign-qwen3-ep4.json :: moebalance compare testdata/campaign-qwen3-ep4.json shows its gain
 2 counts :: at least one file or folder
 2 counts --axes layers,layers COUNTS :: --axes: want each of steps
-1 counts --axes layers,ranks,experts COUNTS :: says layers,ranks,experts, but the file holds experts
-1 counts testdata/counts/loads_c.npy :: --axes steps,layers,experts
+1 counts --axes tokens,topk COUNTS :: says tokens,topk, but the file holds experts
+1 counts testdata/counts/loads_c.npy :: by --axes, such as steps,layers,experts
 2 counts http://me:x@host/metrics :: curl -o FILE http://(redacted)@host/metrics
 1 counts testdata/counts/nope*.json :: no file matches
 2 counts --ep 33 COUNTS :: between 1 and 32 ranks
@@ -150,7 +150,7 @@ const asked = `
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
 2 counts NORMAL :: is a trace: 'moebalance trace' reads it
-1 counts D/empty.json :: want expert counts, have an object without keys
+1 counts D/empty.json :: want expert counts, have an object of the keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
 2 trace :: want at least one export

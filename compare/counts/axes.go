@@ -1,14 +1,12 @@
 package counts
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Axes name the dimensions of an array, the outermost first. Two dimensions are layers
@@ -48,9 +46,6 @@ func ParseAxes(text string) (Axes, error) {
 
 // plain is a name without case, spaces, hyphens and underscores: "Top-K" → "topk".
 func plain(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
-		return text
-	}
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '-' || r == '_' {
 			return -1
@@ -63,35 +58,22 @@ func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }
 
 func (axes Axes) areChoices() bool { return axes.has("topk") || axes.has("tokens") }
 
-// agree refuses axes asked for that are not the axes that a file tells of an array. Outer ones may be told
-// beside it: steps,layers,experts of a list of experts, by layer.
-func (axes Axes) agree(own Axes) {
-	if axes == nil {
-		return
-	}
-	outer := Axes{"steps", "layers", "tokens"}
-	told := slices.DeleteFunc(slices.Clone(axes), func(name string) bool { return outer.has(name) && !own.has(name) })
-	names := strings.ReplaceAll(strings.Join(own, ","), "copies", "experts")
-	if strings.Join(told, ",") != names {
-		fail("--axes says %s, but the file holds %s: leave it out", strings.Join(axes, ","),
-			cmp.Or(names, "no array of counts"))
-	}
+// inner is what the numbers of a row are of.
+func (axes Axes) inner() string {
+	inner := Axes{"copies", "experts", "ranks", "choices"}
+	return inner[slices.IndexFunc(inner, func(name string) bool { return axes.has(name) || name == "choices" })]
 }
 
 // formed is the array in the order of form, with axes that it lacks of length 1.
 func (axes Axes) formed(a tensor.Array) tensor.Array {
 	if len(axes) != len(a.Shape) {
-		fail("want %s (%s), have an array of %v", quantity.Count(len(axes), "dimension"), strings.Join(axes, ","), a.Shape)
+		fail("want %d dimensions (%s), have an array of %v", len(axes), strings.Join(axes, ","), a.Shape)
 	}
-	var order []int
 	shape, strides, own := []int64{1, 1, 1, 1}, []int64{0, 0, 0, 0}, a.Strides()
 	for place, names := range form {
 		if at := slices.IndexFunc(axes, names.has); at >= 0 {
-			order, shape[place], strides[place] = append(order, at), a.Shape[at], own[at]
+			shape[place], strides[place] = a.Shape[at], own[at]
 		}
-	}
-	if slices.IsSorted(order) {
-		return tensor.Array{Shape: shape, Values: a.Values}
 	}
 	return tensor.View(a.Values, 0, shape, strides)
 }

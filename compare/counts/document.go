@@ -14,12 +14,12 @@ import (
 // document is one file or folder: the names in a folder, or what the container of a file holds.
 type document struct {
 	path   string
-	files  []string // of a folder, by name
-	text   []byte   // of a file
-	binary string   // the container of a binary file, "" for a text
-	head   []any    // the tree of a binary file, or the first records of JSON, at most two; none for another text
-	rest   *decoder // the records behind them
-	broken error    // where the text begins like JSON and is none
+	files  []string           // of a folder, by name
+	text   []byte             // of a file
+	binary string             // the container of a binary file, "" for a text
+	root   any                // the tree of a binary file or the first record of JSON, nil for another text
+	next   func() (any, bool) // reads the records behind it
+	broken error              // where the text begins like JSON and is none
 }
 
 func openDocument(path string) *document {
@@ -37,28 +37,27 @@ const safetensorsFile = "safetensors file"
 
 // newDocument opens the container of a file's content.
 func newDocument(path string, text []byte) *document {
-	d := &document{path: path, text: bytes.TrimSpace(text)}
-	opened := func(container string, root any) { d.binary, d.head = container, []any{root} }
+	d := &document{path: path, text: bytes.TrimSpace(text), next: func() (any, bool) { return nil, false }}
 	switch {
 	case len(d.text) == 0:
 		fail("the file is empty: write it again")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		opened("PyTorch tensor", tensor.OpenTorch(text))
+		d.binary, d.root = "PyTorch tensor", tensor.OpenTorch(text)
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
-		opened("NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) }))
+		d.binary, d.root = "NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) })
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		opened(safetensorsFile, tensor.OpenSafetensors(path, text))
+		d.binary, d.root = safetensorsFile, tensor.OpenSafetensors(path, text)
 	case d.text[0] == '{' || d.text[0] == '[':
-		d.rest = newDecoder(d.text)
+		d.next = newDecoder(d.text).next
 		d.broken = attempt(func() {
-			for v := range d.rest.values {
-				if d.head = append(d.head, v); len(d.head) == 2 {
-					break
+			if d.root, _ = d.next(); isArray(d.root) {
+				if _, more := d.next(); more {
+					fail("want one list or object, have several values")
 				}
 			}
 		})
 		if d.broken != nil { // a log may begin with "[2026-11-22 …" or "[0] "
-			d.head = nil
+			d.root = nil
 		}
 	default:
 		d.text = text // with the end of its last line
@@ -66,24 +65,16 @@ func newDocument(path string, text []byte) *document {
 	return d
 }
 
-// root is the tree of a binary file or the first record of JSON, nil for another text.
-func (d *document) root() any { return append(d.head, nil)[0] }
-
 // records are the trees of the document.
 func (d *document) records(yield func(any) bool) {
-	for _, v := range d.head {
-		if !yield(v) {
-			return
-		}
-	}
-	if len(d.head) == 2 {
-		d.rest.values(yield)
+	for v, more := d.root, true; more && yield(v); {
+		v, more = d.next()
 	}
 }
 
 // isText reports a text that is no JSON; a text has no byte of zero.
 func (d *document) isText() bool {
-	return d.text != nil && d.head == nil && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
+	return d.text != nil && d.root == nil && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
 }
 
 // named are the folder's files whose name matches.

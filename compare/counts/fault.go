@@ -15,6 +15,15 @@ func must[T any](v T, err error) T { return tensor.Must(v, err) }
 
 func attempt(read func()) error { return tensor.Attempt(read) }
 
+// within reads, and adds the place to a fault, if it has a name: record 2: layer_3: item [0 1]: want a number.
+func within(place string, read func()) {
+	if err := attempt(read); err != nil && place != "" {
+		fail("%s: %w", place, err)
+	} else if err != nil {
+		fail("%w", err)
+	}
+}
+
 // reading reads a file, and names it in the error where that does not.
 func reading(path string, read func()) error {
 	err := attempt(read)

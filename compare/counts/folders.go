@@ -2,6 +2,7 @@ package counts
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,25 +41,23 @@ func (c *collector) readFolder(d *document) {
 	case len(d.named(tensorrtInfo)) > 0:
 		c.readTensorRT(d, proofs)
 	case len(torch) > 0:
-		c.Format, c.file = passFormat, filepath.Base(torch[0])
-		if len(torch) == 1 {
-			if stat := openDocument(torch[0]); part(stat.root(), "logical_count") != nil {
-				c.objects(stat, nothing())
+		if c.Format = passFormat; len(torch) == 1 {
+			if stat := openDocument(torch[0]); part(stat.root, "logical_count") != nil {
+				c.records(stat)
 				return
 			}
 		}
 		c.ofRanks(torch, torchRank, func(dump *document) {
-			if part(dump.root(), "records") == nil {
+			if part(dump.root, "records") == nil {
 				fail("want a list of records: this is no dump of passes")
 			}
-			c.objects(dump, nothing())
+			c.records(dump)
 		})
 	case len(proofs) > 0:
 		unrecorded(proofs[0])
 	default:
 		fail("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
-			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); " +
-			"'moebalance trace' reads traces")
+			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one, as in DIR/*.json")
 	}
 }
 
@@ -72,36 +71,36 @@ func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*docu
 		}
 		n, _ := strconv.Atoi(m[1]) // five digits at most
 		if n >= len(files) || paths[n] != "" {
-			fail("%s: want one file of each rank from 0 to %d, for every rank's counts are part of the load; "+
-				"are there several recordings in the folder?", path, len(files)-1)
+			fail("%s: want one file of each rank from 0 to %d: are there several recordings?", path, len(files)-1)
 		}
 		paths[n] = path
 	}
 	c.sources = len(paths)
 	c.onRanks(int64(len(paths)))
-	for c.source = range c.sources {
-		c.file = filepath.Base(paths[c.source])
-		read(openDocument(paths[c.source]))
+	for source, path := range paths {
+		c.source = source
+		within(filepath.Base(path), func() { read(openDocument(path)) })
 	}
-	c.file = ""
 }
 
-// readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
-// "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
-// the sum over the files, and the number of files is the EP size. 'moebalance hook' writes this form in any engine.
+// stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
+var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
+
+// readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors of slots that that rank's own tokens chose, so
+// the load is the sum over the files, and the number of files is the EP size. 'moebalance hook' writes this form in any
+// engine; with tep all its files hold the same slots.
 func (c *collector) readTensorRT(d *document, proofs []string) {
-	c.Engine, c.ofAll, c.file = TensorRT, true, "meta_info.json"
+	c.Engine, c.ofAll = TensorRT, true
 	meta, of := openDocument(d.named(tensorrtInfo)[0]), nothing()
-	c.each(meta.root(), func(key string, v any) { of.describe(plain(key), v) })
+	each(meta.root, func(key string, v any) { of.describe(plain(key), v) })
 	files, experts, topK, ranks := d.named(tensorrtCounts), of.numbers[isKnown], of.numbers[isTopK], of.numbers[isRanks]
 	switch {
 	case strings.TrimSpace(string(meta.text)) == "null":
-		fail("want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; record again while it does")
+		fail("meta_info.json: want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE")
 	case experts < 1 || experts > maxExperts || topK < 1 || topK > maxExperts:
-		fail("want a JSON object of num_experts between 1 and %d and num_experts_per_token", maxExperts)
+		fail("meta_info.json: want a JSON object of num_experts between 1 and %d and num_experts_per_token", maxExperts)
 	case len(files) == 0:
-		fail("want rank0.safetensors, rank1.safetensors, … beside it, have none; statistics are saved only " +
-			"when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE")
+		fail("want rank0.safetensors, …, have none: they are saved at the end of EXPERT_STATISTIC_ITER_RANGE")
 	case ranks > 0 && ranks != int64(len(files)):
 		fail("ep_size %d, but the folder holds %s", ranks, quantity.Count(len(files), "rank file"))
 	}
@@ -110,19 +109,33 @@ func (c *collector) readTensorRT(d *document, proofs []string) {
 	}
 	if len(proofs) > 0 {
 		c.Engine = "" // where the proof cannot be read
-		_ = attempt(func() { c.Engine = word(part(openDocument(proofs[0]).root(), "engine")) })
+		_ = attempt(func() { c.Engine = word(part(openDocument(proofs[0]).root, "engine")) })
 	}
 	read := files
-	if word(part(meta.root(), "mode")) == string(router.TEP) { // all files of the hook hold the same slots
+	if word(part(meta.root, "mode")) == string(router.TEP) {
 		read = files[:1]
 	}
-	c.ofRanks(read, tensorrtCounts, func(file *document) { c.objects(file, nothing()) })
+	first, same := map[string][]int64{}, len(read) > 1 // all ranks' counts, of which even ones are a balanced plan's
+	c.ofRanks(read, tensorrtCounts, func(file *document) {
+		each(file.root, func(key string, v any) {
+			m := stepLayer.FindStringSubmatch(key)
+			if m == nil {
+				fail("want tensors named iteration_layer, have %q", key)
+			}
+			a := arrayOf(v)
+			of.numbers[isStep], of.numbers[isLayer] = must(number(m[1])), must(number(m[2]))
+			c.array(a, Axes{"experts"}, of)
+			if c.source == 0 {
+				first[key] = a.Values
+			}
+			same = same && slices.Equal(first[key], a.Values)
+		})
+	})
 	c.Format, c.Ranks = "TensorRT-LLM expert statistics", len(files)
-	for _, s := range c.cells { // even counts of all ranks are a balanced plan's
-		if c.source > 0 && !c.differ && slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(read)) {
-			c.warn("same_sources", "ranks", len(read))
-			break
-		}
+	if same && slices.ContainsFunc(slices.Collect(maps.Values(first)), func(n []int64) bool {
+		return slices.Max(n) > slices.Min(n)+1
+	}) {
+		c.warn("same_sources", "ranks", len(read))
 	}
 }
 
@@ -134,7 +147,7 @@ func unrecorded(path string) {
 		Hidden []string `json:"hidden"` // which kernel hides its choices, and which backend shows them
 	}
 	_ = json.Unmarshal(must(input.ReadFile(path, 1<<20)), &proof) // of what is no proof nothing is said
-	why := append(proof.Hidden, "a monolithic expert kernel may choose the experts, unseen (GPT-OSS in MXFP4 on Hopper "+
-		"does by default); record with a backend that shows them, such as moe_backend=marlin")[0]
+	why := append(proof.Hidden, "a monolithic kernel may choose the experts, unseen, as GPT-OSS in MXFP4 on Hopper does; "+
+		"record with a backend that shows them, such as moe_backend=marlin")[0]
 	fail("the hook recorded no counts in %d steps: %s", proof.Steps, why)
 }

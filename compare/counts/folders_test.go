@@ -103,7 +103,7 @@ func TestFoldersRefused(t *testing.T) {
 	cases := map[string]string{
 		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
-		"source, architectures":  fixture("..", "router", "presets", "deepseek-v3.json"),
+		"keys architectures":     fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),
 	}
@@ -115,7 +115,7 @@ func TestFoldersRefused(t *testing.T) {
 		"rank2.safetensors: want one file of each": {fourExperts, map[string]string{"rank0.safetensors": one, "rank2.safetensors": one}},
 		"rank00.safetensors: want one file of":     {fourExperts, map[string]string{"rank0.safetensors": one, "rank00.safetensors": one}},
 		"ep_size 8":                                {`{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]string{"rank0.safetensors": one}},
-		"counts of 5 experts":                      {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
+		"want 5 experts":                           {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
 		"want a count between 0":                   {fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 -1 0 0"}},
 		"recorded twice":                           {fourExperts, map[string]string{"rank0.safetensors": one + ",01_0: 1 1 0 0"}},
 		"EXPERT_STATISTIC":                         {fourExperts, nil},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math/bits"
-	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
@@ -54,7 +53,7 @@ func (r *Record) shape(model *router.Shape) router.Shape {
 	switch {
 	case model == nil:
 		return router.Shape{Experts: r.Experts, TopK: r.TopK}
-	case r.Experts > model.Experts || r.Experts > 0 && r.Experts < model.Experts && !r.atLeast:
+	case r.Experts > model.Experts || r.KnownExperts > 0 && r.KnownExperts < model.Experts:
 		fail("the model has %d experts, the record %d", model.Experts, r.Experts)
 	case r.TopK > 0 && model.TopK != r.TopK:
 		fail("the model routes to top-%d, the record to top-%d", model.TopK, r.TopK)
@@ -71,110 +70,105 @@ func (r *Record) Imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 }
 
 func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning) {
-	j := r.judge(o)
-	type key struct {
-		layer int
-		level string
+	shape := r.shape(o.Shape)
+	place := r.place(o, &shape)
+	random := random{shape, place, map[[2]int64]chance.Null{}}
+	steps, nulls := map[imbalance.Row][]router.Balance{}, map[imbalance.Row][]*chance.Distribution{}
+	row := func(layer int, level string) imbalance.Row {
+		return imbalance.Row{Layer: router.OptInt(layer), Level: level, Quantity: imbalance.Load, Basis: imbalance.Recorded}
 	}
-	steps, nulls := map[key][]router.Balance{}, map[key][]*chance.Distribution{}
-	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
-		k, b := key{layer, level}, router.BalanceOf(parts)
-		if steps[k] = append(steps[k], b); b.Total > 0 {
-			nulls[k] = append(nulls[k], null)
+	add := func(row imbalance.Row, parts []int64, null *chance.Distribution) {
+		b := router.BalanceOf(parts)
+		if steps[row] = append(steps[row], b); b.Total > 0 {
+			nulls[row] = append(nulls[row], null)
 		}
 	}
 	for _, s := range r.steps {
-		layout := must(j.place.Layout(s.Layer))
-		null, perRank, perExpert := j.chance(layout, s), s.Received, s.Load.PerExpert
+		layout := must(place.Layout(s.Layer))
+		null, perRank, perExpert := random.null(layout, s), s.Received, filled(s.Load.PerExpert, shape.Experts)
 		if perExpert != nil {
-			perExpert = append(slices.Clone(perExpert), make([]int64, j.shape.Experts-len(perExpert))...) // without a slot
-			if perRank == nil || o.elsewhere() {
+			if perRank == nil || o.Ranks > 0 || o.Placement != nil {
 				perRank = layout.RankLoad(perExpert)
 			}
-			add(s.Layer, router.LevelExpert, perExpert, null.Expert)
+			add(row(s.Layer, router.LevelExpert), perExpert, null.Expert)
 		}
 		if len(perRank) > 1 { // one rank holds all the load, which says nothing
-			add(s.Layer, router.LevelRank, perRank, null.Rank)
+			add(row(s.Layer, router.LevelRank), perRank, null.Rank)
 		}
 	}
 	for _, layer := range r.Layers() {
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if k := (key{layer, level}); steps[k] != nil {
-				null, row := chance.MeanOf(nulls[k]), imbalance.Row{Layer: router.OptInt(layer), Level: level,
-					Quantity: imbalance.Load, Basis: imbalance.Recorded}
-				rows = append(rows, row.Over(steps[k], nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
+			if row := row(layer, level); steps[row] != nil {
+				null := chance.MeanOf(nulls[row])
+				rows = append(rows, row.Over(steps[row], nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
 			}
 		}
 	}
-	return rows, j.warnings
-}
-
-// elsewhere reports options that ask for other places than the recorded ones.
-func (o Options) elsewhere() bool { return o.Ranks > 0 || o.Placement != nil }
-
-// judge knows where the experts are and what random routing gives.
-type judge struct {
-	shape    router.Shape             // with at least the experts that are recorded
-	place    *Placement               // on one rank where ranks are not known; nil where experts are not
-	known    map[[2]int64]chance.Null // by layer, or allLayers where they share a layout, and tokens
-	warnings []router.Warning
-}
-
-// judge finds where the experts are asked or else recorded to be.
-func (r *Record) judge(o Options) *judge {
-	shape := r.shape(o.Shape)
-	j := &judge{shape: shape, known: map[[2]int64]chance.Null{}}
 	warn := func(is bool, code string, args ...any) {
 		if is && len(r.steps) > 0 {
-			j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
+			warnings = append(warnings, router.Warn(code, r.Source, args...))
 		}
 	}
-	ranks := cmp.Or(o.Ranks, r.Ranks)
+	assumed, ranks := place != nil && place.Source == "", cmp.Or(o.Ranks, r.Ranks) // contiguous experts
+	warn(assumed && ranks == 0, "no_ranks")
+	warn(assumed && ranks > 0 && r.KnownExperts == 0 && o.Shape == nil, "experts_seen", "experts", r.Experts)
+	warn(shape.TopK == 0, "no_top_k")
+	warn(r.Window, "window")
+	return rows, warnings
+}
+
+// place finds where the experts are asked or else recorded to be: on one rank where ranks are not known; nil where
+// experts are not. The shape gets the experts that are placed.
+func (r *Record) place(o Options, shape *router.Shape) (p *Placement) {
 	switch {
-	case o.elsewhere() && r.Experts == 0:
+	case (o.Ranks > 0 || o.Placement != nil) && r.Experts == 0:
 		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
 			"--placement", r.Format)
 	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
 		fail("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 	case o.Placement != nil:
-		j.place = must(o.Placement.For(r, o.MoELayers))
+		p = must(o.Placement.For(r, o.MoELayers))
 	case o.Ranks == 0 && r.Placement != nil:
-		j.place = r.Placement
+		p = r.Placement
 	case r.Experts > 0:
-		warn(ranks == 0, "no_ranks")
-		warn(ranks > 0 && r.atLeast && o.Shape == nil, "experts_seen", "experts", r.Experts)
-		j.place = must(Contiguous(shape.Experts, max(1, ranks)))
+		p = must(Contiguous(shape.Experts, cmp.Or(o.Ranks, r.Ranks, 1)))
+	default:
+		return nil
 	}
-	if p := j.place; p != nil {
-		if j.shape.Experts = p.Experts; p.Experts != shape.Experts && !(r.atLeast && p.Experts > shape.Experts) {
-			fail("the placement is of %d experts, the record of %d", p.Experts, shape.Experts)
-		}
+	if p.Experts != shape.Experts && (r.KnownExperts > 0 || p.Experts < shape.Experts) {
+		fail("the placement is of %d experts, the record of %d", p.Experts, shape.Experts)
 	}
-	warn(shape.TopK == 0, "no_top_k")
-	warn(r.Window, "window")
-	return j
+	shape.Experts = p.Experts
+	return p
 }
 
-// chance is the null of a step, undefined where the shape, or who owns the experts, is not known. Token
+// random is what random routing gives.
+type random struct {
+	shape router.Shape
+	place *Placement
+	known map[[2]int64]chance.Null // by layer, or allLayers where they share a layout, and tokens
+}
+
+// null is the null of a step, undefined where the shape, or who owns the experts, is not known. Token
 // counts above 128 are rounded to 7 significant bits, so that a long record does
 // not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
 // imbalance that chance gives, a seventh of what 200 draws leave uncertain.
-func (j *judge) chance(layout router.Layout, s Step) (null chance.Null) {
-	if j.shape.TopK == 0 || j.shape.Experts == 0 || layout.Experts() == 0 {
+func (r random) null(layout router.Layout, s Step) (null chance.Null) {
+	if r.shape.TopK == 0 || layout.Experts() == 0 {
 		return null
 	}
-	tokens := s.total() / int64(j.shape.TopK)
+	tokens := s.counted().Total() / int64(r.shape.TopK)
 	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
 		tokens = (tokens + 1<<(shift-1)) >> shift << shift
 	}
 	key := [2]int64{int64(s.Layer), tokens}
-	if _, uniform := j.place.uniform(); uniform {
+	if _, uniform := r.place.layers[allLayers]; uniform {
 		key[0] = allLayers
 	}
-	null, known := j.known[key]
+	null, known := r.known[key]
 	if !known {
-		null = must(chance.NullOf(j.shape, layout, tokens, 0))
-		j.known[key] = null
+		null = must(chance.NullOf(r.shape, layout, tokens, 0))
+		r.known[key] = null
 	}
 	return null
 }

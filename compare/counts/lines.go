@@ -2,15 +2,12 @@ package counts
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -27,20 +24,26 @@ type Reported struct {
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
-	labels [4]string // what may tell it from others: model, prefill or decode, size, and whether experts had moved
-	slots  int64     // of a pass on all GPUs, 0 where the line does not say
-	idle   bool      // no slots were counted
+	labels [4]string // what may tell it from others
 }
 
-// lines say how even the load was, or count it. Groups are the step, the model, the passes that a line
-// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, and counts of ranks
-// over all layers, of layers and experts, or in an object.
-var lines = []*regexp.Regexp{
+// The labels of a line.
+const (
+	ofModel int = iota
+	ofPhase
+	ofSize
+	ofMove // of experts: before or after it
+)
+
+// patterns of lines that say how even the load was, or count it. Groups are the fields of an object: the step, the
+// model, the passes that a line is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all
+// GPUs or their mean, and counts of ranks over all layers, of layers and experts, or in an object.
+var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
 		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<size>\d{1,18}))?`),
-	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=[0-9.]+, ` +
-		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)`),
+	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=(?P<mean>[0-9.]+), ` +
+		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)`),
 	regexp.MustCompile(`\[Expert Hotness\] Current: mean=(?P<uneven>[0-9.]+), max=[0-9.]+`),
 	regexp.MustCompile(`rank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<rankcounts>\[[\d, ]+\])`),
 	regexp.MustCompile(`(?P<object>\{.*"logical_expert_counts":.*\})`),
@@ -48,114 +51,91 @@ var lines = []*regexp.Regexp{
 }
 
 // readLines reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
-// counts, and lines that print counts, whose groups are the fields of an object. Idle steps, which vLLM reports as
-// balancedness 0, are left out and counted.
-func (c *collector) readLines(d *document) {
-	idle, last := 0, map[string]int64{}
-	for line := range bytes.Lines(d.text) {
-		c.unit, c.number = "line", c.number+1
-		for _, pattern := range lines {
-			m := pattern.FindSubmatch(line)
-			if m == nil {
-				continue
-			}
-			groups, object, of := map[string]string{}, &tensor.Parts{}, nothing()
-			for i, name := range pattern.SubexpNames() {
-				if groups[name] = string(m[i]); groups[name] != "" && name != "" {
-					*object = append(*object, tensor.Part{Name: name, Value: celled(groups[name])})
+// counts, and lines that print counts.
+func (c *collector) readLines(text []byte) {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		for _, pattern := range patterns {
+			if m := pattern.FindSubmatch(line); m != nil {
+				object, of := map[string]any{}, nothing()
+				for i, name := range pattern.SubexpNames() {
+					if name != "" && len(m[i]) > 0 {
+						object[name] = celled(string(m[i]))
+					}
 				}
+				within(fmt.Sprint("line ", n), func() { c.walk(object, &of) })
+				c.Format = logFormat
+				break
 			}
-			if groups["even"]+groups["uneven"] == "" {
-				c.walk(object, &of)
-			} else if told := report(groups, last); told.idle {
-				idle++
-			} else {
-				c.Reported = append(c.Reported, told)
-			}
-			c.Format = "engine log lines"
-			break
 		}
 	}
-	if c.labelReported(); idle > 0 {
-		c.warn("idle_steps", "steps", idle)
-	}
-	if len(last) > 0 {
-		c.warn("vllm_axis")
-	}
+	c.labelReported()
 }
 
-// report is what the groups of a line say. last are the steps of vLLM's models, the largest number once experts moved:
-// steps begin anew when they do.
-func report(m map[string]string, last map[string]int64) Reported {
-	v, err := strconv.ParseFloat(m["even"]+m["uneven"], 64)
-	if err != nil || !(v >= 0) || m["even"] != "" && v > 1.001 || m["uneven"] != "" && v > 0 && v < 0.999 { // rounded
-		fail("want a balancedness from 0 to 1, or a max/mean from 1 on, have %q", m["even"]+m["uneven"])
+// report reads what a line says of balance. vLLM counts steps anew when experts move. Idle steps, which it reports as
+// balancedness 0, are left out and counted.
+func (c *collector) report(line any, of context) {
+	even, uneven := word(part(line, "even")), word(part(line, "uneven"))
+	v, err := strconv.ParseFloat(even+uneven, 64)
+	if err != nil || !(v >= 0) || even != "" && v > 1.001 || uneven != "" && v > 0 && v < 0.999 { // rounded
+		fail("want a balancedness from 0 to 1, or a max/mean from 1 on, have %q", even+uneven)
 	}
-	step, numbered := number(m["step"])
-	slots, sized := number(m["size"])
-	passes, several := number(m["passes"])
-	r := Reported{Step: router.NoID, Passes: int(max(1, passes)), Balancedness: router.Number(v),
-		MaxOverMean: router.Number(1 / v), labels: [4]string{m["model"]}, slots: slots, idle: v == 0 || sized && slots == 0}
-	if numbered {
+	passes, single := number(part(line, "passes"))
+	slots, unsized := number(part(line, "size"))
+	r := Reported{Source: c.Source, Step: router.NoID, Passes: int(max(1, passes)), Balancedness: router.Number(v),
+		MaxOverMean: router.Number(1 / v)}
+	step := max(0, of.numbers[isStep])
+	if of.has(isStep) {
 		r.Step = router.OptInt(step)
 	}
-	if _, vllm := m["vllm"]; vllm {
-		r.labels[3] = "steps before experts moved"
-		if before, begun := last[m["model"]]; begun && step < before {
-			r.labels[3], step = "steps since experts moved", math.MaxInt64
-		}
-		last[m["model"]] = step
-	} else if m["even"] == "" {
+	switch r.labels[ofModel] = string(of.model); {
+	case uneven != "":
 		r.Balancedness, r.MaxOverMean = r.MaxOverMean, r.Balancedness
-	} else if r.labels[1] = string(Prefill); several {
-		r.labels[1] = string(Decode)
+	case part(line, "mean") != nil:
+		r.labels[ofMove] = "steps before experts moved"
+		if before, begun := c.last[of.model]; begun && step < before {
+			r.labels[ofMove], step = "steps since experts moved", math.MaxInt64
+		}
+		c.last[of.model] = step
+	case single != nil:
+		r.labels[ofPhase] = string(Prefill)
+	default:
+		r.labels[ofPhase] = string(Decode)
 	}
-	return r
+	if unsized == nil { // prefill has many times the slots of decode: 752 → 100 to 999
+		least := int64(math.Pow10(int(math.Log10(float64(max(1, slots))))))
+		r.labels[ofSize] = fmt.Sprintf("passes of %d to %d slots", least, 10*least-1)
+	}
+	if v == 0 || unsized == nil && slots == 0 {
+		c.idle++
+	} else {
+		c.Reported = append(c.Reported, r)
+	}
 }
 
 // labelReported names the kind of each line by what tells lines of unlike passes apart: for want of a phase, the size
 // of the pass.
 func (c *collector) labelReported() {
-	sizes, kinds := sizes(slices.Clone(c.Reported)), [4]map[string]bool{{}, {}, {}, {}}
-	for i := range c.Reported {
-		r := &c.Reported[i]
-		r.Source, r.labels[2] = c.Source, sizes[r.slots]
-		for at, label := range r.labels {
-			kinds[at][label] = true
+	phased := false
+	for at := range ofMove + 1 {
+		kinds := map[string]bool{"": true}
+		for i := range c.Reported {
+			kinds[c.Reported[i].labels[at]] = true
+		}
+		if len(kinds) < 3 || at == ofSize && phased {
+			continue
+		}
+		phased = phased || at == ofPhase
+		for i := range c.Reported {
+			r := &c.Reported[i]
+			r.Phase = Phase(strings.Trim(string(r.Phase)+", "+r.labels[at], ", "))
 		}
 	}
-	for i := range c.Reported {
-		r := &c.Reported[i]
-		for at, label := range r.labels {
-			delete(kinds[at], "")
-			if len(kinds[at]) > 1 && (at != 2 || len(kinds[1]) < 2) {
-				r.Phase = Phase(strings.Trim(string(r.Phase)+", "+label, ", "))
-			}
-		}
+	if c.idle > 0 {
+		c.warn("idle_steps", "steps", c.idle)
 	}
-}
-
-// sizes names passes by their slots, apart where some have more than twice as many as others: prefill beside decode.
-// 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
-func sizes(list []Reported) map[int64]string {
-	var groups [][]int64
-	slices.SortFunc(list, func(a, b Reported) int { return cmp.Compare(a.slots, b.slots) })
-	for i, r := range list {
-		if i == 0 || r.slots > 2*list[i-1].slots {
-			groups = append(groups, nil)
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], r.slots)
+	if len(c.last) > 0 {
+		c.warn("vllm_axis")
 	}
-	names := map[int64]string{}
-	for _, slots := range groups {
-		text := fmt.Sprintf("passes of %d slots", slots[0])
-		if last := slots[len(slots)-1]; last > slots[0] {
-			text = fmt.Sprintf("passes of %d to %d slots", slots[0], last)
-		}
-		for _, n := range slots {
-			names[n] = text
-		}
-	}
-	names[0] = "" // the line does not say
-	return names
 }

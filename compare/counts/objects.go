@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -58,6 +57,8 @@ const (
 	passFormat   = "SGLang expert distribution (per pass)"
 	layerFormat  = "counts by layer"
 	loadFormat   = "vLLM EPLB load statistics"
+	tableFormat  = "expert counts CSV"
+	logFormat    = "engine log lines"
 
 	calibrationFormat = "TensorRT-LLM calibration data"
 )
@@ -82,12 +83,12 @@ var payloads = map[string]payload{
 
 // context is what an object, or one around it, says of the counts in it.
 type context struct {
-	numbers      [numbersOf]int64
-	phase, model Phase // a model or a data set is no phase
-	copies       Slots // that are counted
-	depth        int   // in how many lists and objects it stands
-	keyed        bool  // it stands in an object whose keys are numbers of layers, or of a layer's experts
-	counted      bool  // that object has a name of counts
+	numbers     [numbersOf]int64
+	phase       Phase
+	model, data Phase  // a model or a data set is no phase
+	copies      Slots  // that are counted
+	depth       int    // in how many lists and objects it stands
+	keyed       string // what keys that are numbers number: "layers", experts of a layer, or nothing
 }
 
 // nothing is the context of a file's outermost value: no number is known yet.
@@ -109,36 +110,44 @@ func (of *context) describe(name string, v any) {
 	case "model", "modelname":
 		of.model = Phase(word(v))
 	case "dataset":
-		of.model = Phase(strings.Trim(string(of.model)+", "+word(v), ", "))
+		of.data = Phase(word(v))
 	case "usage":
 		at, isNumber, v = isPrompt, true, part(v, "prompt_tokens")
 	}
-	if n, ok := number(v); ok && isNumber && (n >= 0 || at == isCount || at == isExpert) {
+	if !isNumber {
+		return
+	}
+	if n, err := number(v); err == nil && (n >= 0 || at == isCount || at == isExpert) {
 		of.numbers[at] = n
+	}
+}
+
+// records reads the trees of a document. An object that holds no counts is about those after it.
+func (c *collector) records(d *document) {
+	of, n, place := nothing(), 0, ""
+	for v := range d.records {
+		if n++; n > 1 { // many a document is one record
+			place = fmt.Sprint("record ", n)
+		}
+		within(place, func() {
+			if isArray(v) {
+				c.bare(v, &of)
+			} else {
+				c.walk(v, &of)
+			}
+		})
+	}
+}
+
+// each does something with each part of an object or a list, whose name a fault tells.
+func each(v any, do func(key string, v any)) {
+	for key, part := range items(v) {
+		within(key, func() { do(key, part) })
 	}
 }
 
 // maxDepth is more than any document has.
 const maxDepth = 32
-
-// objects reads the counts of objects wherever they stand in a document. One that holds none is about
-// those after it.
-func (c *collector) objects(d *document, of context) {
-	c.unit, c.number = "record", 1
-	for v := range d.records {
-		c.walk(v, &of)
-		c.number++
-	}
-}
-
-// each does something with each part of an object or a list, whose name a fault tells.
-func (c *collector) each(v any, do func(key string, v any)) {
-	for _, part := range items(v) {
-		c.keys = append(c.keys, part.Name)
-		do(part.Name, part.Value)
-		c.keys = c.keys[:len(c.keys)-1]
-	}
-}
 
 // walk reads what stands in an object or a list; around is what is known outside, and learns what an object without
 // counts says.
@@ -149,17 +158,20 @@ func (c *collector) walk(v any, around *context) {
 	}
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
-	c.each(v, func(key string, v any) {
+	each(v, func(key string, v any) {
 		of.describe(plain(key), v)
-		_, isArray := v.(tensor.Stored)
-		about = about && !isArray && items(v) == nil
+		about = about && isLeaf(v)
 	})
-	if of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)) {
+	switch {
+	case of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)):
 		c.cell(of)
 		return
+	case part(v, "even") != nil || part(v, "uneven") != nil:
+		c.report(v, of)
+		return
 	}
-	c.each(v, func(key string, v any) { c.hold(&of, plain(key), v) })
-	c.each(v, func(key string, in any) { c.part(of, v, key, in) })
+	each(v, func(key string, v any) { c.hold(&of, plain(key), v) })
+	each(v, func(key string, in any) { c.part(of, v, key, in) })
 	if about {
 		*around = of
 		around.depth = 0
@@ -167,53 +179,37 @@ func (c *collector) walk(v any, around *context) {
 }
 
 // numbered are the keys that number a layer for all that is below them, also a bare number: layer_3,
-// model.layers.3.mlp and 3. stepLayer names a tensor of TensorRT-LLM's statistics: 100_3 is of iteration 100, layer 3.
-var (
-	numbered  = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)
-	stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
-)
+// model.layers.3.mlp and 3.
+var numbered = regexp.MustCompile(`^(?:.*\.)?layers?[._-]?(\d{1,5})(?:\..*)?$|^(\d{1,5})$`)
 
 // part reads one part of an object or a list.
 func (c *collector) part(of context, object any, key string, v any) {
 	p, isPayload := payloads[plain(key)]
-	_, isArray := v.(tensor.Stored)
-	if c.ofAll {
-		m := stepLayer.FindStringSubmatch(key)
-		if m == nil {
-			fail("want tensors named iteration_layer, have %q", key)
-		}
-		of.numbers[isStep], of.numbers[isLayer] = must(whole(m[1])), must(whole(m[2]))
-		p, isPayload = payload{layerFormat, Axes{"experts"}, 1}, true
-	}
 	counts := isPayload && p.format == layerFormat
-	if isPayload && (isArray || !counts) {
-		c.payload(p, v, object, of)
-		return
-	}
 	m := numbered.FindStringSubmatch(key)
 	alone := m != nil && m[2] != ""
-	if alone && !of.keyed && (of.depth > 1 || !isArray) {
-		m = nil
-	}
-	if m != nil {
-		n := must(whole(m[1] + m[2]))
-		if alone && !isArray && items(v) == nil && (of.counted || of.has(isLayer)) {
-			of.numbers[isExpert], of.numbers[isCount] = n, must(whole(fmt.Sprint(v)))
-			c.cell(of)
-			return
-		}
-		of.numbers[isLayer] = n
-	}
-	of.phase = cmp.Or(phases[key], of.phase) // {"prefill": {…}, "decode": {…}}
-	of.keyed = of.keyed || counts || m != nil || key == "layers"
-	of.counted = of.counted || counts
 	switch {
-	case m == nil || !isArray:
-		c.walk(v, &of)
-	case alone && of.depth == 1 && isMap(arrayOf(v)):
+	case isPayload && (isArray(v) || !counts):
+		c.payload(p, v, object, of)
+		return
+	case alone && of.keyed == router.LevelExpert && isLeaf(v):
+		of.numbers[isExpert], of.numbers[isCount] = must(number(key)), must(number(v))
+		c.cell(of)
+		return
+	case alone && of.keyed == "" && (of.depth > 1 || !isArray(v)):
+	case alone && of.depth == 1 && isArray(v) && isMap(arrayOf(v)):
 		fail("%w", errPlacement)
-	default:
-		c.payload(layerCounts, v, object, of)
+	case m != nil:
+		if of.numbers[isLayer], of.keyed = must(number(m[1]+m[2])), router.LevelExpert; isArray(v) {
+			c.payload(layerCounts, v, object, of)
+		}
+	case counts:
+		of.keyed = router.LevelExpert
+	case key == "layers":
+		of.keyed = key
+	}
+	if of.phase = cmp.Or(phases[key], of.phase); !isArray(v) { // {"prefill": {…}, "decode": {…}}
+		c.walk(v, &of)
 	}
 }
 
@@ -225,8 +221,7 @@ func (c *collector) cell(of context) {
 	if !of.has(isExpert) {
 		level, at = router.LevelRank, of.numbers[isRank]
 	}
-	c.asked.agree(Axes{level + "s"})
-	c.add(c.at(of.key()), level, int(at), []int64{of.numbers[isCount]}, true)
+	c.add(c.at(of.key()), level, int(at), of.numbers[isCount], true)
 }
 
 // payload adds what stands under the key of a payload, in an object.
@@ -251,12 +246,12 @@ func (c *collector) payload(p payload, v, object any, of context) {
 	case n < p.least || n > len(p.axes):
 		fail("want %s, have %v; give a list alone in its file, with --axes, of other dimensions",
 			strings.Join(p.axes, " × "), a.Shape)
+	case of.numbers[isKnown] > maxExperts:
+		fail("want at most %d experts, have %d", maxExperts, of.numbers[isKnown])
 	case p.axes.has("copies"):
 		c.sources = max(1, c.sources)
 	}
-	if n := of.numbers[isTopK]; n > 0 {
-		c.TopK = int(min(n, maxTopK))
-	}
+	c.TopK = int(min(max(int64(c.TopK), of.numbers[isTopK]), maxTopK))
 	c.known = max(c.known, of.numbers[isKnown])
 	c.onRanks(of.numbers[isRanks])
 	c.array(a, p.axes[len(p.axes)-n:], of)

@@ -50,25 +50,17 @@ func placed(source string, experts, ranks int, slots Slots) (*Placement, error) 
 	return p, nil
 }
 
-// uniform is the layout that all layers share, where they do.
-func (p *Placement) uniform() (router.Layout, bool) {
-	l, ok := p.layers[allLayers]
-	return l, ok
-}
-
 // Layout is where the experts of one layer are; of no placement the zero layout.
 func (p *Placement) Layout(layer int) (router.Layout, error) {
 	if p == nil {
 		return router.Layout{}, nil
 	}
-	if l, ok := p.uniform(); ok {
-		return l, nil
+	for _, number := range []int{allLayers, layer} {
+		if l, ok := p.layers[number]; ok {
+			return l, nil
+		}
 	}
-	l, ok := p.layers[layer]
-	if !ok {
-		return l, fmt.Errorf("the placement %q has no layer %d", p.Source, layer)
-	}
-	return l, nil
+	return router.Layout{}, fmt.Errorf("the placement %q has no layer %d", p.Source, layer)
 }
 
 // For is the placement by the layer numbers of a record. Files and records number the layers
@@ -78,35 +70,33 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 // fewer layers than are placed.
 func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	layers, own := r.Layers(), slices.Sorted(maps.Keys(p.layers))
-	if _, uniform := p.uniform(); uniform || len(layers) == 0 {
+	if len(layers) == 0 || own[0] == allLayers {
 		return p, nil
 	}
 	say := fmt.Sprintf("the placement %q is of layers %s, the counts are of layers %s", p.Source, quantity.Ranges(own),
 		quantity.Ranges(layers))
-	if moe == nil {
-		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(own, l) })
-		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(own) {
-			return nil, fmt.Errorf("%s: name the model, by --model, which tells how they are numbered", say)
-		}
-		return p, nil
-	}
+	missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(own, l) })
 	// the record numbers MoE layers alone where it has a layer that is dense, but for layers of MTP, behind all others
 	recordMoE := slices.ContainsFunc(layers, func(l int) bool {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	})
 	switch {
-	case recordMoE && slices.Max(layers) >= len(moe), p.moeOnly && slices.Max(own) >= len(moe):
+	case moe == nil && (missing || p.moeOnly && layers[0] > 0 ||
+		!p.moeOnly && layers[0] == 0 && len(layers) < len(own)):
+		return nil, fmt.Errorf("%s: name the model, by --model, which tells how they are numbered", say)
+	case moe != nil && (recordMoE && slices.Max(layers) >= len(moe) || p.moeOnly && slices.Max(own) >= len(moe)):
 		return nil, fmt.Errorf("%s, and the model has %s", say, quantity.Count(len(moe), "MoE layer"))
-	case p.moeOnly == recordMoE:
+	case moe == nil || p.moeOnly == recordMoE:
 		return p, nil
 	}
 	out := *p
 	out.layers = map[int]router.Layout{}
-	for layer, l := range p.layers {
-		if p.moeOnly {
-			out.layers[moe[layer]] = l
-		} else if n := slices.Index(moe, layer); n >= 0 {
-			out.layers[n] = l
+	for from, to := range moe {
+		if recordMoE {
+			from, to = to, from
+		}
+		if l, ok := p.layers[from]; ok {
+			out.layers[to] = l
 		}
 	}
 	return &out, nil

@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,7 +42,7 @@ func configuration(text []byte) any {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		fail("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
 	}
-	return newDecoder(must(json.Marshal(file))).value()
+	return celled(string(must(json.Marshal(file))))
 }
 
 // hold takes the slots that one field of an object names.
@@ -52,50 +51,47 @@ func (c *collector) hold(of *context, key string, v any) {
 	case "recordtype":
 		c.moeOnly = c.moeOnly || word(v) == vllmMapping
 	case "modelmaps": // of a fork of vLLM
-		if c.moeOnly = true; len(items(v)) != 1 {
-			fail("want one model, have %d", len(items(v)))
+		if models, _ := v.(map[string]any); len(models) != 1 {
+			fail("want one model, have %d", len(models))
 		}
+		c.moeOnly = true
 	case "devicelist": // of vllm-ascend, in any order
 		c.moeOnly = true
-		id := func(device tensor.Part) int64 { return must(whole(fmt.Sprint(part(device.Value, "device_id")))) }
-		devices := slices.SortedFunc(slices.Values(items(v)), func(a, b tensor.Part) int { return cmp.Compare(id(a), id(b)) })
-		all := tensor.Array{Shape: []int64{1, int64(len(devices)), 0}}
-		for rank, device := range devices {
-			own := arrayOf(part(device.Value, "device_expert")).Values
-			if all.Shape[2] = int64(len(own)); id(device) != int64(rank) || len(own)*rank != len(all.Values) {
+		devices, held := listOf(v), map[int64][]int64{}
+		for _, device := range devices {
+			held[must(number(part(device, "device_id")))] = arrayOf(part(device, "device_expert")).Values
+		}
+		all := tensor.Array{Shape: []int64{1, int64(len(held)), int64(len(held[0]))}}
+		for rank := range int64(len(held)) {
+			if all.Values = append(all.Values, held[rank]...); len(held) < len(devices) || len(held[rank]) == 0 ||
+				int64(len(all.Values)) != (rank+1)*all.Shape[2] {
 				fail("want each of %d devices once, with equally many experts as device_expert", len(devices))
 			}
-			all.Values = append(all.Values, own...)
 		}
-		c.holdArray(of, all)
+		c.place(of, all)
 	case "initialglobalassignments":
-		c.each(v, func(layer string, v any) {
+		each(v, func(layer string, v any) {
 			a, inner := arrayOf(v), *of
 			if size := of.numbers[isCount]; size != int64(len(a.Values)) {
 				fail("want a list of %d slots (num_slots), have %d", size, len(a.Values))
 			}
 			inner.numbers[isLayer] = must(strconv.ParseInt(layer, 10, 32))
-			c.holdArray(&inner, a)
+			c.place(&inner, a)
 		})
 	case "physicaltologicalmap", "lastphysicaltologicalmap", "p2lmap":
-		c.holdArray(of, arrayOf(v))
+		c.place(of, arrayOf(v))
 	}
 }
 
-// holdArray takes slots of all layers [0 1 2 0], or of the layer that the context names, slots by layer, or experts by
+// place takes slots of all layers [0 1 2 0], or of the layer that the context names, slots by layer, or experts by
 // layer and rank. The copies that are counted beside them stand there.
-func (c *collector) holdArray(of *context, a tensor.Array) {
-	n := len(a.Shape)
-	if n < 1 || n > 3 || len(a.Values) == 0 || a.Shape[0] > maxLayers {
+func (c *collector) place(of *context, a tensor.Array) {
+	n, layer, width := len(a.Shape), max(allLayers, int(of.numbers[isLayer])), len(a.Values)
+	if n < 1 || n > 3 || width == 0 || a.Shape[0] > maxLayers {
 		fail("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
 	}
-	layer, width := allLayers, len(a.Values)
-	if of.has(isLayer) {
-		layer = int(of.numbers[isLayer])
-	}
 	if n > 1 {
-		width /= int(a.Shape[0])
-		layer = max(0, layer)
+		layer, width = max(0, layer), width/int(a.Shape[0])
 	}
 	if n == 3 {
 		of.numbers[isRanks] = a.Shape[1]
@@ -130,7 +126,7 @@ func ReadPlacement(path string, ranks int) (p *Placement, err error) {
 func (d *document) placement(ranks int) *Placement {
 	c := newCollector(d)
 	c.placing = true
-	c.locate(func() { c.read(d) })
+	c.read(d)
 	switch {
 	case len(c.placed) == 0 && d.broken != nil:
 		fail("%w", d.broken)

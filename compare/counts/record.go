@@ -26,8 +26,10 @@ type Record struct {
 	Format  string // "TensorRT-LLM expert statistics", …
 	Engine  string // that recorded it, VLLM, …; empty where the format does not say
 	Experts int    // routed logical experts; 0 where only ranks were counted
-	TopK    int    // experts per token; 0 where the format does not say
-	Ranks   int    // expert-parallel ranks; 0 where the format does not say
+	// KnownExperts is Experts where the format says it; 0 where it is the largest that occurs, and there may be more.
+	KnownExperts int
+	TopK         int // experts per token; 0 where the format does not say
+	Ranks        int // expert-parallel ranks; 0 where the format does not say
 	// Phase is the kind of all steps, where the format tells them apart; see Phases.
 	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward
@@ -40,18 +42,10 @@ type Record struct {
 	Reported []Reported
 	Warnings []router.Warning
 
-	atLeast bool   // Experts is the largest that occurs, and there may be more
+	atLeast bool   // Experts is the largest that occurs
 	placed  Slots  // the last ones recorded
 	ofAll   bool   // it counts what tokens chose, which is of all ranks
 	steps   []Step // by iteration, then layer
-}
-
-// KnownExperts is the number of experts where the format says it; 0 where only the largest that occurs is known.
-func (r *Record) KnownExperts() int {
-	if r.atLeast {
-		return 0
-	}
-	return r.Experts
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -66,9 +60,8 @@ type Step struct {
 	// and the load per rank follows from a placement.
 	Received []int64
 
-	sources int     // how many recorded it, one after another; −1 where one is missing or comes twice
-	first   []int64 // as the first recorded it
-	padding int     // choices that name no expert
+	sources int // how many recorded it, one after another; −1 where one is missing or comes twice
+	padding int // choices that name no expert
 }
 
 func (s *Step) String() string { return fmt.Sprintf("iteration %d, layer %d", s.Iteration, s.Layer) }
@@ -80,9 +73,6 @@ func (s Step) counted() router.Load {
 	}
 	return router.Load{PerExpert: s.Received}
 }
-
-// total is the slots of the step.
-func (s Step) total() int64 { return s.counted().Total() }
 
 // compare orders by iteration, then layer, then phase.
 func (s Step) compare(other Step) int {
@@ -131,11 +121,10 @@ func (r *Record) Phases() (parts []*Record) {
 	}
 	order := map[Phase]string{Prefill: "1", Decode: "2", Mixed: "3", "": "5"}
 	at := func(p Phase) string { return cmp.Or(order[p], "4"+string(p)) }
-	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
-		return cmp.Compare(at(a), at(b))
-	}) {
+	phases := slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int { return cmp.Compare(at(a), at(b)) })
+	for i, phase := range phases {
 		part := r.with(byPhase[phase])
-		if part.Phase = phase; len(parts) > 0 {
+		if part.Phase = phase; i > 0 {
 			part.Warnings = nil // the first one's are of the whole record
 		}
 		parts = append(parts, part)
@@ -165,10 +154,7 @@ func (r *Record) Steps() []Step { return r.steps }
 func (r *Record) ByLayer() map[int]router.Load {
 	loads := map[int]router.Load{}
 	for _, s := range r.steps {
-		if s.Load.PerExpert == nil {
-			continue
-		}
-		if _, ok := loads[s.Layer]; !ok {
+		if loads[s.Layer].PerExpert == nil && s.Load.PerExpert != nil {
 			loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
 		}
 		loads[s.Layer].Merge(s.Load)
@@ -176,21 +162,21 @@ func (r *Record) ByLayer() map[int]router.Load {
 	return loads
 }
 
-// Slots is the number of slots recorded over all steps.
-func (r *Record) Slots() (n int64) {
-	for _, s := range r.steps {
-		n += s.total()
-	}
-	return n
-}
-
 // LayerSlots are the slots recorded over all steps, by layer.
 func (r *Record) LayerSlots() map[int]int64 {
 	layers := map[int]int64{}
 	for _, s := range r.steps {
-		layers[s.Layer] += s.total()
+		layers[s.Layer] += s.counted().Total()
 	}
 	return layers
+}
+
+// Slots is the number of slots recorded over all steps.
+func (r *Record) Slots() (all int64) {
+	for _, n := range r.LayerSlots() {
+		all += n
+	}
+	return all
 }
 
 // Layers lists the recorded layers in order.
@@ -199,11 +185,9 @@ func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.LayerSlots())
 // Iterations lists the recorded iterations in order.
 func (r *Record) Iterations() (list []int64) {
 	for _, s := range r.steps {
-		if n := len(list); n == 0 || list[n-1] != s.Iteration {
-			list = append(list, s.Iteration)
-		}
+		list = append(list, s.Iteration)
 	}
-	return list
+	return slices.Compact(list)
 }
 
 func (r *Record) warn(code string, args ...any) {
@@ -229,6 +213,9 @@ func (r *Record) finish() {
 		r.placed = nil
 		r.warn("no_placement", "error", err.Error())
 	}
+	if !r.atLeast {
+		r.KnownExperts = r.Experts
+	}
 	r.findOneRank()
 	r.Engine = cmp.Or(r.Engine, engines[r.Format])
 }
@@ -240,10 +227,7 @@ var engines = map[string]string{statFormat: SGLang, passFormat: SGLang, loadForm
 // say how many there were; nil where it does not say, or had other ranks. The error is about a
 // recorded map that places no experts on so many.
 func (r *Record) Running(ranks int) (*Placement, error) {
-	switch {
-	case r.Placement != nil && r.Placement.Ranks == ranks:
-		return r.Placement, nil
-	case r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks:
+	if len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks {
 		return nil, nil
 	}
 	return placed(r.Source, r.Experts, ranks, r.placed)
@@ -259,27 +243,27 @@ const leastSeen = 64
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
 // of 16 ranks. What tokens chose is of all ranks.
 func (r *Record) findOneRank() {
-	if r.ofAll || r.atLeast || r.Slots() < leastSeen {
-		return
-	}
-	level, load := router.LevelExpert, router.NewLoad(r.Experts)
+	level, all := router.LevelExpert, router.NewLoad(r.Experts)
 	if r.Experts == 0 {
-		level, load = router.LevelRank, router.NewLoad(r.Ranks)
+		level, all = router.LevelRank, router.NewLoad(r.Ranks)
 	}
 	for _, s := range r.steps {
 		if r.Experts == 0 || s.Load.PerExpert != nil {
-			load.Merge(s.counted())
+			all.Merge(s.counted())
 		}
 	}
-	isLoaded := func(n int64) bool { return n > 0 }
-	of := load.PerExpert
-	first := max(0, slices.IndexFunc(of, isLoaded))
-	run := slices.Index(append(of[first:len(of):len(of)], 0), 0)
-	if run == 0 || run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
-		(run > 1) == (level == router.LevelRank) {
+	var loaded []int
+	for i, n := range all.PerExpert {
+		if n > 0 {
+			loaded = append(loaded, i)
+		}
+	}
+	run, of := len(loaded), len(all.PerExpert)
+	if r.ofAll || r.atLeast || all.Total() < leastSeen || run == of || (run > 1) == (level == router.LevelRank) ||
+		of%run != 0 || loaded[0]%run != 0 || loaded[run-1] != loaded[0]+run-1 {
 		return
 	}
-	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(of)/run)
+	r.warn(OneRank, "level", level, "first", loaded[0], "last", loaded[run-1], "ranks", of/run)
 }
 
 // oneRank reports a record of one rank alone.

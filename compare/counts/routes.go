@@ -28,11 +28,11 @@ func routes(v, object any) tensor.Array {
 	if bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)) {
 		return tensor.ParseNumPy(raw)
 	}
-	shape, ok := part(object, "shape").(tensor.Stored)
-	if !ok {
+	shape := part(object, "shape")
+	if !isArray(shape) {
 		fail(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	return tensor.Dense(raw, "I32", shape().Values)
+	return tensor.Dense(raw, "I32", arrayOf(shape).Values)
 }
 
 // maxCalibration bounds the choices of one iteration, which are compressed.
@@ -50,7 +50,7 @@ func (c *collector) calibrated(v, object any, of context) {
 	if layers := part(object, "metadata"); err != nil || layers == nil {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")
 	} else {
-		c.each(layers, func(_ string, layer any) {
+		each(layers, func(_ string, layer any) {
 			of.numbers[isLayer], _ = number(part(layer, "layer_idx"))
 			slots, _ := number(part(layer, "num_slots"))
 			shape, n := arrayOf(part(layer, "token_selected_slots_shape")).Values, int64(len(raw))/4

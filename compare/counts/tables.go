@@ -2,19 +2,21 @@ package counts
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 var (
 	partColumn = regexp.MustCompile(`^(|e|expert|rank|eprank|gpu)(\d{1,5})$`) // of one expert or rank
-	listColumn = regexp.MustCompile(`^(?:expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
+	listColumn = regexp.MustCompile(`^(expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
 	labels     = []string{"phase", "model", "modelname", "dataset"}
 )
 
@@ -23,20 +25,19 @@ var (
 type table struct {
 	*csv.Reader
 	names []string // of the columns, "" where one says nothing
-	parts []int    // the columns of experts or ranks from 0 on, or the column of lists; none where a row is one count
-	list  bool
-	level int // isExpert or isRank, of the parts
+	parts []int    // the columns of experts or ranks from 0 on, or the column of lists; nil where a row is one count
+	holds string   // the name of the counts in parts
 }
 
 // openTable opens a text as a table, whose header is the first line that does not begin with #; nil for a text that is
 // no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
-func openTable(d *document) *table {
-	text := bytes.TrimPrefix(d.text, []byte("\ufeff")) // which spreadsheets write
+func openTable(text []byte) *table {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which spreadsheets write
 	if bytes.IndexByte(text[:min(len(text), 1<<16)], '\n') < 0 {
 		return nil
 	}
 	for _, comma := range ",;\t" {
-		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), level: isExpert}
+		t := &table{Reader: csv.NewReader(bytes.NewReader(text))}
 		t.ReuseRecord, t.Comment, t.Comma = true, '#', comma
 		head, _ := t.Read() // none where that is no CSV
 		if t.headed(head, bytes.Contains(text, []byte(`"[`))) {
@@ -48,44 +49,40 @@ func openTable(d *document) *table {
 
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
-	at, first, spelled, both := map[int][]string{}, "", false, false // spellings by number, the name of the first part
+	columns, twice, list, level := map[int]string{}, "", false, "" // of numbers
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, isNumber := names[name]
-		m := partColumn.FindStringSubmatch(name)
+		part, whole := partColumn.FindStringSubmatch(name), listColumn.FindStringSubmatch(name)
 		switch {
 		case isNumber && number <= isCount:
-			at[number] = append(at[number], spelling)
+			if columns[number] != "" {
+				twice = fmt.Sprintf("%q and %q", columns[number], spelling)
+			}
+			columns[number] = spelling
 		case slices.Contains(labels, name):
-		case !t.list && m != nil && m[2] == strconv.Itoa(len(t.parts)):
-			t.parts, spelled = append(t.parts, i), spelled || m[1] != ""
-			first, name = cmp.Or(first, name), ""
-		case lists && listColumn.MatchString(name):
-			both = both || len(t.parts) > 1
-			t.parts, t.list, first, name = []int{i}, true, name, ""
+		case lists && whole != nil:
+			t.parts, list, level, name = []int{i}, true, whole[1], ""
+		case !list && part != nil && part[2] == strconv.Itoa(len(t.parts)):
+			t.parts, level, name = append(t.parts, i), part[1], ""
 		default:
 			name = ""
 		}
 		t.names = append(t.names, name)
 	}
-	if both {
-		fail("header: want counts in columns or in a list, have both; remove one")
-	}
-	layered := at[isLayer] != nil
+	layered := columns[isLayer] != ""
 	switch {
-	case at[isCount] != nil && (at[isExpert] != nil || at[isRank] != nil && layered):
+	case columns[isCount] != "" && (columns[isExpert] != "" || columns[isRank] != "" && layered):
 		t.parts = nil
-	case !t.list && (len(t.parts) < 2 || !layered && !spelled):
+	case !list && (len(t.parts) < 2 || !layered && level == ""):
 		return false
-	case strings.HasPrefix(first, "gpu") || strings.Contains(first, "rank"):
-		t.level = isRank
 	}
-	for number, same := range at {
-		if len(same) > 1 {
-			fail("header: want one column of a kind, have %q and %q; remove one", same[0], same[1])
-		} else if t.parts != nil && number >= isExpert {
-			t.names[slices.Index(head, same[0])] = ""
-		}
+	t.holds = "expert_counts"
+	if level == "gpu" || strings.HasSuffix(level, router.LevelRank) {
+		t.holds = "rank_counts"
+	}
+	if twice != "" {
+		fail("header: want one column of a kind, have %s; remove one", twice)
 	}
 	return true
 }
@@ -93,61 +90,50 @@ func (t *table) headed(head []string, lists bool) bool {
 // readTable reads one count per layer and expert, or a row of them. Without steps, the counts are sums over the
 // recording, without a layer they are of one.
 func (c *collector) readTable(t *table) {
-	c.unit = "line"
-	for width := 0; ; {
+	for {
 		cells, err := t.Read()
 		if err == io.EOF {
 			break
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
-			c.number = bad.Line
-			fail("want %d fields as in the header, quoted as in CSV, have others", len(t.names))
+			fail("line %d: want %d fields as in the header, quoted as in CSV, have others", bad.Line, len(t.names))
 		}
-		c.number, _ = t.FieldPos(0)
+		line, _ := t.FieldPos(0)
 		of := nothing()
-		for i, name := range t.names {
-			if number, ok := names[name]; ok {
-				of.numbers[number] = counted(name, cells[i])
-			} else if name != "" {
-				of.describe(name, cells[i])
-			}
-		}
-		if t.parts == nil {
-			c.cell(of)
-			continue
-		}
-		counts := t.counts(cells)
-		if width = cmp.Or(width, len(counts)); width != len(counts) {
-			fail("want counts of %d experts or ranks as before, have %d", width, len(counts))
-		}
-		for part, n := range counts {
-			of.numbers[t.level], of.numbers[isCount] = int64(part), n
-			c.cell(of)
+		within(fmt.Sprint("line ", line), func() { c.walk(t.object(cells), &of) })
+	}
+	c.Format, c.atLeast = tableFormat, t.parts == nil
+}
+
+// object is a row as JSON would say it: layer 3, expert_counts [5, 7].
+func (t *table) object(cells []string) map[string]any {
+	row := map[string]any{}
+	for i, name := range t.names {
+		if number, isNumber := names[name]; isNumber && (t.parts == nil || number <= isLayer) {
+			row[name] = counted(name, cells[i])
+		} else {
+			row[name] = cells[i]
 		}
 	}
-	c.Format, c.atLeast = "expert counts CSV", t.parts == nil
+	switch list := make([]any, len(t.parts)); {
+	case len(t.parts) == 1:
+		if row[t.holds] = celled(cells[t.parts[0]]); !isArray(row[t.holds]) {
+			fail("want a list of counts, have %.60q", cells[t.parts[0]])
+		}
+	case t.parts != nil:
+		for part, i := range t.parts {
+			list[part] = counted(strconv.Itoa(part), cells[i])
+		}
+		row[t.holds] = list
+	}
+	return row
 }
 
 // counted is the number in a cell of a column.
 func counted(column, cell string) int64 {
-	n, err := whole(cell)
+	n, err := number(cell)
 	if err != nil || n < 0 {
 		fail("%s: want a whole number from 0 on, have %q", column, cell)
 	}
 	return n
-}
-
-// counts are the counts of all experts or ranks in a row.
-func (t *table) counts(cells []string) (list []int64) {
-	if t.list {
-		a := arrayOf(celled(cells[t.parts[0]]))
-		if len(a.Shape) != 1 || len(a.Values) == 0 {
-			fail("want a list of counts, have %.60q", cells[t.parts[0]])
-		}
-		return a.Values
-	}
-	for part, i := range t.parts {
-		list = append(list, counted(strconv.Itoa(part), cells[i]))
-	}
-	return list
 }

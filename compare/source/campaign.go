@@ -77,7 +77,7 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 		return imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
 	}
 	rank, expert := furthest(router.LevelRank), furthest(router.LevelExpert)
-	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts(), TopK: record.TopK,
+	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts, TopK: record.TopK,
 		Slots: record.LayerSlots(), Placed: placed, RankMaxOverMean: rank.MaxOverMean, RankFloor: rank.Floor,
 		RankMean:          imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
 		ExpertMaxOverMean: expert.MaxOverMean, ExpertFloor: expert.Floor}, nil

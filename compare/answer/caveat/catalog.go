@@ -61,7 +61,6 @@ var catalog = map[string]string{
 	"idle_steps":           "{steps:idle step} excluded",
 	"empty_steps":          "{empty:n} of {steps:step} excluded: no slot in them",
 	"vllm_axis":            "warning: before PR 51813 vLLM computed this balancedness over layers: check its version",
-	"cut_layer":            "warning: layer {layer} alone does not list all experts: is the file cut?",
 	"rank_files":           "warning: {experts} experts do not divide over the {ranks} ranks with a file: is one missing?",
 	"same_sources":         "warning: {ranks:rank} recorded the same counts: with tep the load is {ranks} times too large",
 	"incomplete_passes":    "warning: {excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",

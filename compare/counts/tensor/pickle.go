@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +54,7 @@ type pickleReader struct {
 	rest  []byte
 	file  *torch
 	stack []any
-	memo  []any // Python numbers what it remembers from 0 on
+	memo  []any
 }
 
 func (p *pickleReader) take(n int) []byte {
@@ -139,17 +140,17 @@ var operations = [256]func(*pickleReader){
 	'G':  func(p *pickleReader) { p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8)))) },
 	'X':  func(p *pickleReader) { p.push(string(p.take(int(p.number(4))))) },
 
-	'}':  func(p *pickleReader) { p.push(&Parts{}) },
-	']':  func(p *pickleReader) { p.push(&Parts{}) },
+	'}':  func(p *pickleReader) { p.push(map[string]any{}) },
+	']':  func(p *pickleReader) { p.push(&[]any{}) },
 	')':  func(p *pickleReader) { p.push([]any{}) },
 	't':  func(p *pickleReader) { p.push(p.popMark()) },
 	0x85: func(p *pickleReader) { p.push(p.pop(1)) }, // TUPLE1
 	0x86: func(p *pickleReader) { p.push(p.pop(2)) },
 	0x87: func(p *pickleReader) { p.push(p.pop(3)) },
-	'a':  func(p *pickleReader) { p.fill(p.pop(1), false) },
-	's':  func(p *pickleReader) { p.fill(p.pop(2), true) },
-	'e':  func(p *pickleReader) { p.fill(p.popMark(), false) },
-	'u':  func(p *pickleReader) { p.fill(p.popMark(), true) },
+	'a':  func(p *pickleReader) { p.fill(p.pop(1)) },
+	's':  func(p *pickleReader) { p.fill(p.pop(2)) },
+	'e':  func(p *pickleReader) { p.fill(p.popMark()) },
+	'u':  func(p *pickleReader) { p.fill(p.popMark()) },
 	'b':  func(p *pickleReader) { p.pop(1) }, // the state of a container adds nothing to its items
 
 	'q': func(p *pickleReader) { p.remember(int(p.number(1))) },
@@ -165,14 +166,12 @@ var operations = [256]func(*pickleReader){
 	'R': func(p *pickleReader) { call := p.pop(2); p.call(call[0], call[1]) },
 }
 
+// remember keeps the last value; Python numbers what it remembers from 0 on.
 func (p *pickleReader) remember(key int) {
-	if key > len(p.memo) {
+	if key != len(p.memo) {
 		Fail("want the next memory to be %d, have %d", len(p.memo), key)
 	}
-	if key == len(p.memo) {
-		p.memo = append(p.memo, nil)
-	}
-	p.memo[key] = p.top()
+	p.memo = append(p.memo, p.top())
 }
 
 func (p *pickleReader) recall(key int) {
@@ -184,20 +183,18 @@ func (p *pickleReader) recall(key int) {
 
 // fill adds items to the list or, each behind its key, to the dictionary below them. Entries of a dictionary under a
 // key that is no text are dropped.
-func (p *pickleReader) fill(items []any, keyed bool) {
-	into, ok := p.top().(*Parts)
-	if !ok || keyed && len(items)%2 != 0 {
-		Fail("want items, or keys with values, of a list or a dictionary")
-	}
-	for i, item := range items {
-		key := ""
-		if keyed {
-			var isText bool
-			if key, isText = items[i&^1].(string); i%2 == 0 || !isText {
-				continue
+func (p *pickleReader) fill(items []any) {
+	switch into := p.top().(type) {
+	case *[]any:
+		*into = append(*into, items...)
+	case map[string]any:
+		for pair := range slices.Chunk(items, 2) {
+			if key, isText := pair[0].(string); isText {
+				into[key] = pair[len(pair)-1]
 			}
 		}
-		*into = append(*into, Part{key, item})
+	default:
+		Fail("want items of a list or a dictionary")
 	}
 }
 
@@ -218,7 +215,7 @@ func (p *pickleReader) global(name string) {
 func (p *pickleReader) call(callee, argument any) {
 	switch arguments, _ := argument.([]any); callee {
 	case pickleGlobal(globalOrderedDict):
-		p.push(&Parts{})
+		p.push(map[string]any{})
 	case pickleGlobal(globalTensor):
 		p.push(Stored(func() Array { return p.file.array(arguments) }))
 	default:
