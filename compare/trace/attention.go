@@ -11,7 +11,7 @@ import (
 // ranks hold different numbers of tokens: attention that is data-parallel over the expert-parallel ranks.
 type Attention struct {
 	Imbalance router.Number `json:"imbalance"` // Σ max / Σ mean − 1 over the steps that count
-	// Tokens are the tokens of each rank, mean over these steps, nil where no range tells them: then a rank
+	// Tokens are the tokens of each rank, mean over these steps, none where no range tells them: then a rank
 	// takes longer for dense GEMMs, and not for what runs between dispatch and combine.
 	Tokens []float64 `json:"tokens"`
 }

@@ -54,31 +54,27 @@ func (a *attribution) locate(patterns *Patterns) {
 	sortNodes(rec.GraphNodes)
 	lines := a.timelines(patterns)
 	capture.Collect(len(rec.Kernels))
-	for i, c := range rec.Launches {
-		t := &lines[c.Thread]
-		t.Queries = append(t.Queries, int32(i))
+	var moments []int64
+	ask := func(thread int32, at int64) {
+		lines[thread].Queries, moments = append(lines[thread].Queries, int32(len(moments))), append(moments, at)
 	}
-	for i, n := range rec.GraphNodes {
-		t := &lines[n.Thread]
-		t.Queries = append(t.Queries, int32(len(rec.Launches)+i))
+	for _, l := range rec.Launches {
+		ask(l.Thread, l.Start)
+	}
+	for _, n := range rec.GraphNodes {
+		ask(n.Thread, n.Created)
 	}
 	hooked := map[int32]bool{} // processes
 	for i := range lines {
 		hooked[rec.Threads[i]] = hooked[rec.Threads[i]] || lines[i].Hooked()
 	}
-	moment := func(query int32) int64 {
-		if node := int(query) - len(rec.Launches); node >= 0 {
-			return rec.GraphNodes[node].Created
-		}
-		return rec.Launches[query].Start
-	}
 	a.around.Number(ranges.Unattributed)
-	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
+	at := make([]int32, len(moments))
 	for i := range lines {
 		line := &lines[i]
 		line.Sort()
 		line.Number(hooked[rec.Threads[i]])
-		line.Locate(moment, func(query int32, l location) { at[query] = a.around.Number(l) })
+		line.Locate(func(query int32) int64 { return moments[query] }, func(query int32, l location) { at[query] = a.around.Number(l) })
 		for _, m := range line.Ranges { // a step has the name of its first range
 			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.StepNames[m.Step] == "" {
 				a.StepNames[m.Step] = m.Name
@@ -101,9 +97,7 @@ func (a *attribution) timelines(patterns *Patterns) []ranges.Timeline {
 		labels[i] = patterns.Label(name)
 	}
 	for _, r := range rec.Ranges {
-		l := &labels[r.Name]
-		if !l.Empty() {
-			t := &lines[r.Thread]
+		if l, t := &labels[r.Name], &lines[r.Thread]; !l.Empty() {
 			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
 		}
 	}
@@ -137,10 +131,7 @@ func (a *attribution) dropPolls(lines []ranges.Timeline) {
 // addKernels makes an event with its location of each kernel, by the process and device it ran on, in their order.
 func (a *attribution) addKernels() {
 	rec := a.rec
-	byStart := func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) }
-	if !slices.IsSortedFunc(rec.Kernels, byStart) {
-		slices.SortStableFunc(rec.Kernels, byStart)
-	}
+	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) })
 	count := make([]int, len(rec.Devices))
 	for i := range rec.Kernels {
 		k := &rec.Kernels[i]

@@ -17,7 +17,7 @@ func TestCountsOfOtherSteps(t *testing.T) {
 		{64, "step", false},
 	} {
 		of := &exportSummary{StepNames: map[int32]string{3: c.step}}
-		r := reduction{trace: newTrace(), ranks: []*rankEvents{{of: of}, {of: of}}, counted: map[int]int{3: 0},
+		r := reduction{trace: &Trace{}, ranks: []*rankEvents{{of: of}, {of: of}}, counted: map[int]int{3: 0},
 			options: Options{Recorded: Recorded{StepTokens: c.tokens}}}
 		if other := r.otherSteps(); other != c.other || r.trace.Warned("counts_steps") != other {
 			t.Errorf("%v tokens beside %q: %v", c.tokens, c.step, other)

@@ -25,9 +25,8 @@ type Export struct {
 // newExport is what a file says about itself; its ranks and graphs are not known yet.
 func newExport(path string, rec *capture.Recording) Export {
 	return Export{Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
-		Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)), Ranks: []int{},
-		GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC),
-		Warnings: []router.Warning{}}
+		Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
+		GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC)}
 }
 
 // mostLost is the share of launches whose kernel may be missing: profilers drop some at the ends.

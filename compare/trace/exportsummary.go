@@ -87,11 +87,8 @@ func (r *reduction) relocate(change func(*location)) {
 // sort puts the events in the order of time, the same for every way in which they
 // were read. They mostly are.
 func (p *rankEvents) sort() {
-	inTime := func(a, b event) int {
+	slices.SortFunc(p.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.NS, b.NS), cmp.Compare(a.Place, b.Place),
 			cmp.Compare(a.Name, b.Name))
-	}
-	if !slices.IsSortedFunc(p.events, inTime) {
-		slices.SortFunc(p.events, inTime)
-	}
+	})
 }

@@ -89,12 +89,9 @@ func (p *rankEvents) placement() *placement {
 	if n.named = slices.Sorted(maps.Keys(named)); len(named) > 0 {
 		n.bare = bare
 	}
-	byLaunch := func(x, y int32) int {
+	slices.SortFunc(n.order, func(x, y int32) int {
 		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
-	}
-	if !slices.IsSortedFunc(n.order, byLaunch) {
-		slices.SortFunc(n.order, byLaunch)
-	}
+	})
 	byName := make([]steps.Launch, len(d.Classes))
 	for i, c := range d.Classes {
 		byName[i] = c.Launch

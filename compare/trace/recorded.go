@@ -105,14 +105,11 @@ func (r *reduction) checkRecorded() (err error) {
 		return int(g.at.Layer), g.at.Phase == PhaseExperts && g.at.Layer != NoID
 	})))
 	counted := given.loaded()
-	lack := func(a, b []int) bool {
-		return slices.ContainsFunc(a, func(layer int) bool { return !slices.Contains(b, layer) })
-	}
-	without, idle := lack(worked, counted), lack(counted, worked)
-	common := slices.ContainsFunc(worked, func(layer int) bool { return slices.Contains(counted, layer) })
+	common := slices.DeleteFunc(slices.Clone(worked), func(l int) bool { return !slices.Contains(counted, l) })
+	without, idle := len(common) < len(worked), len(common) < len(counted)
 	switch {
 	case len(worked) == 0 || len(counted) == 0 || !without && !idle:
-	case !common || without && idle:
+	case len(common) == 0 || without && idle:
 		return refuse("layers "+quantity.Ranges(counted), "experts run in layers %s; number both the same way",
 			quantity.Ranges(worked))
 	default:

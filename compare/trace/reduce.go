@@ -76,8 +76,8 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // newReduction puts exports and ranks in order. It fails when two of them cannot
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
-	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
-		names: &capture.Index[string]{}}
+	r := &reduction{exports: slices.Clone(exports), options: options, names: &capture.Index[string]{},
+		trace: &Trace{SchemaVersion: SchemaVersion, Kind: "trace", World: NoID}}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})
@@ -104,16 +104,6 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		r.trace.Ranks = append(r.trace.Ranks, p.Rank)
 	}
 	return r, r.oneRun()
-}
-
-func newTrace() *Trace {
-	return &Trace{
-		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
-		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []Cell{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
-		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
-		RankSteps: []RankStep{}, Speeds: []Speed{}, Warnings: []router.Warning{},
-	}
 }
 
 func (r *reduction) warn(code, subject string, args ...any) {

@@ -60,7 +60,7 @@ const leastSlow = 0.03
 // than the mean of the others: 0.3 where they take 1.3 times as long there. A GEMM of fewer tokens takes less time, but
 // not in proportion. Not ok where all ranks are alike, and where ranks hold unknown numbers of tokens.
 func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
-	if len(t.Speeds) < 2 || t.Attention != nil && t.Attention.Tokens == nil {
+	if len(t.Speeds) < 2 || t.Attention != nil && len(t.Attention.Tokens) == 0 {
 		return 0, 0, false
 	}
 	n, most := router.Number(len(t.Speeds)), router.Number(0)

@@ -182,14 +182,12 @@ type ExpertStat struct {
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is
 // known on two of them.
 func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
-	i := slices.IndexFunc(t.Overall, func(o imbalance.Summary) bool {
-		return o.Level == router.LevelRank &&
-			o.Quantity == imbalance.Time
-	})
-	if i < 0 {
-		return o, false
+	for _, o := range t.Overall {
+		if o.Level == router.LevelRank && o.Quantity == imbalance.Time {
+			return o, true
+		}
 	}
-	return t.Overall[i], true
+	return o, false
 }
 
 // Hidden are the launches of CUDA graphs in captures that recorded graphs whole

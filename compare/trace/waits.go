@@ -106,7 +106,7 @@ func (w *waited) arrival(rank Rank, steps int) Arrival {
 // waits fills Waiting, and the stays in RankSteps.
 func (r *reduction) waits() {
 	none, w, p := router.Undefined(), &r.trace.Waiting, r.trace.Replay()
-	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}, Ranks: []Arrival{}}
+	*w = Waiting{WaitNS: none, Cause: Cause{NS: none}}
 	if p == nil || !p.Run.Holds() {
 		return
 	}

@@ -101,7 +101,7 @@ func writeJSON(w io.Writer, value any) error {
 		return e.WriteToken(jsontext.String(clean))
 	})
 	err := json.MarshalEncode(jsontext.NewEncoder(w, jsontext.WithIndent("  ")), value, jsonv1.DefaultOptionsV1(),
-		jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
+		json.FormatNilSliceAsNull(false), jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
 	if full := (*fs.PathError)(nil); errors.As(err, &full) {
 		return full // a full disk is no matter of the value that met it
 	}
