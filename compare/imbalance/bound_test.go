@@ -14,13 +14,14 @@ func TestLoss(t *testing.T) {
 	for step := range router.OptInt(3) {
 		cells = append(cells, expertCell(0, step, 0, 30), expertCell(1, step, 0, 10), expertCell(0, step, 1, 6), expertCell(1, step, 1, 14))
 	}
-	near(t, "loss", New(cells, nil).Loss(), 14)
+	x := New(cells, nil)
+	near(t, "loss", x.Loss(x.Rows(0)), 14)
 	one := New(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 }), nil)
 	for i := range cells {
 		cells[i].Phase = kernel.PhaseOther
 	}
 	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(cells, nil)} {
-		if loss := x.Loss(); loss.Defined() {
+		if loss := x.Loss(x.Rows(0)); loss.Defined() {
 			t.Errorf("%s: %v", name, loss)
 		}
 	}

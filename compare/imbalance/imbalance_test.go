@@ -46,7 +46,7 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		}
 		near(t, "max/mean", r.MaxOverMean, 1.5) // of sums it would be 1
 		near(t, "balancedness", r.Balancedness, 2.0/3)
-		near(t, "loss", x.Loss(), 10)
+		near(t, "loss", x.Loss(x.Rows(0)), 10)
 		near(t, "busy", x.Steps[1].BusyNS, 24.5)
 		near(t, "slowest", x.Steps[1].SlowestExpertsNS, 30)
 		slices.Reverse(cells)
@@ -195,7 +195,7 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 		rows = append(rows, r)
 	}
 	near(t, "over layers", Summarize(rows, router.LevelRank, Time).MaxOverMean, (1009+430)/(755+420.0))
-	near(t, "loss", x.Loss(), float64(rows[0].Imbalance*rows[0].MeanNS+rows[1].Imbalance*rows[1].MeanNS))
+	near(t, "loss", x.Loss(x.Rows(0)), float64(rows[0].Imbalance*rows[0].MeanNS+rows[1].Imbalance*rows[1].MeanNS))
 }
 
 func TestKinds(t *testing.T) {

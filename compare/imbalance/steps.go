@@ -51,11 +51,11 @@ const (
 // that it has and another rank ran, or fewer expert GEMMs of the layer; or the recording of a rank begins or ends in
 // it.
 func (t *Times) excludePartial() {
-	steps := map[int][]router.OptInt{} // in which each rank ran anything
+	steps := map[int][]int{} // positions of the steps in which each rank ran anything
 	t.inLayers(func(l *Layer, s *Step, own []work) {
 		equal := true
 		for _, w := range own {
-			equal, steps[w.Rank] = equal && w.GEMMs == own[0].GEMMs, append(steps[w.Rank], s.Number)
+			equal, steps[w.Rank] = equal && w.GEMMs == own[0].GEMMs, append(steps[w.Rank], w.step)
 		}
 		switch {
 		case !l.Number.Defined():
@@ -65,15 +65,17 @@ func (t *Times) excludePartial() {
 			s.Excluded = Lost
 		}
 	})
+	ran := make([]int, len(t.Steps)) // ranks
 	for rank, own := range steps {
 		slices.Sort(own)
 		steps[rank] = slices.Compact(own)
+		for _, step := range steps[rank] {
+			ran[step]++
+		}
 	}
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		idle := func(rank int) bool { _, ran := slices.BinarySearch(steps[rank], s.Number); return !ran }
-		if slices.ContainsFunc(t.Ranks, idle) {
-			s.Excluded = Incomplete
+	for step, ranks := range ran {
+		if ranks < len(t.Ranks) {
+			t.Steps[step].Excluded = Incomplete
 		}
 	}
 	t.excludeCut(steps)
@@ -83,33 +85,31 @@ func (t *Times) excludePartial() {
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
 // steps with the layer, was not recorded. Of the only step of one of several ranks the layers
 // are compared.
-func (t *Times) excludeCut(steps map[int][]router.OptInt) {
-	type place struct {
-		rank  int
-		layer router.OptInt // undefined for the layers with experts in the only step
-	}
-	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
+func (t *Times) excludeCut(steps map[int][]int) {
+	type place struct{ rank, layer int } // −1 for the layers with experts in the only step
+	ran := map[place]map[int]phaseSet{}  // by step, or by layer
 	for _, w := range t.work {
-		at, by := place{w.Rank, w.Layer}, w.Step
-		if len(steps[w.Rank]) == 1 {
-			at.layer, by = router.NoID, w.Layer
+		at, by, only := place{w.Rank, w.layer}, w.step, len(steps[w.Rank]) == 1
+		if only {
+			at.layer, by = -1, w.layer
 		}
-		if w.Layer.Defined() && (at.layer.Defined() || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
+		if w.Layer.Defined() && (!only || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
 			if ran[at] == nil {
-				ran[at] = map[router.OptInt]phaseSet{}
+				ran[at] = map[int]phaseSet{}
 			}
 			ran[at][by] = w.ran
 		}
 	}
-	byNumber := t.stepsByNumber()
 	for at, phases := range ran {
-		own := steps[at.rank]
-		if at.layer.Defined() {
-			for _, step := range cut(own, phases) {
-				byNumber[step].Excluded = Incomplete
+		order := steps[at.rank]
+		if at.layer < 0 {
+			order = slices.Sorted(maps.Keys(phases))
+		}
+		for _, end := range cut(order, phases) {
+			if at.layer < 0 {
+				end = steps[at.rank][0]
 			}
-		} else if len(cut(slices.Sorted(maps.Keys(phases)), phases)) > 0 {
-			byNumber[own[0]].Excluded = Incomplete
+			t.Steps[end].Excluded = Incomplete
 		}
 	}
 }
@@ -117,8 +117,8 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt) {
 // cut gives the first and the last of steps, or of layers, in order, if they lack phases that
 // all others have: those between, or without any the other one. What lacks altogether
 // between says nothing.
-func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.OptInt) {
-	ends := []router.OptInt{order[0], order[len(order)-1]}
+func cut(order []int, ran map[int]phaseSet) (cut []int) {
+	ends := []int{order[0], order[len(order)-1]}
 	for _, end := range slices.Compact(slices.Clone(ends)) {
 		always, seen := ^phaseSet(0), false
 		for at, phases := range ran {

@@ -67,8 +67,9 @@ type Layer struct {
 // no more than cells.
 type work struct {
 	Cell
-	ran      phaseSet
-	expertNS int64 // compute of the phase experts
+	layer, step int // positions in Layers and Steps
+	ran         phaseSet
+	expertNS    int64 // compute of the phase experts
 }
 
 // phaseSet is which phases ran, a bit for each.
@@ -111,11 +112,13 @@ func (t *Times) list() {
 	})
 	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{}
 	var outside, all int64
-	for _, w := range t.work {
-		if n := len(t.Layers); n == 0 || t.Layers[n-1].Number != w.Layer {
+	for i := range t.work {
+		w := &t.work[i]
+		if i == 0 || w.Layer != t.work[i-1].Layer {
 			t.Layers = append(t.Layers, &Layer{Number: w.Layer})
 		}
-		l := t.Layers[len(t.Layers)-1]
+		w.layer = len(t.Layers) - 1
+		l := t.Layers[w.layer]
 		l.Ranks = append(l.Ranks, w.Rank)
 		ranks[w.Rank], kindOf[w.Step] = true, w.Kind
 		if all += w.TotalNS; !w.Step.Defined() {
@@ -137,29 +140,21 @@ func (t *Times) list() {
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
 		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number]})
 	}
+	for i := range t.work {
+		w := &t.work[i]
+		w.step, _ = slices.BinarySearchFunc(t.Steps, w.Step, func(s Step, n router.OptInt) int { return int(s.Number - n) })
+	}
 }
 
 // inLayers visits each layer in each step in which any rank ran it, with what the ranks ran.
 func (t *Times) inLayers(visit func(*Layer, *Step, []work)) {
-	steps, layer := t.stepsByNumber(), 0
 	for begin, end := 0, 0; begin < len(t.work); begin = end {
 		w := &t.work[begin]
-		for end < len(t.work) && t.work[end].Layer == w.Layer && t.work[end].Step == w.Step {
+		for end < len(t.work) && t.work[end].layer == w.layer && t.work[end].step == w.step {
 			end++
 		}
-		for t.Layers[layer].Number != w.Layer {
-			layer++
-		}
-		visit(t.Layers[layer], steps[w.Step], t.work[begin:end])
+		visit(t.Layers[w.layer], &t.Steps[w.step], t.work[begin:end])
 	}
-}
-
-func (t *Times) stepsByNumber() map[router.OptInt]*Step {
-	steps := make(map[router.OptInt]*Step, len(t.Steps))
-	for i := range t.Steps {
-		steps[t.Steps[i].Number] = &t.Steps[i]
-	}
-	return steps
 }
 
 // ofTime is OfGEMM where every rank that ran experts in a judged layer ran recognized GEMMs there, in every step.
@@ -234,11 +229,10 @@ func (t *Times) Rows(threshold float64) (rows []Row) {
 	return rows
 }
 
-// Loss is the maximum − the mean over ranks of the expert time in nanoseconds, added over layers, mean over steps
-// that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. It is undefined without a
+// Loss is the maximum − the mean over ranks of the expert time in nanoseconds, added over layers, of which it takes
+// the Rows, mean over steps that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. It is undefined without a
 // layer that two ranks have, and where none is named, for busy ranks of different layers cancel.
-func (t *Times) Loss() router.Number {
-	rows, loss := t.Rows(0), router.Number(0)
+func (t *Times) Loss(rows []Row) (loss router.Number) {
 	if t.Unmarked || len(rows) == 0 || !rows[0].Layer.Defined() {
 		return router.Undefined()
 	}

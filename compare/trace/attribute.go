@@ -68,13 +68,14 @@ func (a *attribution) locate(patterns *Patterns) {
 	for i := range lines {
 		hooked[rec.Threads[i]] = hooked[rec.Threads[i]] || lines[i].Hooked()
 	}
+	moment := func(query int32) int64 { return moments[query] }
 	a.around.Number(ranges.Unattributed)
 	at := make([]int32, len(moments))
 	for i := range lines {
 		line := &lines[i]
 		line.Sort()
 		line.Number(hooked[rec.Threads[i]])
-		line.Locate(func(query int32) int64 { return moments[query] }, func(query int32, l location) { at[query] = a.around.Number(l) })
+		line.Locate(moment, func(query int32, l location) { at[query] = a.around.Number(l) })
 		for _, m := range line.Ranges { // a step has the name of its first range
 			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.StepNames[m.Step] == "" {
 				a.StepNames[m.Step] = m.Name

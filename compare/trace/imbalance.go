@@ -52,18 +52,16 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
-	r.trace.Bound = Bound{replay.NoGain(), r.times.Loss(), r.trace.StepNS(r.times), len(r.counted), r.times.Of}
-	if r.fused = r.trace.Doubt().Code == FusedExperts; r.fused {
-		r.trace.Bound.LossNS = router.Undefined()
-	}
+	r.fused = r.trace.Doubt().Code == FusedExperts
 	r.judgeKinds()
 	rows := r.rows(r.times)
+	r.trace.Bound = Bound{replay.NoGain(), r.times.Loss(rows), r.trace.StepNS(r.times), len(r.counted), r.times.Of}
 	if r.inferred() {
 		for i := range rows {
 			rows[i].Basis = imbalance.Inferred
 		}
 	}
-	r.trace.Imbalance = append(r.trace.Imbalance, slices.Concat(rows, r.expertRows(), r.options.Recorded.Imbalance)...)
+	r.trace.Imbalance = slices.Concat(rows, r.expertRows(), r.options.Recorded.Imbalance)
 	slices.SortStableFunc(r.trace.Imbalance, func(a, b imbalance.Row) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(b.Level, a.Level), cmp.Compare(b.Quantity, a.Quantity))
 	})

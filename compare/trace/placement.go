@@ -60,23 +60,21 @@ func (r *reduction) infer() {
 // placement prepares a rank; nil where ranges say all.
 func (p *rankEvents) placement() *placement {
 	d, n := p.of, &placement{rankEvents: p}
-	ran, gemm := make([]bool, len(d.Places.Values)), make([]bool, len(d.Places.Values)) // by place
-	for e := range p.each() {
-		c := p.class(e)
-		ran[e.Place], gemm[e.Place] = true, gemm[e.Place] || c.GEMM || c.FusedExperts()
-	}
 	bare, named, layered := map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
-	for i, at := range d.Places.Values {
-		if ran[i] && at.Layer != NoID {
+	for e, at := range p.each() {
+		c := p.class(e)
+		gemm := c.GEMM || c.FusedExperts()
+		if at.Layer != NoID {
 			layered[at.Step] = true
 		}
-		if bare[at.Step] = bare[at.Step] || gemm[i]; gemm[i] && at.Layer != NoID {
+		if gemm {
+			bare[at.Step] = true
+		}
+		if gemm && at.Layer != NoID {
 			named[at.Layer] = true
 		}
 	}
-	maps.DeleteFunc(bare, func(step int32, gemms bool) bool {
-		return !gemms || len(named) > 0 && (step == NoID || layered[step])
-	})
+	maps.DeleteFunc(bare, func(step int32, _ bool) bool { return len(named) > 0 && (step == NoID || layered[step]) })
 	if len(bare) == 0 {
 		return nil
 	}

@@ -118,14 +118,11 @@ func (r *reduction) oneRun() error {
 			Try: "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
 	}
 	sameTime := func(a, b event) bool { return a.Start == b.Start && a.NS == b.NS }
-	seen := map[[2]int64]*rankEvents{} // by the first kernel's start and the number of kernels
 	for i, p := range r.ranks {
-		if n := len(p.events); n > 0 {
-			key := [2]int64{p.events[0].Start, int64(n)}
-			if o := seen[key]; o != nil && o.of != p.of && slices.EqualFunc(p.events, o.events, sameTime) {
+		for _, o := range r.ranks[:i] {
+			if o.of != p.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime) {
 				return refuse(o, p, "one capture twice: all kernels of both run at the same times", ErrNotOneRun)
 			}
-			seen[key] = p
 		}
 		if i > 0 && r.ranks[i-1].Rank.Rank == p.Rank.Rank {
 			o := r.ranks[i-1]

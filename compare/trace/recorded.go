@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
@@ -127,29 +126,15 @@ func refuse(counts, shows string, args ...any) error {
 // experts fills Experts: what ranges of their own show of single experts, and else the time of grouped kernels,
 // allocated by the recorded load. It refuses counts that do not have an expert on the rank on which it ran.
 func (r *reduction) experts() error {
-	type expert struct {
-		rank          int
-		layer, expert int32
-	}
-	x, given := &capture.Index[expert]{}, r.options.Recorded.Layers
+	given := r.options.Recorded.Layers
 	observed := map[[2]int]bool{} // rank and layer
-	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 {
-		if at := p.place(e); at.Expert != NoID {
-			return x.Number(expert{p.Rank.Rank, at.Layer, at.Expert})
-		}
-		return NoID
+	for e, s := range statistics(r, func(p *rankEvents, e *event) (ExpertStat, bool) {
+		at := p.place(e)
+		return ExpertStat{Rank: p.Rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
+			Basis: imbalance.Observed, Slots: NoID}, at.Expert != NoID
 	}) {
-		e := ExpertStat{Rank: x.Values[i].rank, Layer: router.OptInt(x.Values[i].layer), Expert: int(x.Values[i].expert),
-			Basis: imbalance.Observed, Slots: NoID, Stats: s}
+		e.Stats = s
 		observed[[2]int{e.Rank, int(e.Layer)}] = true
-		if c, ok := given[int(e.Layer)]; ok {
-			if e.Expert >= len(c.PerExpert) || e.Expert < c.Layout.Experts() &&
-				!slices.Contains(c.Layout.Places(e.Expert), e.Rank) {
-				return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
-					e.Layer, e.Rank)
-			}
-			e.Slots = router.OptInt(c.PerExpert[e.Expert])
-		}
 		r.trace.Experts = append(r.trace.Experts, e)
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
@@ -170,6 +155,18 @@ func (r *reduction) experts() error {
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
 	})
+	for i := range r.trace.Experts {
+		e := &r.trace.Experts[i]
+		switch c, counted := given[int(e.Layer)]; {
+		case !counted || e.Basis != imbalance.Observed:
+		case e.Expert >= len(c.PerExpert),
+			e.Expert < c.Layout.Experts() && !slices.Contains(c.Layout.Places(e.Expert), e.Rank):
+			return refuse(quantity.Count(len(c.PerExpert), "expert"), "expert %d of layer %d ran on rank %d", e.Expert,
+				e.Layer, e.Rank)
+		default:
+			e.Slots = router.OptInt(c.PerExpert[e.Expert])
+		}
+	}
 	return nil
 }
 

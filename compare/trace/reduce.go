@@ -123,14 +123,11 @@ func (r *reduction) kernels() {
 		phase Phase
 	}
 	uses := sums(r, func(g group) (use, bool) { return use{g.rank.of.common[g.name], g.at.Phase}, true })
-	for i, s := range r.statistics(func(p *rankEvents, e *event) int32 { return p.of.common[e.Name] }) {
-		if s.Instances == 0 {
-			continue
-		}
+	for i, s := range statistics(r, func(p *rankEvents, e *event) (int32, bool) { return p.of.common[e.Name], true }) {
 		k := KernelStat{Name: r.names.Values[i], Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s,
-			UnknownNS: uses[use{int32(i), PhaseUnknown}].TotalNS}
+			UnknownNS: uses[use{i, PhaseUnknown}].TotalNS}
 		k.Placed = slices.MaxFunc(kernel.Phases, func(a, b Phase) int {
-			x, y := uses[use{int32(i), a}], uses[use{int32(i), b}]
+			x, y := uses[use{i, a}], uses[use{i, b}]
 			return cmp.Or(cmp.Compare(x.TotalNS, y.TotalNS), cmp.Compare(x.Instances, y.Instances))
 		})
 		r.trace.Kernels = append(r.trace.Kernels, k)

@@ -107,18 +107,19 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	in, magic, size := bufio.NewReaderSize(zip, 1<<16), make([]byte, len(summaryMagic)), uint32(0)
-	if _, err = io.ReadFull(in, magic); err == nil {
-		err = binary.Read(in, binary.LittleEndian, &size)
+	var head struct {
+		Magic [len(summaryMagic)]byte
+		Size  uint32
 	}
-	if err == nil && (string(magic) != summaryMagic || size > summaryLimit) {
-		err = fmt.Errorf("want the line %q and a header of at most %d bytes, have %q and %d", summaryMagic, summaryLimit,
-			magic, size)
-	}
-	if err != nil {
+	in := bufio.NewReaderSize(zip, 1<<16)
+	if err = binary.Read(in, binary.LittleEndian, &head); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(in, int64(size)))
+	if string(head.Magic[:]) != summaryMagic || head.Size > summaryLimit {
+		return nil, fmt.Errorf("want the line %q and a header of at most %d bytes, have %q and %d", summaryMagic,
+			summaryLimit, head.Magic, head.Size)
+	}
+	text, err := io.ReadAll(io.LimitReader(in, int64(head.Size)))
 	if err = cmp.Or(err, json.Unmarshal(text, &exports), checkExports(exports)); err != nil {
 		return nil, err
 	}

@@ -86,24 +86,19 @@ func (p *rankEvents) tabulate() {
 	}
 }
 
-// statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a
-// kernel of a rank its group, numbered from 0, negative to leave it out.
-func (r *reduction) statistics(groupOf func(p *rankEvents, e *event) int32) []Stats {
-	var durations [][]int64
+// statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a kernel of a
+// rank its group, and leaves it out if it has none.
+func statistics[K comparable](r *reduction, groupOf func(p *rankEvents, e *event) (group K, ok bool)) map[K]Stats {
+	durations, stats := map[K][]int64{}, map[K]Stats{}
 	for _, p := range r.ranks {
 		for e := range p.each() {
-			g := int(groupOf(p, e))
-			for g >= len(durations) {
-				durations = append(durations, nil)
-			}
-			if g >= 0 {
+			if g, ok := groupOf(p, e); ok {
 				durations[g] = append(durations[g], e.NS)
 			}
 		}
 	}
-	stats := make([]Stats, len(durations))
-	for g := range stats {
-		stats[g] = kernel.StatsOf(durations[g])
+	for g, list := range durations {
+		stats[g] = kernel.StatsOf(list)
 	}
 	return stats
 }
