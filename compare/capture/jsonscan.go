@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -62,12 +63,9 @@ func (s *jsonScanner) more() bool {
 
 // end fails if anything but white space is left.
 func (s *jsonScanner) end() {
-	if s.err != nil {
-		return
-	}
-	if s.peek(); s.ended {
+	if s.peek(); s.ended && errors.Is(s.err, io.ErrUnexpectedEOF) {
 		s.err = nil
-	} else {
+	} else if s.err == nil {
 		s.fail("the end of the document")
 	}
 }
@@ -239,12 +237,11 @@ func (s *jsonScanner) word() []byte {
 	}
 	word := s.buffer[s.token:s.at]
 	whole, point := digits(word), digits(word)+1 // most are plain: 12, 0.5
-	if whole == 0 || whole > 1 && word[0] == '0' ||
-		whole < len(word) && (word[whole] != '.' || point == len(word) || point+digits(word[point:]) < len(word)) {
-		if !jsontext.Value(word).IsValid() {
-			s.at = s.token
-			s.fail("a value")
-		}
+	if (whole == 0 || whole > 1 && word[0] == '0' ||
+		whole < len(word) && (word[whole] != '.' || point == len(word) || point+digits(word[point:]) < len(word))) &&
+		!jsontext.Value(word).IsValid() {
+		s.at = s.token
+		s.fail("a value")
 	}
 	return word
 }

@@ -31,11 +31,6 @@ var (
 	worldVariables = []string{"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}
 )
 
-func allowed(name string) bool {
-	return slices.Contains(rankVariables, name) || slices.Contains(worldVariables, name) ||
-		slices.Contains(ArmVariables, name)
-}
-
 // read fills in what the tables of metadata say, whichever there are. The table of the export
 // was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
 func (p *Metadata) read(ctx context.Context, db *database) error {
@@ -82,7 +77,8 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 // variable takes one of the environment, such as RANK="3", if it is allowed.
 func (p *Metadata) variable(row []string) {
 	p.Variables++
-	if key, value, _ := strings.Cut(row[1], "="); allowed(key) {
+	key, value, _ := strings.Cut(row[1], "=")
+	if slices.Contains(slices.Concat(rankVariables, worldVariables, ArmVariables), key) {
 		if v, err := strconv.Unquote(value); err == nil {
 			value = v
 		}

@@ -129,12 +129,11 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 		return from.unit, from.by, true
 	case known && wantedKnown:
 		return wanted, from.by / to.by, from.unit == to.unit
-	case strings.Contains(printed, " "):
-		return wanted, 1, false
 	}
 	prefix, suffixed := strings.CutSuffix(printed, wanted)
-	otherRate := strings.Contains(printed, "/") && strings.Contains(wanted, "/") && !strings.EqualFold(printed, wanted)
-	return wanted, 1, !otherRate && !(wanted != "" && suffixed && len(prefix) == 1 && strings.Contains("kKMGTmun", prefix))
+	other := strings.Contains(printed, "/") && strings.Contains(wanted, "/") && !strings.EqualFold(printed, wanted) ||
+		wanted != "" && suffixed && len(prefix) == 1 && strings.Contains("kKMGTmun", prefix)
+	return wanted, 1, !other && !strings.Contains(printed, " ")
 }
 
 // end adds the match to a result. Of several it adds the last or their median, and says how many there were.

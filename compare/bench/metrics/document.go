@@ -93,7 +93,6 @@ var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]
 //	Total Latency [TTFT] (ms):   4000                 → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
-//	= PYTORCH BACKEND                                 → "engine backend" "PYTORCH", as "= ENGINE DETAILS" "TensorRT"
 //	NVIDIA H200, memory 139.81 GB, 3.20 GHz           → "gpu" "NVIDIA H200"
 //	iter = 7, host_step_time = 12ms, states = {'num_ctx_tokens': 3}
 //	    → "iter" 7, "host_step_time" 12 in ms, "states/num_ctx_tokens" 3
@@ -107,10 +106,6 @@ func (d *document) readLine() {
 		s.value("states")
 	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
 		part, text = name+". ", rest
-	} else if backend, ok := strings.CutSuffix(strings.TrimPrefix(line, "= "), " BACKEND"); ok {
-		d.set("engine backend", value{is: backend})
-	} else if strings.TrimSpace(line) == "= ENGINE DETAILS" {
-		d.set("engine backend", value{is: "TensorRT"})
 	} else if gpu, _, ok := strings.Cut(line, ", memory "); ok {
 		d.set("gpu", value{is: gpu})
 	}

@@ -16,7 +16,6 @@ type format struct {
 	is    [][]string        // a document of the format has all paths of one of these
 	needs []string          // metrics that a whole report has
 	means map[string]string // paths whose names are too general for meanings
-	own   map[string]string // definitions of metrics whose formula is another here
 	also  func(*report, *document)
 }
 
@@ -66,7 +65,7 @@ var formats = []*format{
 		is: [][]string{{"schema_version", "request_throughput/unit"}, {"records/request_throughput/unit"}}},
 	{name: "aiperf", rule: "genai-perf, linear", also: readExport, is: [][]string{{"request_throughput/unit"}}},
 	// SGLang's bench_one_batch and bench_one_batch_server, one line per batch of equal requests
-	{name: "sglang-one-batch/json", needs: []string{"total_throughput"}, own: oneBatchOwn, means: oneBatchMeans,
+	{name: "sglang-one-batch/json", needs: []string{"total_throughput"}, means: oneBatchMeans,
 		is: [][]string{{"batch_size", "input_len", "output_len", "overall_throughput"}}},
 	{name: "trtllm-bench-moe/json", needs: []string{"moe_latency"}, also: readMoE,
 		is: [][]string{{"benchmark", "results/0/latency_ms/score"}}},
@@ -83,20 +82,16 @@ var formats = []*format{
 	{name: "vllm-latency/stdout", rule: vllmRule, needs: []string{"batch_latency_mean"},
 		is: [][]string{{"avg latency seconds"}, {"50% percentile latency seconds"}}},
 	// The lines of bench_one_batch's warm-up come first, under a title of their own.
-	{name: "sglang-one-batch/stdout", needs: []string{"total_throughput"}, own: oneBatchOwn, title: "Benchmark ...",
+	{name: "sglang-one-batch/stdout", needs: []string{"total_throughput"}, title: "Benchmark ...",
 		is: [][]string{{}}},
-	{name: "sglang-one-batch-server/stdout", needs: []string{"output_throughput", "batch_latency_mean"}, own: oneBatchOwn,
+	{name: "sglang-one-batch-server/stdout", needs: []string{"output_throughput", "batch_latency_mean"},
 		is: [][]string{{"output throughput tok/s"}}},
 }
 
-// oneBatchMeans and oneBatchOwn are the names and definitions of SGLang's one-batch programs.
-var (
-	oneBatchMeans = map[string]string{"batch_size": requests, "input_len": meanInput, "output_len": meanOutput,
-		"total_latency": "batch_latency_mean in s", "latency": "batch_latency_mean in s",
-		"input_throughput": "prefill_throughput", "last_ttft": "ttft_max in s"}
-	oneBatchOwn = map[string]string{"decode_throughput": "generated tokens over the median decode step",
-		"output_throughput": "generated tokens over the time after the last first token"}
-)
+// oneBatchMeans are the names of SGLang's one-batch programs.
+var oneBatchMeans = map[string]string{"batch_size": requests, "input_len": meanInput, "output_len": meanOutput,
+	"total_latency": "batch_latency_mean in s", "latency": "batch_latency_mean in s",
+	"input_throughput": "prefill_throughput", "last_ttft": "ttft_max in s"}
 
 // meanings says which metric, or other number, stands at a path or printed label: "duration in s" is one in seconds.
 // The name of a throughput or goodput of the vocabulary means itself. "{stat}" stands for a mean, a percentile and so
@@ -108,7 +103,6 @@ var meanings = map[string]string{
 	"performance/total_latency_ms": "duration", "total latency": "duration", "token throughput": "output_throughput",
 	"performance/system_total_throughput_tok_s": "total_throughput", "total token throughput": "total_throughput",
 	"performance/output_throughput_per_user_tok_s": "user_throughput", "per user output throughput": "user_throughput",
-	"performance/output_throughput_per_gpu_tok_s": "gpu_throughput", "per gpu output throughput": "gpu_throughput",
 	"performance/avg_request_latency_ms": "request_latency_mean", "average request latency": "request_latency_mean",
 	"performance/request_latency_percentiles_ms/{stat}": "request_latency", "[latency] {stat}": "request_latency",
 	"streaming_metrics/avg_ttft_ms": "ttft_mean", "average time-to-first-token": "ttft_mean",
@@ -116,7 +110,7 @@ var meanings = map[string]string{
 	"streaming_metrics/avg_tpot_ms": "tpot_mean", "average time-per-output-token": "tpot_mean",
 	"streaming_metrics/tpot_percentiles/{stat}": "tpot", "[tpot] {stat}": "tpot",
 	"average inter-token latency":                "tpot_mean",
-	"streaming_metrics/token_output_speed_tok_s": "user_speed", "per user output speed": "user_speed",
+	"streaming_metrics/token_output_speed_tok_s": "user_speed_mean", "per user output speed": "user_speed_mean",
 	"streaming_metrics/gen_tps_percentiles/{stat}": "user_speed", "[gtps] {stat}": "user_speed",
 	"request_info/num_requests": requests, "number of requests": requests,
 	"request_info/avg_num_concurrent_requests": concurrent, "number of concurrent requests": concurrent,
@@ -167,30 +161,30 @@ var meanings = map[string]string{
 // settings are the paths and labels by which outputs say what was run. An engine's own are named "runtime …": builds
 // may differ in them.
 var settings = map[string]string{
-	"model_id": "model", "engine/model": "model", "input_config/endpoint/model_names/0": "model", "model": "model",
-	"input_config/model/0": "model", "model/name": "model", "hidden": "hidden",
-	"router": "router", "shape/experts": "experts", "shape/top_k": "top_k", "model/top_k": "top_k", "layers": "layers",
-	"tokens_per_rank": "tokens_per_rank", "results/0/workload/num_tokens": "tokens",
-	"experts": "backend", "backend": "backend", "results/0/actual_config/backend": "runtime backend",
-	"max_concurrency": "max_concurrency", "max request concurrency": "max_concurrency",
-	"maximum request concurrency": "max_concurrency", "request_rate": "request_rate",
-	"traffic request rate": "request_rate", "request rate configured (rps)": "request_rate", "num_prompts": "num_prompts",
-	"batch_size": "batch_size", "input_len": "input_len", "output_len": "output_len",
-	"input_config/loadgen/concurrency": "max_concurrency", "input_config/loadgen/request_rate": "request_rate",
-	"dataset_name": "dataset", "burstiness": "burstiness", "tokenizer_id": "tokenizer", "endpoint_type": "endpoint_type",
-	"random_input_len": "random_input_len", "random_output_len": "random_output_len",
-	"random_range_ratio": "random_range_ratio", "sharegpt_output_len": "sharegpt_output_len",
+	"model_id": "model", "engine/model": "model", "input_config/endpoint/model_names/0": "model",
+	"input_config/model/0": "model", "model/name": "model", "shape/experts": "experts", "shape/top_k": "top_k",
+	"model/top_k": "top_k", "results/0/workload/num_tokens": "tokens", "experts": "backend",
+	"results/0/actual_config/backend": "runtime backend", "max request concurrency": "max_concurrency",
+	"maximum request concurrency": "max_concurrency", "traffic request rate": "request_rate",
+	"request rate configured (rps)": "request_rate", "input_config/loadgen/concurrency": "max_concurrency",
+	"input_config/loadgen/request_rate": "request_rate", "dataset_name": "dataset", "tokenizer_id": "tokenizer",
 	// the engine, by trtllm-bench's report and what it prints
-	"engine/backend": "runtime backend", "engine backend": "runtime backend", "machine/name": "runtime gpu",
+	"engine/backend": "runtime backend", "machine/name": "runtime gpu",
 	"gpu": "runtime gpu", "num_gpus": "runtime gpus", "engine/version": "runtime version",
 	"tensorrt llm version": "runtime version", "tensorrt-llm version": "runtime version",
 	"server_info/version": "runtime version", "max runtime batch size": "runtime max_batch_size",
 	"max runtime tokens": "runtime max_num_tokens", "kv memory percentage": "runtime kv memory",
 }
 
-// ofEngine are settings by which reports, labels ("tp size") and SGLang's client name the same of an engine.
-var ofEngine = strings.Fields("quantization dtype kv_cache_dtype tp_size pp_size ep_size dp_size max_batch_size " +
-	"max_num_tokens kv_cache_percentage scheduling_policy")
+// ofRun are settings that go by their own names, and ofEngine those by which reports, labels ("tp size") and SGLang's
+// client name the same of an engine.
+var (
+	ofRun = strings.Fields("model hidden router layers tokens_per_rank clock backend max_concurrency request_rate num_prompts " +
+		"batch_size input_len output_len burstiness endpoint_type random_input_len random_output_len " +
+		"random_range_ratio sharegpt_output_len")
+	ofEngine = strings.Fields("quantization dtype kv_cache_dtype tp_size pp_size ep_size dp_size max_batch_size " +
+		"max_num_tokens kv_cache_percentage scheduling_policy")
+)
 
 // setting is what a path or label says of the run: "world_info/tp_size" → "runtime tp_size".
 func setting(path string) string {
@@ -200,6 +194,8 @@ func setting(path string) string {
 	}
 	if name = strings.ReplaceAll(name, " ", "_"); slices.Contains(ofEngine, name) {
 		return "runtime " + name
+	} else if slices.Contains(ofRun, path) {
+		return path
 	}
 	return settings[path]
 }

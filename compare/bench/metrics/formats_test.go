@@ -24,7 +24,7 @@ var fixtures = map[string]expectation{
 		"request_throughput": 10, "duration": 4000, "request_latency_mean": 3000, "ttft_mean": 90, "tpot_mean": 46.1905},
 		[]float64{40, 5120, 2560, -1}, 0, ""},
 	"trtllm-bench-b.txt": {"trtllm-bench/stdout", "output_throughput", map[string]float64{"output_throughput": 640,
-		"total_throughput": 3200, "user_throughput": 21, "gpu_throughput": 160, "user_speed": 21.4466, "tpot_p50": 46.6,
+		"total_throughput": 3200, "user_throughput": 21, "user_speed_mean": 21.4466, "tpot_p50": 46.6,
 		"tpot_p99": 48, "tpot_min": 46, "tpot_mean": 46.6275, "request_latency_p95": 12400, "request_latency_max": 12500},
 		[]float64{32, 32768, 8192, -1}, 4, ""},
 	"trtllm-bench-c.txt": {"trtllm-bench/stdout", "output_throughput", eightRanks, []float64{10, 10240, 10240, -1}, 8, ""},
@@ -42,7 +42,7 @@ var fixtures = map[string]expectation{
 	// Two ranks, rows 102 to 107. The time of row i stands in row i+1: 11 … 15
 	// on rank 0 and 12 … 16 on rank 1, which is slower in each; the last row of each has none.
 	"print-iter-log-3.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 14,
-		"step_time_p50": 14}, nil, 0, "10 of 12\nrank 0 13.0 ms for 32 requests, rank 1 14.0 ms"},
+		"step_time_p50": 14}, nil, 0, "10 of 12"},
 	// Row 106 is missing, so nobody knows the device time of row 105.
 	"print-iter-log-4.txt": {"iteration-log", "step_time_mean", map[string]float64{"step_time_mean": 10.8}, nil, 0,
 		"3 of 5 iteration rows"},
@@ -76,7 +76,7 @@ var fixtures = map[string]expectation{
 }
 
 var eightRanks = map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "user_throughput": 324,
-	"gpu_throughput": 320, "user_speed": 330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2,
+	"user_speed_mean": 330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2,
 	"request_latency_mean": 3160, "duration": 4000}
 
 // samples are reports as public sources show them, with what they say.
@@ -158,7 +158,7 @@ Total Latency (seconds):        16.406100739
 	{`{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4, 1, 2, 3],
 		"expert_max_over_mean": [2, 3], "rank_max_over_mean": [1.5, NaN]}`,
 		expectation{"moebalance-workload", "token_throughput", map[string]float64{"token_throughput": 12.5,
-			"step_time_mean": 2.5, "step_time_p50": 2.5, "step_time_min": 1}, nil, 2, ""}},
+			"step_time_mean": 2.5, "step_time_p50": 2.5}, nil, 2, ""}},
 	// trtllm-serve's /metrics: rows on one line
 	{`[{"iter": 1, "iterLatencyMS": 2.5, "hostStepTimeMS": 2}, {"iter": 2, "iterLatencyMS": 3.5, "hostStepTimeMS": 3},` +
 		`{"iter": 3, "iterLatencyMS": 4, "hostStepTimeMS": 4}]` + "\nspeed: 4\n",
@@ -237,7 +237,7 @@ func TestSetup(t *testing.T) {
 			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
 			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
 			"runtime kv_cache_percentage": "0.9", "runtime scheduling_policy": "GUARANTEED_NO_EVICT"},
-		"trtllm-bench-c.txt": {"model": "deepseek-ai/DeepSeek-R1", "runtime backend": "PYTORCH",
+		"trtllm-bench-c.txt": {"model": "deepseek-ai/DeepSeek-R1",
 			"runtime quantization": "FP8_BLOCK_SCALES", "runtime gpu": "NVIDIA H200", "runtime version": "1.3.0",
 			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
 			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
@@ -274,7 +274,7 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 }
 
 // Of three requests that were asked for, two were completed. Speculative decoding is warned about where a step accepts
-// more than a token, and a throughput that is not work over time.
+// more than a token.
 func TestClients(t *testing.T) {
 	const report = `{"num_prompts": ASKED, "duration": 4, "completed": 2, "total_input_tokens": 200,
 		"total_output_tokens": 20, "request_throughput": 0.5, "output_throughput": 5, "accept_length": ASKED}`
@@ -283,10 +283,6 @@ func TestClients(t *testing.T) {
 		r, err := Parse("r.json", strings.NewReader(text), nil)
 		if err != nil || r.Work[failures] != failed || len(r.Warnings) != int(failed) {
 			t.Errorf("%s asked for: %+v, error %v", asked, r, err)
-		}
-		r, _ = Parse("r.json", strings.NewReader(strings.Replace(text, `put": 5`, `put": 6`, 1)), nil)
-		if len(r.Warnings) != int(failed)+1 || !strings.Contains(r.Warnings[int(failed)], "duration is 5: the report") {
-			t.Errorf("20 tokens in 4 s at 6 tok/s: %q", r.Warnings)
 		}
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -104,41 +104,51 @@ func steady(rows []step) (full []step) {
 // in step with each other, so an iteration takes as long as its slowest rank.
 func (l *iterationLog) summary() (out Result) {
 	out.Format = iterations.name
-	slowest, all, used, ranks, full := map[router.OptInt]float64{}, 0, 0, []string(nil), []step(nil)
+	slowest, all, used, full := map[router.OptInt]float64{}, 0, 0, []step(nil)
 	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
-		var times []float64
 		full = steady(l.ranks[rank])
 		for _, s := range full {
 			if s.ms.Defined() {
 				slowest[s.iter] = max(slowest[s.iter], float64(s.ms))
-				times = append(times, float64(s.ms))
+				used++
 			}
 		}
-		if len(times) > 0 && len(ranks) < 8 {
-			ranks = append(ranks, fmt.Sprintf("rank %d %s ms for %s", rank, quantity.Digits3(stat.Mean(times, nil)),
-				quantity.Count(full[0].requests, "request")))
-		}
-		all, used = all+len(l.ranks[rank]), used+len(times)
+		all += len(l.ranks[rank])
 	}
-	if used == 0 {
-		text := "the iteration log has no times of steady decode steps"
+	if out.Attention = l.uneven(); used == 0 {
+		out.warn("the iteration log has no times of steady decode steps")
 		if len(full) > 0 && l.clock != decodeInterval { // whose lines have no numbers
-			first := full[len(full)/2].iter
-			text += fmt.Sprintf("; worth recording with moebalance profile --iterations: %d to %d (full decode)", first, first+9)
+			at := full[len(full)/2].iter
+			out.warn(fmt.Sprintf("worth recording with moebalance profile --iterations: %d to %d (full decode)", at, at+9))
 		}
-		out.warn(text)
 		return out
 	}
 	what := l.clock + " of steady full decode batches"
-	if len(ranks) > 1 {
+	if len(l.ranks) > 1 {
 		what += ", slowest rank of each iteration"
-		out.warn("step time is of the slowest rank of each iteration; means: " + strings.Join(ranks, ", "))
 	}
-	f := format{own: map[string]string{"step_time_mean": "mean " + what, "step_time_p50": "median " + what}}
 	times := slices.Sorted(maps.Values(slowest))
-	out.Metrics = []Metric{{f.metric("step_time_mean"), router.Number(stat.Mean(times, nil)), 0},
-		{f.metric("step_time_p50"), router.Number(stats.Median(times)), 0}}
+	mean, median := iterations.metric("step_time_mean"), iterations.metric("step_time_p50")
+	mean.Definition, median.Definition = "step_time_mean/mean "+what, "step_time_p50/median "+what
+	out.Metrics = []Metric{{mean, router.Number(stat.Mean(times, nil)), 0}, {median, router.Number(stats.Median(times)), 0}}
 	out.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", used,
 		quantity.Count(all, "iteration row")))
 	return out
+}
+
+// uneven is how uneven attention is over data-parallel ranks by their tokens: Σ max / Σ mean − 1 over the iterations
+// that all ranks logged, 0 where one rank did.
+func (l *iterationLog) uneven() float64 {
+	of, most, all := map[router.OptInt][]float64{}, 0.0, 0.0 // tokens of the ranks, by iteration
+	for _, rows := range l.ranks {
+		for _, s := range rows { // a decoding request is a token
+			of[s.iter] = append(of[s.iter], float64(max(s.requests, 0)+max(s.prompt, 0)))
+		}
+	}
+	for _, tokens := range of {
+		if len(tokens) == len(l.ranks) {
+			most, all = most+slices.Max(tokens)*float64(len(tokens)), all+floats.Sum(tokens)
+		}
+	}
+	return max(0, most/max(all, 1)-1)
 }

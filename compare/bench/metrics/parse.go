@@ -96,9 +96,9 @@ type parser struct {
 // prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
 // ("(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
 // ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's "[2026-11-20 10:00:00 DP1 TP1] ").
-var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) |` +
-	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d+)[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
-	`_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
+var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
+	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d{1,6})[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
+	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
 
 // next takes an object or a line. A carriage return ends a line as a newline does, which takes progress bars apart
 // from the results they overwrite. An object that does not parse is a line: one that is cut at the end of its
@@ -113,10 +113,8 @@ func (p *parser) next() *document {
 		launched, begin := input.LauncherRank(p.left[:end])
 		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
 		rank, at = router.OptInt(launched), begin+len(m[0])
-		for _, digits := range m[1:] {
-			if n, err := strconv.Atoi(digits); err == nil && n < 1e6 {
-				rank = router.OptInt(n)
-			}
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			rank = router.OptInt(n)
 		}
 		if strings.HasPrefix(p.left[at:end], "[{") { // a list of objects on one line
 			at++
@@ -230,7 +228,7 @@ func (p *parser) runs() (runs []Result, err *input.Error) {
 	for i := range runs {
 		out := &runs[i]
 		out.Metrics = append(slices.Clone(beside.Metrics), out.Metrics...)
-		out.Warnings = slices.Concat(beside.Warnings, out.Warnings)
+		out.Warnings, out.Attention = slices.Concat(beside.Warnings, out.Warnings), beside.Attention
 		last := slices.ContainsFunc(out.Metrics, func(m Metric) bool { return m.line == p.line })
 		if last && strings.TrimRight(p.text, "}]") == p.text {
 			out.warn(fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.line))
@@ -248,10 +246,8 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	if strings.Contains(p.text, "[TRT-LLM]") {
-		e.Try = "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration; or "
-	} else if strings.Contains(p.text, "server_args=ServerArgs(") {
-		e.Try = "a log of SGLang: --decode-log-interval 1 adds a line for each decode step; or "
+	if engine, option := input.EngineLog(p.text); engine != "" {
+		e.Try = "a log of " + engine + ": " + option + "; or "
 	}
 	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
 		"reads expert counts"

@@ -119,12 +119,9 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 	return router.Number(n), ok
 }
 
-// list is a list of numbers that may be absent.
+// list is a list of numbers, empty where there is none.
 func (r *report) list(d *document, path string) (numbers []float64) {
-	n, ok := d.of(path).(list)
-	if !ok && d.of(path) != nil {
-		r.fail(d.line, input.Error{Expected: "a list of numbers in " + strconv.Quote(path), Found: kind(d.of(path))})
-	}
+	n, _ := d.of(path).(list)
 	for i := range int(n) {
 		v, _ := r.number(d, path+"/"+strconv.Itoa(i), true)
 		numbers = append(numbers, float64(v))
@@ -159,24 +156,5 @@ func (r *report) end() (Result, *input.Error) {
 			r.out.Work[name] = m.Value.Float64()
 		}
 	}
-	r.agree()
 	return r.out, r.failed
-}
-
-// agree warns of a serving client's throughput that is not its work over its wall time, but for rounding: 2600 tok/s of
-// 131,072 tokens in 60 s. Other tools' words have other formulas.
-func (r *report) agree() {
-	took, timed := r.out.Metric("duration")
-	if !timed || !strings.Contains(r.name, "serving/") {
-		return
-	}
-	for _, of := range [][2]string{{"output_throughput", outputTokens}, {"input_throughput", inputTokens},
-		{"request_throughput", requests}} {
-		m, ok := r.out.Metric(of[0])
-		rate := r.out.Work[of[1]] / float64(took.Value) * 1e3
-		if off := math.Abs(float64(m.Value) - rate); ok && rate > 0 && off > max(rate*0.05, 0.01) {
-			r.out.warn(fmt.Sprintf("%s is %.5g %s, but %s over duration is %.5g: the report contradicts itself", of[0],
-				float64(m.Value), m.Unit, of[1], rate))
-		}
-	}
 }

@@ -22,6 +22,8 @@ type Result struct {
 	// comparable when they did the same.
 	Work  map[string]float64 `json:"work"`
 	Proof Proof              `json:"proof"`
+	// Attention is how uneven data-parallel ranks' tokens are: Σ max / Σ mean − 1 over the iterations of a log.
+	Attention float64 `json:"attention_imbalance,omitzero"`
 	// Setup is how the output describes its model and the run, by name: "max_concurrency" "8".
 	Setup map[string]string `json:"setup,omitempty"`
 	// Warnings are things a reader of the numbers should know, one line each.
@@ -100,8 +102,5 @@ func (r Result) preferred() string {
 			return name
 		}
 	}
-	if len(r.Metrics) > 0 {
-		return r.Metrics[0].Name
-	}
-	return ""
+	return append(r.Metrics, Metric{})[0].Name
 }

@@ -24,7 +24,7 @@ type scanner struct {
 	doc   *document
 	text  string
 	at    int    // behind the token
-	token string // one of {}[](),: or a text with its quotes, or a bare word; "" at the end
+	token string // one of {}[],: or a text with its quotes, or a bare word; "" at the end
 	depth int
 	err   error // the first one, after which nothing is read
 }
@@ -43,7 +43,7 @@ func (s *scanner) next() string {
 	begin := len(s.text) - len(rest)
 	switch s.at = begin; {
 	case rest == "":
-	case strings.IndexByte("{}[](),:", rest[0]) >= 0:
+	case strings.IndexByte("{}[],:", rest[0]) >= 0:
 		s.at++
 	case rest[0] == '"', rest[0] == '\'':
 		for s.at++; s.at < len(s.text) && s.text[s.at] != rest[0] && s.text[s.at] != '\n'; s.at++ {
@@ -69,8 +69,6 @@ func (s *scanner) value(path string) {
 		v = object(s.members(path, "}"))
 	case "[":
 		v = list(s.members(path, "]"))
-	case "(": // a Python tuple
-		v = list(s.members(path, ")"))
 	default:
 		v = s.scalar()
 	}

@@ -46,7 +46,7 @@ func flat(v any, path string, into map[string]any) {
 }
 
 func TestScanReadsPythonDicts(t *testing.T) {
-	got, err := scan(`{'a': None, 'b': True, "c's": False, 'd': -1.5e-3, 'e': (1, 2,), 'f': 'it\'s \u00e9\n',
+	got, err := scan(`{'a': None, 'b': True, "c's": False, 'd': -1.5e-3, 'e': [1, 2,], 'f': 'it\'s \u00e9\n',
 		'g': {'h': [],}, 'i': inf, 'j': nan,}`)
 	want := map[string]any{"a": nil, "b": true, "c's": false, "d": -1.5e-3, "e": list(2), "e/0": 1.0, "e/1": 2.0,
 		"f": "it's é\n", "g": object(1), "g/h": list(0), "i": math.Inf(1), "j": math.NaN()}

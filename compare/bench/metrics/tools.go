@@ -69,12 +69,6 @@ func readWorkload(r *report, d *document) {
 		slices.Sort(steps)
 		r.put(d.line, "step_time_mean", router.Number(stat.Mean(steps, nil)))
 		r.put(d.line, "step_time_p50", router.Number(stats.Median(steps)))
-		r.put(d.line, "step_time_min", router.Number(steps[0]))
-	}
-	for i := range r.found {
-		if m := &r.found[i]; d.of("clock") == "cpu" && m.Unit != "" {
-			m.Definition += "; time is processor time: of each phase, that of the rank that used most"
-		}
 	}
 	proof := &r.out.Proof
 	proof.Perfect, proof.Claimed = d.of("perfect_router").(bool)

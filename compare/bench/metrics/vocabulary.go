@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 
@@ -11,8 +10,6 @@ import (
 // word is a metric of the vocabulary, to which every tool's name for it is translated. The formula defines it where
 // the tool does not compute it in a way of its own. Less is better of times, more of all else.
 type word struct{ unit, formula string }
-
-const speed = "generated tokens after the first over the time after the first"
 
 // vocabulary holds the metrics. A name that ends in "_" is a family: "ttft_" makes "ttft_mean", "ttft_p99" and so on,
 // over requests or steps.
@@ -24,9 +21,7 @@ var vocabulary = map[string]word{
 	"request_throughput": {"req/s", "requests over wall time"},
 	"request_goodput":    {"req/s", "requests within their service level over wall time"},
 	"user_throughput":    {"tok/s", "generated tokens over request latency, mean over requests"},
-	"user_speed":         {"tok/s", speed + ", mean over requests"},
-	"user_speed_":        {"tok/s", speed + ", per request"},
-	"gpu_throughput":     {"tok/s", "generated tokens over wall time over GPUs"},
+	"user_speed_":        {"tok/s", "generated tokens after the first over the time after the first, per request"},
 	"prefill_throughput": {"tok/s", "prompt tokens over prefill time"},
 	"decode_throughput":  {"tok/s", "generated tokens over decode time"},
 	"moe_latency":        {"ms", "one MoE layer on the slowest rank"},
@@ -53,8 +48,7 @@ const (
 )
 
 // metric makes a metric of the vocabulary; another number gets no unit. The tool's rule for percentiles, minimum and
-// maximum is part of their definition: they compare only with the same tool's. A number that shares the word and not
-// the formula has a definition of the format's own.
+// maximum is part of their definition: they compare only with the same tool's.
 //
 //	"ttft_p99" of trtllm-bench  → "ttft_p99/from sending …; p99 by trtllm-bench, sorted[floor(n·q)]", in ms
 func (f *format) metric(name string) gain.Metric {
@@ -66,8 +60,7 @@ func (f *format) metric(name string) gain.Metric {
 			w.formula += "; " + name[at:] + " by " + f.rule
 		}
 	}
-	formula := cmp.Or(f.own[name], w.formula)
-	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + formula}
+	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + w.formula}
 }
 
 // statistics are the vocabulary's words for the words of tools: "average" → "mean". Percentiles are "p50", "p99".

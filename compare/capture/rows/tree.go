@@ -18,11 +18,16 @@ const (
 	deepest = 12 // levels; more pages than a file can have need fewer
 )
 
+// slack is what may be read behind a page: a varint or an integer that begins on it.
+const slack = 16
+
 // walker goes through the pages of a table's tree from left to right.
 type walker struct {
-	*pages
 	*decoder
 	ctx   context.Context
+	file  *os.File
+	size  int    // of a page, in bytes
+	count uint32 // of pages, numbered from 1
 	leaf  []byte // the page that is looked at
 	visit func(*Row) error
 	seen  int64 // rows visited
@@ -32,31 +37,44 @@ type walker struct {
 // walk visits the rows as long as everything is plain, and returns how many it
 // visited. errFallback says that there is more.
 func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (seen int64, err error) {
-	if !t.plain {
-		return 0, errFallback
-	}
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, errFallback
 	}
 	defer file.Close()
-	pages, err := openPages(file)
-	if err != nil {
-		return 0, err
+	w := &walker{decoder: newDecoder(t), ctx: ctx, file: file, visit: visit, tell: t.Progress}
+	if !t.plain || !w.readHeader() {
+		return 0, errFallback
 	}
-	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, leaf: make([]byte, pages.size+slack), visit: visit,
-		tell: t.Progress}
 	err = w.subtree(t.root, 0)
 	return w.seen, err
 }
 
+// readHeader learns the size and number of the pages from the file's header, and reports whether they are plain:
+// https://www.sqlite.org/fileformat2.html section 1.3. Reserved bytes at their ends, left to extensions that encrypt
+// or check pages, are not plain. Neither are pointer maps (auto_vacuum), which SQLite consults about long records, nor
+// texts in UTF-16.
+func (w *walker) readHeader() bool {
+	head := make([]byte, 100)
+	_, err := w.file.ReadAt(head, 0)
+	version, reserved := head[19], head[20]
+	number := func(at int) uint32 { return binary.BigEndian.Uint32(head[at:]) }
+	maps, encoding := number(52), number(56)
+	if w.size, w.count = int(binary.BigEndian.Uint16(head[16:])), number(28); w.size == 1 {
+		w.size = 1 << 16
+	}
+	w.leaf = make([]byte, w.size+slack)
+	return err == nil && w.size >= 512 && w.count > 0 && version <= 2 && reserved == 0 && maps == 0 && encoding == 1
+}
+
 // subtree visits the rows on a page or below it.
 func (w *walker) subtree(root uint32, level int) error {
-	if level == deepest || w.ctx.Err() != nil { // the connection is interrupted too, and says so
+	if level == deepest || w.ctx.Err() != nil || // the connection is interrupted too, and says so
+		root == 0 || root > w.count {
 		return errFallback
 	}
-	if err := w.read(root, w.leaf); err != nil {
-		return err
+	if _, err := w.file.ReadAt(w.leaf[:w.size], (int64(root)-1)*int64(w.size)); err != nil {
+		return errFallback
 	}
 	if w.tell != nil {
 		w.tell(int64(w.size))

@@ -147,6 +147,7 @@ func (p *Patterns) Label(name string) Label {
 	if m := hookStep.FindStringIndex(name); m != nil {
 		name = name[:m[1]]
 	}
+	numbers := map[string]*int32{"step": &l.Step, "layer": &l.Layer, "expert": &l.Expert}
 	for i, r := range p.rules {
 		at := p.compiled[i].FindStringSubmatchIndex(name)
 		if at == nil {
@@ -156,15 +157,15 @@ func (p *Patterns) Label(name string) Label {
 			if group == "" || at[2*g] < 0 {
 				continue
 			}
-			switch text := name[at[2*g]:at[2*g+1]]; group {
-			case "step":
-				setNumber(&l.Step, text, unnumbered)
-			case "layer":
-				setNumber(&l.Layer, text, NoID)
-			case "expert":
-				setNumber(&l.Expert, text, NoID)
-			case "phase":
+			text, to := name[at[2*g]:at[2*g+1]], numbers[group]
+			switch n, err := strconv.ParseInt(text, 10, 32); {
+			case to == nil:
 				l.Phase = cmp.Or(l.Phase, kernel.PhaseOf(text))
+			case *to != NoID: // an earlier pattern found it
+			case err == nil && n >= 0:
+				*to = int32(n)
+			case group == "step" && text == "":
+				*to = unnumbered
 			}
 		}
 		if l.Phase == "" {
@@ -177,18 +178,4 @@ func (p *Patterns) Label(name string) Label {
 		}
 	}
 	return l
-}
-
-// setNumber keeps what an earlier pattern found.
-func setNumber(to *int32, text string, empty int32) {
-	if *to != NoID {
-		return
-	}
-	if text == "" {
-		*to = empty
-		return
-	}
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
-		*to = int32(n)
-	}
 }
