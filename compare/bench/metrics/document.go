@@ -87,12 +87,16 @@ func (d *document) count(paths ...string) router.OptInt {
 // printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
 var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
 
+// backendTitle stands over what trtllm-bench prints of the engine.
+var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
+
 // readLine takes the labels of a printed line, in lower case, with their values. Words behind the number
 // belong to the label, too, and "Prefill." to every label behind it.
 //
 //	Total Latency [TTFT] (ms):   4000                 → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
+//	= PYTORCH BACKEND                                 → "engine backend" "PYTORCH", as "= ENGINE DETAILS" "TensorRT"
 //	NVIDIA H200, memory 139.81 GB, 3.20 GHz           → "gpu" "NVIDIA H200"
 //	iter = 7, host_step_time = 12ms, states = {'num_ctx_tokens': 3}
 //	    → "iter" 7, "host_step_time" 12 in ms, "states/num_ctx_tokens" 3
@@ -106,6 +110,8 @@ func (d *document) readLine() {
 		s.value("states")
 	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
 		part, text = name+". ", rest
+	} else if m := backendTitle.FindStringSubmatch(line); m != nil {
+		d.set("engine backend", value{is: cmp.Or(m[1], "TensorRT")})
 	} else if gpu, _, ok := strings.Cut(line, ", memory "); ok {
 		d.set("gpu", value{is: gpu})
 	}

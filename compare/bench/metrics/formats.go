@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,7 +170,7 @@ var settings = map[string]string{
 	"request rate configured (rps)": "request_rate", "input_config/loadgen/concurrency": "max_concurrency",
 	"input_config/loadgen/request_rate": "request_rate", "dataset_name": "dataset", "tokenizer_id": "tokenizer",
 	// the engine, by trtllm-bench's report and what it prints
-	"engine/backend": "runtime backend", "machine/name": "runtime gpu",
+	"engine/backend": "runtime backend", "engine backend": "runtime backend", "machine/name": "runtime gpu",
 	"gpu": "runtime gpu", "num_gpus": "runtime gpus", "engine/version": "runtime version",
 	"tensorrt llm version": "runtime version", "tensorrt-llm version": "runtime version",
 	"server_info/version": "runtime version", "max runtime batch size": "runtime max_batch_size",
@@ -179,20 +180,17 @@ var settings = map[string]string{
 // ofRun are settings that go by their own names, and ofEngine those by which reports, labels ("tp size") and SGLang's
 // client name the same of an engine.
 var (
-	ofRun = strings.Fields("model hidden router layers tokens_per_rank clock backend max_concurrency request_rate num_prompts " +
-		"batch_size input_len output_len burstiness endpoint_type random_input_len random_output_len " +
+	ofRun = strings.Fields("model hidden router layers tokens_per_rank clock backend max_concurrency request_rate " +
+		"num_prompts batch_size input_len output_len burstiness endpoint_type random_input_len random_output_len " +
 		"random_range_ratio sharegpt_output_len")
-	ofEngine = strings.Fields("quantization dtype kv_cache_dtype tp_size pp_size ep_size dp_size max_batch_size " +
+	engineGroup = regexp.MustCompile(`^(?:engine|world_info|server_info)/`)
+	ofEngine    = strings.Fields("quantization dtype kv_cache_dtype tp_size pp_size ep_size dp_size max_batch_size " +
 		"max_num_tokens kv_cache_percentage scheduling_policy")
 )
 
 // setting is what a path or label says of the run: "world_info/tp_size" → "runtime tp_size".
 func setting(path string) string {
-	name := path
-	for _, group := range []string{"engine/", "world_info/", "server_info/"} {
-		name = strings.TrimPrefix(name, group)
-	}
-	if name = strings.ReplaceAll(name, " ", "_"); slices.Contains(ofEngine, name) {
+	if name := strings.ReplaceAll(engineGroup.ReplaceAllString(path, ""), " ", "_"); slices.Contains(ofEngine, name) {
 		return "runtime " + name
 	} else if slices.Contains(ofRun, path) {
 		return path

@@ -237,7 +237,7 @@ func TestSetup(t *testing.T) {
 			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
 			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
 			"runtime kv_cache_percentage": "0.9", "runtime scheduling_policy": "GUARANTEED_NO_EVICT"},
-		"trtllm-bench-c.txt": {"model": "deepseek-ai/DeepSeek-R1",
+		"trtllm-bench-c.txt": {"model": "deepseek-ai/DeepSeek-R1", "runtime backend": "PYTORCH",
 			"runtime quantization": "FP8_BLOCK_SCALES", "runtime gpu": "NVIDIA H200", "runtime version": "1.3.0",
 			"runtime dtype": "bfloat16", "runtime kv_cache_dtype": "FP8", "runtime tp_size": "8", "runtime pp_size": "1",
 			"runtime ep_size": "8", "runtime max_batch_size": "32", "runtime max_num_tokens": "8192",
