@@ -2,7 +2,6 @@ package capture
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -63,9 +62,12 @@ func (s *jsonScanner) more() bool {
 
 // end fails if anything but white space is left.
 func (s *jsonScanner) end() {
-	if s.peek(); s.ended && errors.Is(s.err, io.ErrUnexpectedEOF) {
+	if s.err != nil {
+		return
+	}
+	if s.peek(); s.ended {
 		s.err = nil
-	} else if s.err == nil {
+	} else {
 		s.fail("the end of the document")
 	}
 }
