@@ -24,19 +24,14 @@ const (
 const asked = `
 2 :: moebalance: no verb: want bench, compare
 2 logits :: moebalance logits: no verb: want generate
-2 help trace counts :: want one verb, have "counts", too
 2 trcae :: did you mean "trace"
-2 help numbrs :: did you mean "numbers"?
-2 help logits nope :: unknown verb "nope"
-2 completion foo :: unknown verb "foo": want bash, fish, powershell, zsh
 2 logits nope :: unknown verb "nope"
 2 version 1 :: version: want no argument, have 1 argument
-2 completion bash x :: completion bash: want no argument
 2 --format json :: unknown flag
 2 models --brief --format json :: want --brief or --format, not both
 2 models --json --format csv :: want --json or --format, not both
-2 models --format csv --format json :: --format: want one value, have "csv" and "json"
-2 models -o D/a -o D/b :: --output: want one value
+2 models --format csv --format json :: "--format" flag: want one value, have "csv" and "json"
+2 models -o D/a -o D/b :: "-o, --output" flag: want one value
 1 models D/none.json :: no such file
 2 models nope :: unknown model
 2 models -o D/r.PDF :: no result is written as .pdf
@@ -48,14 +43,14 @@ const asked = `
 2 workload --skew NaN :: skew
 2 workload --experts 3 :: experts
 2 workload --tokens 0 :: want tokens
-2 workload --steps many :: want a whole number, such as 8, have "many"
+2 workload --steps many :: invalid argument "many" for "--steps" flag: want a whole number
 2 workload --steps 0 :: want steps
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
 2 quickstart more :: no argument
 2 quickstart --dir D/prose.sqlite :: is a file
 2 bench :: after --
-2 bench --timeout 10 -- x :: bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"
-2 bench --pairs '8 pairs' -- x :: --pairs: want a whole number, such as 8, have "8 pairs"
+2 bench --timeout 10 -- x :: want a time with its unit, such as 30s, 10m or 2h
+2 bench --pairs '8 pairs' -- x :: "--pairs" flag: want a whole number, such as 8
 2 bench --treatment vlm -- x :: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy,
 2 bench --treatment sglang -- env A=1 /bin/vllm bench throughput :: switches nothing in vllm: want --treatment atom or
 2 bench --points concurrency=1,8 -- true :: --points concurrency: the command has no {concurrency}
@@ -96,12 +91,12 @@ const asked = `
 2 profile --nsys D/engine -- no-such ::
 2 profile --dry-run -- docker run x prog :: {nsys}
 2 profile --perfect --dry-run -- mpirun -n 2 python3 -m sglang.launch_server :: switches nothing in sglang
-2 logits plans --ep=4- :: --ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
+2 logits plans --tokens=4- :: "--tokens" flag: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
 2 logits plans --plans diagnal --model deepseek-v3 :: have "diagnal"; did you mean "diagonal"?
 1 logits verify D/none :: no cache
 1 logits verify D :: no manifest.json
 2 logits verfy :: did you mean "verify"
-2 logits verify :: one cache folder
+2 logits verify :: want one folder
 1 logits verify PLACED :: is a file: want the folder
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
@@ -110,12 +105,11 @@ const asked = `
 2 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: logical_count
 2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
 2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which
-2 GENERATE --model deepseek-v3 --ep 8 --seed 3 :: --seed is for --plan uniform, have diagonal
 2 GENERATE --model e8k9 --ep 8 :: top-k between 1 and 8
 1 GENERATE --model e4k1 --placement PLACED :: no rank holds expert 3
 2 logits plans --model deepseek-v3 --tokens 99999999 ::
 2 logits plans --model e4k2 --placement PLACED --ep 2 ::
-2 place :: want at least one file
+2 place :: want at least one input
 2 place --redundant 3 COUNTS :: --redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4
 2 place --redundant 132 COUNTS :: want at most 96
 2 place --redundant 0,4 --write-vllm x COUNTS :: want one value
@@ -136,8 +130,7 @@ const asked = `
 2 place --max-moves 200% COUNTS :: at most 100 %
 2 place testdata/torch/rank0.pt.trace.json :: is a trace: 'moebalance trace' reads it
 2 place testdata/campaign-qwen3-ep4.json :: moebalance compare testdata/campaign-qwen3-ep4.json shows its gain
-2 counts :: at least one file or folder
-2 counts --axes layers,layers COUNTS :: --axes: want each of steps
+2 counts --axes layers,layers COUNTS :: "--axes" flag: want each of steps
 1 counts --axes tokens,topk COUNTS :: says tokens,topk, but the file holds experts
 1 counts testdata/counts/loads_c.npy :: by --axes, such as steps,layers,experts
 2 counts http://me:x@host/metrics :: curl -o FILE http://(redacted)@host/metrics
@@ -153,18 +146,17 @@ const asked = `
 1 counts D/empty.json :: want expert counts, have an object of the keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
-2 trace :: want at least one export
 2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?
 2 trace -format x :: did you mean "--format"?
-2 trace --format jsn x :: trace: --format: want one of text, json, csv, md, have "jsn"
+2 trace --format jsn x :: invalid argument "jsn" for "--format" flag: want one of text, json, csv, md
 2 trace --table imbalnce NORMAL :: no such table "imbalnce": want one of imbalance, kinds
-2 trace --threshold 95 NORMAL :: --threshold: want 95% if a percentage is meant
+2 trace --threshold 95 NORMAL :: "--threshold" flag: want 95% if a percentage is meant
 2 trace --summary NORMAL NORMAL :: is an input
 2 trace --summary D/s --threshold 5% NORMAL :: --summary replaces the trace: remove --threshold
 2 trace - :: standard input is not read
 2 trace https://example.org/a.sqlite :: URLs are not read: download it
-2 trace --phase 'api_key: sk-1' NORMAL :: --phase: "api_key: (redacted)": want PHASE=REGEX
-2 trace --phase 'experts=(' NORMAL :: --phase: want a regular expression, have "(": missing closing )
+2 trace --phase 'api_key: sk-1' NORMAL :: invalid argument "api_key: (redacted)" for "--phase" flag: "api_key: (redacted)": want PHASE=REGEX
+2 trace --phase 'experts=(' NORMAL :: "--phase" flag: want a regular expression, have "(": missing closing )
 2 trace --range '(' NORMAL :: want a regular expression, have "("
 2 trace --range step NORMAL :: want a named group
 2 trace --rank nope.sqlite=1 NORMAL :: want an export among the 1 given, such as --rank normal.sqlite=0
@@ -178,11 +170,11 @@ const asked = `
 1 trace D/lines.json :: want an nsys export or a PyTorch trace, have JSON without a list traceEvents
 1 trace D/nested :: want files of a run in this folder, have D/nested/in
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
-2 trace -o "" NORMAL :: --output: want a name
+2 trace -o "" NORMAL :: "-o, --output" flag: want a name
 2 --brief :: unknown flag: --brief; see 'moebalance --help'
-1 compare --campaign D/lines.json NORMAL PERFECT :: have several JSON values in a file; write a result with
+1 compare --campaign D/lines.json NORMAL PERFECT :: invalid character '{' after top-level value; write a result with
 1 compare --campaign D/folders NORMAL PERFECT :: want files of a run in this folder
-1 models D/cut.json :: want a Hugging Face config.json, have JSON that ends early; copy it from the checkpoint
+1 models D/cut.json :: want a Hugging Face config.json, have unexpected end of JSON input; copy it from the checkpoint
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
 1 trace D/lfs.sqlite :: git lfs pull
 1 trace D/run.nsys-rep :: nsys export

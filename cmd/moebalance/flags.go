@@ -138,19 +138,17 @@ func (f *resultFlags) choose(c call) error {
 			return usagef("want --%s or --%s, not both", apart[0], apart[1])
 		}
 	}
-	switch ending, err := f.ending("result", ".txt", ".json", ".csv", ".md"); {
-	case err != nil:
-		return fmt.Errorf("%w; 'moebalance report -o r.html' makes a page, which a browser prints to PDF", err)
+	ending, err := f.ending("result", ".txt", ".json", ".csv", ".md")
+	switch at := slices.Index(output.Formats, output.Format(strings.TrimPrefix(ending, "."))); {
 	case f.JSON:
 		f.Format = output.JSON
-	case c.given("format") || f.Brief:
-	case slices.Contains(output.Formats, output.Format(strings.TrimPrefix(ending, "."))):
-		f.Format = output.Format(ending[1:])
+	case at >= 0 && !c.given("format") && !f.Brief:
+		f.Format = output.Formats[at]
 	}
 	if f.File.Path == "" {
 		f.Width = output.Width(c.OutOrStdout())
 	}
-	return nil
+	return err
 }
 
 // gainGates are gates on the gain of a campaign.
@@ -161,19 +159,16 @@ type gainGates struct {
 
 // judge turns a campaign into the exit code that was asked for.
 func (g *gainGates) judge(r source.Campaign) error {
-	gated, limit := g.FailAbove != nil, router.Number(0)
-	if gated {
-		limit = router.Number(*g.FailAbove)
-	}
+	gated := g.FailAbove != nil
 	switch {
 	case r.Verdict.Refused():
 		return failf(exitNotComparable, "%s", r.Verdict)
 	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined()):
 		return failf(exitInconclusive, "--fail-above: no verdict, or no interval of the gain")
-	case gated && r.Gain.Low > limit:
-		return failf(exitGate, "gain above %s", quantity.Confidence(limit))
-	case gated && r.Gain.High > limit:
-		return failf(exitInconclusive, "--fail-above: the interval holds %s", quantity.Confidence(limit))
+	case gated && r.Gain.Low.Float64() > *g.FailAbove:
+		return failf(exitGate, "gain above %s", quantity.Confidence(*g.FailAbove))
+	case gated && r.Gain.High.Float64() > *g.FailAbove:
+		return failf(exitInconclusive, "--fail-above: the interval holds %s", quantity.Confidence(*g.FailAbove))
 	case g.RequireVerdict && r.Verdict.Open():
 		return failf(exitInconclusive, "%s", r.Verdict)
 	}

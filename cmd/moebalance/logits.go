@@ -49,16 +49,14 @@ func (o *generateOptions) answer(c call) (d document, err error) {
 	if strings.Contains(o.Plan, ":") { // target:1.2, recorded:FILE
 		plans = nil
 	}
-	m, gate, layouts, err := o.read(c, logits.MaxTokens, "--plan", plan.Names(), plans...)
+	m, gate, layout, err := o.read(logits.MaxTokens, "--plan", plan.Names(), plans...)
 	switch {
 	case o.Cache.Path == "":
 		return d, usagef("want --cache, the folder to keep entries in")
-	case len(o.Ranks) > 1:
-		return d, usagef("--ep: want one number of ranks, have %v", o.Ranks)
 	case err != nil:
 		return d, err
 	}
-	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layouts[0], Mode: o.Mode,
+	cache, err := logits.Open(o.Cache.Path, logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode,
 		Seed: o.Seed, DType: cmp.Or(o.DType, logits.DTypeOf(m))})
 	if err != nil {
 		return d, err

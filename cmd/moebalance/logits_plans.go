@@ -18,46 +18,44 @@ type planFlags struct {
 	Model     string        `flag:"model"`
 	Method    router.Method `flag:"method"`
 	Placement string        `flag:"placement"`
-	Ranks     []int         `flag:"ep"`
+	Ranks     int           `flag:"ep"`
 	Tokens    []int         `flag:"tokens"`
 	Mode      router.Mode   `flag:"mode" preset:"dep"`
 	Seed      uint64        `flag:"seed"`
 }
 
-// read checks the flags as check does, and reads the router, with its model, and the layout of its experts on each
-// number of ranks: contiguous, or as the file says.
-func (p *planFlags) read(c call, most int, flag string, known []string, plans ...string) (m router.Model,
-	gate router.Gate, layouts []router.Layout, err error) {
-	switch wrong := p.check(c, most, flag, known, plans...); {
+// read checks the flags as check does, and reads the router, with its model, and the layout of its experts: contiguous
+// on the ranks, or as the file says.
+func (p *planFlags) read(most int, flag string, known []string, plans ...string) (m router.Model, gate router.Gate,
+	layout router.Layout, err error) {
+	switch wrong := p.check(most, flag, known, plans...); {
 	case wrong != nil:
 		err = wrong
 	case p.Model == "":
 		err = usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
-	case p.Placement != "" && len(p.Ranks) > 0:
+	case p.Placement != "" && p.Ranks != 0:
 		err = usagef("want --ep or --placement, which has its own number of ranks")
-	case p.Placement == "" && len(p.Ranks) == 0:
+	case p.Placement == "" && p.Ranks < 1:
 		err = usagef("want --ep with at least 1 rank, or --placement")
 	default:
 		m, err = router.ReadModel(p.Model, p.Method)
 	}
 	gate = router.Gate{Method: cmp.Or(p.Method, m.Method), Shape: m.Shape, Scale: m.Scale}
-	layouts = make([]router.Layout, max(1, len(p.Ranks)))
-	if err = cmp.Or(err, usage(gate.Validate())); err == nil && p.Placement != "" {
-		if layouts[0], err = router.ReadLayout(p.Placement, m.Experts); err != nil {
-			err = fmt.Errorf("--placement: %w", err)
-		}
+	if err = cmp.Or(err, usage(gate.Validate())); err != nil {
+		return m, gate, layout, err
 	}
-	for i, n := range p.Ranks {
-		if err == nil {
-			layouts[i], err = router.Contiguous(m.Experts, n)
-			err = usage(err)
-		}
+	if p.Placement == "" {
+		layout, err = router.Contiguous(m.Experts, p.Ranks)
+		return m, gate, layout, usage(err)
 	}
-	return m, gate, layouts, err
+	if layout, err = router.ReadLayout(p.Placement, m.Experts); err != nil {
+		err = fmt.Errorf("--placement: %w", err)
+	}
+	return m, gate, layout, err
 }
 
-// check finds too many tokens, and of the plans that a flag names ones that are not known, and a seed that none uses.
-func (p *planFlags) check(c call, most int, flag string, known []string, plans ...string) error {
+// check finds too many tokens, and of the plans that a flag names ones that are not known.
+func (p *planFlags) check(most int, flag string, known []string, plans ...string) error {
 	for _, n := range p.Tokens {
 		if n < 1 || n > most {
 			return usagef("--tokens: want 1 to %d tokens per rank, have %d", most, n)
@@ -67,10 +65,6 @@ func (p *planFlags) check(c call, most int, flag string, known []string, plans .
 		if !slices.Contains(known, name) {
 			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))
 		}
-	}
-	if c.given("seed") && len(plans) > 0 && !slices.ContainsFunc(plans, plan.Seeded) {
-		seeded := slices.DeleteFunc(slices.Clone(known), func(n string) bool { return !plan.Seeded(n) })
-		return usagef("--seed is for %s %s, have %s", flag, strings.Join(seeded, ", "), strings.Join(plans, ", "))
 	}
 	return nil
 }
@@ -89,38 +83,31 @@ func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func (o *plansOptions) answer(c call) (d document, err error) {
 	plans := strings.Split(o.Plans, ",")
-	if o.Placement == "" && len(o.Ranks) == 0 {
-		o.Ranks = []int{8}
+	if o.Placement == "" {
+		o.Ranks = cmp.Or(o.Ranks, 8)
 	}
 	if len(o.Tokens) == 0 {
 		o.Tokens, _ = input.Numbers("1-64,128,256,512,1024,4096,8192")
 	}
-	m, gate, layouts, err := o.read(c, mostSlots, "--plans", allPlans(), plans...)
+	m, gate, layout, err := o.read(mostSlots, "--plans", allPlans(), plans...)
 	if err != nil {
 		return d, err
 	}
-	result := render.Plans{
-		SchemaVersion: 1, Kind: "logits plans",
-		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode,
+	if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
+		return d, usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
 	}
-	for _, layout := range layouts {
-		if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
-			return d, usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
-		}
-		spans := make([]plan.Span, len(plans))
-		for _, t := range o.Tokens {
-			p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode,
-				Tokens: slices.Repeat([]int{t}, layout.Ranks())}
-			for i, name := range plans {
-				if c.Context().Err() != nil {
-					return d, context.Cause(c.Context())
-				}
-				of := plan.CaseOf(name, p, plan.Options{Seed: o.Seed, Method: gate.Method})
-				spans[i].Add(of, p)
-				result.Plans = append(result.Plans, of)
+	result := render.Plans{SchemaVersion: 1, Kind: "logits plans", Model: m.Name, Method: gate.Method, Shape: gate.Shape,
+		Mode: o.Mode, Spans: make([]plan.Span, len(plans))}
+	for _, t := range o.Tokens {
+		p := plan.Problem{Shape: gate.Shape, Layout: layout, Mode: o.Mode, Tokens: slices.Repeat([]int{t}, layout.Ranks())}
+		for i, name := range plans {
+			if c.Context().Err() != nil {
+				return d, context.Cause(c.Context())
 			}
+			of := plan.CaseOf(name, p, plan.Options{Seed: o.Seed, Method: gate.Method})
+			result.Spans[i].Add(of, p)
+			result.Plans = append(result.Plans, of)
 		}
-		result.Spans = append(result.Spans, spans...)
 	}
 	return result.Document(), nil
 }

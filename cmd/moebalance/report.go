@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -43,12 +41,8 @@ func (o *reportOptions) run(c call) error {
 		}
 		inputs = append(inputs, page.Input{Item: in, Answer: *d.Answer, Tables: d.Tables, Notes: d.Notes})
 	}
-	date := time.Now()
-	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
-		date = time.Unix(seconds, 0) // for pages that are equal byte for byte
-	}
 	p, err := page.New(o.Title, []page.Fact{{Name: "Report",
-		Value: date.UTC().Format("2006-01-02 15:04 UTC") + ", moebalance " + build()}}, inputs...)
+		Value: time.Now().UTC().Format("2006-01-02 15:04 UTC") + ", moebalance " + build()}}, inputs...)
 	if err != nil {
 		return err
 	}

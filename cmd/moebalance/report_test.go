@@ -54,11 +54,10 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "normal.summary")
 	const captures = "../../testdata/deepseek-ep4-ranks/"
 	ask(t, exitDone, nil, "trace", captures+"normal.rank?.sqlite", "--summary", summary)
-	t.Setenv("SOURCE_DATE_EPOCH", "0")
 	out := captured(t, []string{"report", summary, captures + "perfect.rank?.sqlite",
 		fieldResults + "vllm-qwen3-normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		"../../testdata/campaign-deepseek-ep4.json"})
-	for _, want := range []string{"Report: 1970-01-01 00:00 UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
+	for _, want := range []string{" UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
 		"learned routing: ", "balanced routing: ",
 		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "saved by even ranks"} {
 		if !strings.Contains(out, want) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -95,7 +94,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	strict(root)
 	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
@@ -111,7 +109,7 @@ func exitCode(ctx context.Context, err error) int {
 	case ok:
 		return coded.code
 	case slices.ContainsFunc([]error{target.ErrRefused, source.ErrUsage, counts.ErrOptions, router.ErrModel,
-		trace.ErrCounts, logits.ErrSpec, bench.ErrExists, bench.ErrTaken}, is):
+		trace.ErrCounts, trace.ErrArm, logits.ErrSpec, bench.ErrExists, bench.ErrTaken}, is):
 		return exitUsage
 	case is(source.ErrNotComparable) || is(trace.ErrNotOneRun):
 		return exitNotComparable
@@ -132,24 +130,16 @@ var verbs = []struct {
 	{"Run an engine", "bench", fresh[benchOptions], cobra.ArbitraryArgs, render.CampaignTables},
 	{"", "bench-dataset", fresh[datasetOptions], none, nil},
 	{"", "profile", fresh[profileOptions], argCount(1, -1, "a command after --"), nil},
-	{"", "hook", fresh[hookOptions], none, nil},
-	{"", "workload", fresh[workloadOptions], none, nil},
-	{"Read what engines recorded", "trace", fresh[traceOptions], argCount(1, -1, "at least one export"),
-		render.Trace(&trace.Trace{}, "").TableNames()},
-	{"", "compare", fresh[compareOptions], argCount(1, -1, "the normal side and the perfect side"),
-		render.ComparisonTables},
-	{"", "counts", fresh[countsOptions], argCount(1, -1, "at least one file or folder of expert counts"),
-		render.CountsTables},
-	{"", "report", fresh[reportOptions], argCount(1, -1, "at least one campaign folder, result, export or file of "+
-		"expert counts"), nil},
+	{"", "hook", fresh[hookOptions], none, nil}, {"", "workload", fresh[workloadOptions], none, nil},
+	{"Read what engines recorded", "trace", fresh[traceOptions], some, render.Trace(&trace.Trace{}, "").TableNames()},
+	{"", "compare", fresh[compareOptions], some, render.ComparisonTables},
+	{"", "counts", fresh[countsOptions], some, render.CountsTables}, {"", "report", fresh[reportOptions], some, nil},
 	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs, nil},
 	{"", "logits-generate", fresh[generateOptions], none, []string{"entries"}},
-	{"", "logits-verify", fresh[cacheOptions], argCount(1, 1, "one cache folder"),
-		render.VerifiedCache("", logits.Verification{}).TableNames()},
-	{"", "logits-list", listOptions, argCount(1, 1, "one cache folder"),
-		render.ListedCache("", logits.Verification{}).TableNames()},
+	{"", "logits-verify", fresh[cacheOptions], one, render.VerifiedCache("", logits.Verification{}).TableNames()},
+	{"", "logits-list", listOptions, one, render.ListedCache("", logits.Verification{}).TableNames()},
 	{"", "logits-plans", fresh[plansOptions], none, render.Plans{}.Document().TableNames()},
-	{"", "place", fresh[placeOptions], argCount(1, -1, "at least one file or folder of expert counts"),
+	{"", "place", fresh[placeOptions], some,
 		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()},
 	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs, render.Models(nil).TableNames()},
 	{"Start", "quickstart", fresh[quickstartOptions], none, nil},
@@ -167,20 +157,16 @@ type group struct{}
 
 // run says which verbs there are.
 func (*group) run(c call) error {
-	var names, verbs []string // pages of help are no verbs, and may be meant
+	var names []string
 	for _, sub := range c.Commands() {
-		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
-			verbs = append(verbs, sub.Name())
+		if sub.Runnable() && !sub.Hidden { // pages of help are no verbs
+			names = append(names, sub.Name())
 		}
 	}
-	wanted := "want " + strings.Join(verbs, ", ")
-	switch {
-	case len(c.args) == 0:
-		return usagef("no verb: %s", wanted)
-	case len(names) == 0:
-		return usagef("want one verb, have %q, too", c.args[0])
+	if len(c.args) == 0 {
+		return usagef("no verb: want %s", strings.Join(names, ", "))
 	}
-	return usagef("unknown verb %q: %s%s", c.args[0], wanted, router.Near(c.args[0], names))
+	return usagef("unknown verb %q: want %s%s", c.args[0], strings.Join(names, ", "), router.Near(c.args[0], names))
 }
 
 func rootCmd() *cobra.Command {
@@ -197,11 +183,11 @@ func rootCmd() *cobra.Command {
 			root.AddGroup(&cobra.Group{ID: last, Title: last + ":"})
 		}
 		within, _, _ := strings.Cut(v.file, "-")
-		switch parent := made[within]; {
-		case parent != nil:
+		if parent := made[within]; parent != nil {
 			parent.AddCommand(c)
 			continue
-		case c.Runnable():
+		}
+		if c.Runnable() {
 			c.GroupID = last
 		}
 		made[v.file] = c
@@ -213,30 +199,6 @@ func rootCmd() *cobra.Command {
 	return root
 }
 
-// strict makes cobra's own commands refuse what they do not know. It comes behind SetOut, whose stream the
-// completion command keeps.
-func strict(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		switch c.Name() {
-		case "completion":
-			c.Args, c.RunE = cobra.ArbitraryArgs, running(new(group).run)
-			for _, shell := range c.Commands() {
-				shell.Args = none
-			}
-		case "help":
-			c.Args = func(_ *cobra.Command, args []string) error {
-				of, rest, _ := root.Find(args)
-				if len(rest) == 0 {
-					return nil
-				}
-				return new(group).run(call{of, rest})
-			}
-		}
-	}
-}
-
 // flagError says what is wrong with a flag, and what may have been meant.
 func flagError(c *cobra.Command, err error) error {
 	text := err.Error()
@@ -245,20 +207,13 @@ func flagError(c *cobra.Command, err error) error {
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		text += router.Near("--"+cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
 	}
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		text = fmt.Sprintf("--%s: %v", invalid.GetFlag().Name, invalid.Unwrap())
-		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) && !strings.Contains(text,
-			invalid.GetValue()+": ") { // a file that is wrong is named
-			text += ", have " + have
-		}
-	}
 	return usagef("%s; see '%s --help'", text, c.CommandPath())
 }
 
-// none takes no argument.
-var none = argCount(0, 0, "no argument")
+// none, one and some are how many arguments a verb takes.
+var none, one, some = argCount(0, 0, "no argument"), argCount(1, 1, "one folder"), argCount(1, -1, "at least one input")
 
-// argCount checks the number of positional arguments, any where most < 0, and says what they are.
+// argCount checks the number of arguments, any where most < 0, and says how many are wanted.
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {

@@ -208,19 +208,23 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 }
 
-// Two outputs of a verb are two files, whatever they are called: by a link, a way around, or in capitals, which
-// some file systems ignore. The words of a benchmark command, and what a shell makes of a pattern without quotes,
+// Two outputs of a verb are two files, whatever they are called: by a link, a way around, or in capitals where the file
+// system ignores these; a file has two names there, as with a hard link. Capitals that it minds are another file. The words of a benchmark command, and what a shell makes of a pattern without quotes,
 // are inputs.
 func TestOutputsAreApart(t *testing.T) {
 	outputFolder(t)
+	if err := os.Link("old.txt", "hard.txt"); err != nil {
+		t.Fatal(err)
+	}
 	for _, line := range []string{
 		"trace runs/a.sqlite -o old.txt --summary OUT", "place counts --write-sglang old.txt --write-vllm OUT",
 		"place counts -o old.txt --write-trtllm OUT",
 	} {
-		for _, again := range []string{"old.txt", "./runs/../old.txt", "link", "OLD.txt"} {
+		for _, again := range []string{"old.txt", "./runs/../old.txt", "link", "hard.txt"} {
 			checkRefused(t, split(t, line, again)...)
 		}
 	}
+	checkDone(t, "place counts -o new.txt --write-trtllm NEW.txt")
 	for _, line := range []string{
 		"trace -o runs/a.sqlite old.sqlite runs/a.sqlite", "bench -o my.sh -- ./my.sh",
 		"bench -o log.txt -- ./my.sh --log=log.txt", "bench -o log.txt -- sh -c './my.sh >log.txt'",

@@ -44,27 +44,16 @@ func Write(prefix, target string, mode fs.FileMode, fill func(*os.File) error) e
 	return err
 }
 
-// Place is an absolute path without links, of which the last element need not exist: of a link to a file that is not
-// there yet it is the path of this file.
+// Place is an absolute path without links, of which the last element need not exist.
 func Place(path string) string {
-	for range 40 { // links of links, as many as the system follows
-		if absolute, err := filepath.Abs(path); err == nil {
-			path = absolute
-		}
-		if resolved, err := filepath.EvalSymlinks(path); err == nil {
-			return resolved
-		}
-		if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(folder, filepath.Base(path))
-		}
-		to, err := os.Readlink(path)
-		switch {
-		case err != nil:
-			return path
-		case !filepath.IsAbs(to):
-			to = filepath.Join(filepath.Dir(path), to)
-		}
-		path = to
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(folder, filepath.Base(path))
 	}
 	return path
 }

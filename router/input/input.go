@@ -1,4 +1,4 @@
-// Package input opens what a user names, without waiting for a pipe that nobody writes, and says of an input that
+// Package input opens what a user names, and says of an input that
 // cannot be used which file it is, where in it, what was expected and what was found. Numbers and Regexp read what
 // flags have.
 package input
@@ -55,17 +55,7 @@ func words(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "a JSON " + wrong.Value // object, string, number 1.5
 	}
-	text := err.Error()
-	for _, of := range [][2]string{
-		{"unexpected end of JSON input", "JSON that ends early"},
-		{"after top-level value", "several JSON values in a file"},
-		{"looking for beginning of value", "a file that is no JSON"},
-	} {
-		if strings.HasSuffix(text, of[0]) {
-			return of[1]
-		}
-	}
-	return text
+	return err.Error()
 }
 
 // most is the most characters of an error.

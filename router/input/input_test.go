@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestError(t *testing.T) {
@@ -20,9 +19,6 @@ func TestError(t *testing.T) {
 			"a.st: byte 8: want a header of 64 bytes, have 12"},
 		{Error{File: "a", Found: "it is empty", Try: "export it again"}, "a: it is empty; export it again"},
 		{Error{File: "a", Expected: "more", Err: io.ErrUnexpectedEOF}, "a: want more, have unexpected EOF"},
-		{Error{File: "a", Err: errors.New("unexpected end of JSON input")}, "a: JSON that ends early"},
-		{Error{File: "a", Err: errors.New("invalid character '{' after top-level value")},
-			"a: several JSON values in a file"},
 		{Error{File: "a", Found: "two\n lines"}, "a: two lines"},
 	} {
 		if got := c.e.Error(); got != c.want {
@@ -61,21 +57,14 @@ func TestRegular(t *testing.T) {
 	}
 }
 
-// A pipe is read once a program writes to it, and is an error where none does; a device never is read.
+// A pipe or a device never is read.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		time.Sleep(50 * time.Millisecond)
-		_ = os.WriteFile(pipe, []byte("late"), 0o600)
-	}()
-	if text, err := ReadFile(pipe, 4); string(text) != "late" {
-		t.Errorf("%q, %v", text, err)
-	}
-	for path, want := range map[string]string{pipe: "none within 2s", os.DevNull: "a pipe, socket or device"} {
-		if _, err := ReadFile(path, 4); err == nil || !strings.Contains(err.Error(), want) {
+	for _, path := range []string{pipe, os.DevNull} {
+		if _, err := ReadFile(path, 4); err == nil || !strings.Contains(err.Error(), "a pipe, socket or device") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

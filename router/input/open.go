@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
 )
 
 // Stat is os.Stat, whose error about a missing file says so in our words.
@@ -29,36 +28,15 @@ var ErrPointer = errors.New("a Git LFS pointer")
 
 const pointer = "version https://git-lfs"
 
-// patience is how long a pipe may wait for the program that writes it.
-const patience = 2 * time.Second
-
-// Open opens a file, or a pipe that a program writes to, for reading.
+// Open opens a regular file for reading.
 func Open(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		f, _, err := open(path, "a file or a pipe")
-		return f, err
-	}
-	opened := make(chan *os.File, 1)
-	var err error
-	go func() { // waits for a writer, if need be until the program ends
-		var f *os.File
-		f, err = os.Open(path)
-		opened <- f
-	}()
-	select {
-	case f := <-opened:
-		return f, err
-	case <-time.After(patience):
-		return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " + patience.String()}
-	}
+	f, _, err := Regular(path)
+	return f, err
 }
 
-// Regular opens a regular file.
-func Regular(path string) (*os.File, fs.FileInfo, error) { return open(path, "a regular file") }
-
-// open refuses what is no regular file, and pointers, before more than the beginning is read: devices do not end, and
-// no signal ends waiting for the writer of a pipe.
-func open(path, expected string) (*os.File, fs.FileInfo, error) {
+// Regular opens a regular file. It refuses all others, and pointers, before more than the beginning is read: devices do
+// not end, and no signal ends waiting for the writer of a pipe.
+func Regular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, missing(path, err)
@@ -68,9 +46,9 @@ func open(path, expected string) (*os.File, fs.FileInfo, error) {
 	switch n, _ := f.ReadAt(head, 0); {
 	case err != nil:
 	case info.IsDir():
-		err = &Error{File: path, Expected: expected, Found: "a folder", Try: "name a file in it", Err: syscall.EISDIR}
+		err = &Error{File: path, Expected: "a file", Found: "a folder", Try: "name a file in it", Err: syscall.EISDIR}
 	case !info.Mode().IsRegular():
-		err = &Error{File: path, Expected: expected, Found: "a pipe, socket or device"}
+		err = &Error{File: path, Expected: "a regular file", Found: "a pipe, socket or device"}
 	case string(head[:n]) == pointer:
 		err = &Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it", Try: "run 'git lfs pull'",
 			Err: ErrPointer}

@@ -74,12 +74,12 @@ var peers = []planner{
 	{name: "sglang-gen3", make: dealt(func(p Problem, rank, t, s int) int {
 		return t*p.Shape.TopK + s + p.source(rank)*(1+p.Layout.Ranks())
 	})},
-	{name: "sglang-uniform", seeded: true, make: apart},
-	{name: "vllm-uniform", seeded: true, make: func(name string, p Problem, o Options) (Plan, error) {
+	{name: "sglang-uniform", make: apart},
+	{name: "vllm-uniform", make: func(name string, p Problem, o Options) (Plan, error) {
 		p.Shape.Groups, p.Shape.TopKGroups = 0, 0 // it knows none
 		return uniform(name, p, o)
 	}},
-	{name: "vllm-normal", seeded: true, make: normal},
+	{name: "vllm-normal", make: normal},
 	{name: "atom", make: dealt(func(p Problem, rank, t, s int) int { // tokens of all ranks in turn
 		return (p.source(rank)+t*len(p.sources()))*p.Shape.TopK + s
 	})},

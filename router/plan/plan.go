@@ -76,14 +76,13 @@ type planner struct {
 	name   string
 	make   maker
 	blocks bool // refuses any layout but equal blocks of experts, as TensorRT-LLM does
-	seeded bool // draws random numbers
 }
 
 var planners = []planner{
 	{name: "diagonal", make: func(_ string, p Problem, _ Options) (Plan, error) { return newTable(p).plan(p), nil }},
 	{name: "trtllm-gen1", blocks: true, make: dealt(func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s })},
 	{name: "trtllm-gen2", blocks: true, make: gen2},
-	{name: "uniform", seeded: true, make: uniform},
+	{name: "uniform", make: uniform},
 }
 
 // Names lists the plans that logits can carry; the first is the default.
@@ -118,14 +117,11 @@ func names(list []planner) (names []string) {
 // find is the planner of that name; one that makes nothing for an unknown name.
 func find(name string) planner {
 	if Drawn(name) {
-		return planner{name: name, seeded: true, make: newDrawn}
+		return planner{name: name, make: newDrawn}
 	}
 	known := append(slices.Concat(planners, peers), planner{name: name})
 	return known[slices.IndexFunc(known, func(k planner) bool { return k.name == name })]
 }
-
-// Seeded reports whether a plan draws random numbers.
-func Seeded(name string) bool { return find(name).seeded }
 
 // AnyTokens reports whether a plan does not depend on the numbers of tokens: made for
 // none it may fill any number of them on any rank.

@@ -146,8 +146,7 @@ func plural(noun string) string {
 	switch {
 	case consonantY && !strings.ContainsAny(stem[len(stem)-1:], "aeiou"):
 		return stem + "ies"
-	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "x"), strings.HasSuffix(noun, "ch"),
-		strings.HasSuffix(noun, "sh"):
+	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "ch"):
 		return noun + "es"
 	}
 	return noun + "s"

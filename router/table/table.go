@@ -25,7 +25,7 @@ type Kind string
 // The kinds of columns, with the raw unit of their cells.
 const (
 	Label    Kind = "label"    // text, left-aligned
-	Short    Kind = "short"    // text, of which people are shown the beginning
+	Short    Kind = "short"    // text, of which people are shown 70 characters
 	Path     Kind = "path"     // text, of which people are shown the last part, where these differ
 	Count    Kind = "count"    // integers
 	Ratio    Kind = "ratio"    // dimensionless, three decimals: 1.234
@@ -309,16 +309,13 @@ func number(v any) (float64, bool) {
 	return n, quantity.Known(n)
 }
 
-// mostShort is how many characters of a Short text people are shown.
-const mostShort = 70
-
 // cell writes a value for people, in multiples of per.
 func (c Column) cell(v any, per float64) string {
 	switch x := reflect.ValueOf(v); x.Kind() {
 	case reflect.String:
 		text := shown.Text(strings.ReplaceAll(x.String(), "\n", " ")) // a row stays one line
-		if runes := []rune(text); c.Kind == Short && len(runes) > mostShort {
-			text = string(runes[:mostShort-1]) + "…"
+		if runes := []rune(text); c.Kind == Short && len(runes) > 70 {
+			text = string(runes[:69]) + "…"
 		}
 		return text
 	case reflect.Bool:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,19 +22,17 @@ var ErrRefused = errors.New("not written")
 
 // guard holds what the outputs of a verb must not replace.
 type guard struct {
-	ours  func(path string) bool
-	force bool
-	taken map[string]string // what a path is, by its draft.Place in small letters: some systems ignore the case
+	ours    func(path string) bool
+	force   bool
+	inputs  []string // paths that words of the command line may mean
+	outputs []*File
 }
-
-// input is what words of the command line may mean.
-const input = "an input"
 
 // Guard checks the outputs of a verb before it runs, and each file again before it takes its place. An
 // output never is an input. An existing file is replaced only if it is ours, written by this program, or
 // with --force, a flag that verbs with outputs get.
 func Guard(c *cobra.Command, ours func(path string) bool) {
-	g := &guard{ours: ours, taken: map[string]string{}}
+	g := &guard{ours: ours}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if o, _ := flags.Field(f); output(o) != nil {
 			c.PreRunE = g.before
@@ -56,17 +55,16 @@ func (f *File) output() *File { return f }
 
 // before checks the outputs against all other words of the command line.
 func (g *guard) before(c *cobra.Command, args []string) error {
-	var outputs []*File
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		field, texts := flags.Field(f)
 		if o := output(field); o == nil {
 			args = append(args, texts...)
 		} else if o.guard, o.flag = g, "--"+f.Name; o.Path != "" {
-			outputs = append(outputs, o)
+			g.outputs = append(g.outputs, o)
 		}
 	})
 	g.add("", args...)
-	for _, o := range outputs {
+	for _, o := range g.outputs {
 		if err := o.check(); err != nil {
 			return err
 		}
@@ -85,21 +83,21 @@ func (g *guard) add(dir string, words ...string) {
 		parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
 		_, value, _ := strings.Cut(word, "=")
 		for _, part := range append(parts, word, value) { // a path may have separators in it
-			switch {
-			case part == "":
-				continue
-			case !filepath.IsAbs(part):
+			if part != "" && !filepath.IsAbs(part) {
 				part = filepath.Join(dir, part)
 			}
 			matches, _ := filepath.Glob(part)
-			for _, path := range append(matches, part) {
-				g.taken[key(path)] = input
-			}
+			g.inputs = append(append(g.inputs, matches...), part)
 		}
 	}
 }
 
-func key(path string) string { return strings.ToLower(draft.Place(path)) }
+// same reports two names of one file, whether it is there or to come.
+func same(a, b string) bool {
+	one, _ := os.Stat(a)
+	other, _ := os.Stat(b)
+	return os.SameFile(one, other) || draft.Place(a) == draft.Place(b)
+}
 
 // Inputs refuses the file if words of a command that ran in a folder mean it.
 func (f *File) Inputs(dir string, words ...string) error {
@@ -120,10 +118,10 @@ func (f *File) check() error {
 		return nil // a file in a store of ours
 	}
 	there, err := os.Stat(f.Path)
-	at, folder := key(f.Path), filepath.Dir(draft.Place(f.Path))
-	by, own := f.guard.taken[at], "the output of "+f.flag
-	for up := filepath.Dir(at); by == "" && there != nil && up != filepath.Dir(up); up = filepath.Dir(up) {
-		by = f.guard.taken[up] // a folder that is an input
+	folder := filepath.Dir(draft.Place(f.Path))
+	taken := slices.IndexFunc(f.guard.outputs, func(o *File) bool { return o.flag != f.flag && same(o.Path, f.Path) })
+	isInput := func(in string) bool { // it, or a folder that the file is in
+		return in != "" && (same(in, f.Path) || err == nil && strings.HasPrefix(folder+"/", draft.Place(in)+"/"))
 	}
 	refusal := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w: "+format, append([]any{f.flag, ErrRefused}, args...)...)
@@ -135,14 +133,15 @@ func (f *File) check() error {
 		return nil
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
-	case by != "" && by != own:
-		return refusal("%q is %s: choose another file", f.Path, by)
+	case taken >= 0:
+		return refusal("%q is the output of %s: choose another file", f.Path, f.guard.outputs[taken].flag)
+	case slices.ContainsFunc(f.guard.inputs, isInput):
+		return refusal("%q is an input: choose another file", f.Path)
 	case denied != nil:
 		return refusal("no folder %q that can be written in: %v", folder, denied)
 	case there != nil && there.Size() > 0 && !f.guard.force && !f.guard.ours(f.Path):
 		return refusal("%q exists, and does not show that this program wrote it: choose another file, or replace it with "+
 			"--force", f.Path)
 	}
-	f.guard.taken[at] = own
 	return nil
 }
