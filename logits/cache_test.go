@@ -386,7 +386,7 @@ func TestManifest(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, s); err == nil || !strings.Contains(err.Error(), "of an earlier version") {
+	if _, err := Open(dir, s); err == nil || !strings.Contains(err.Error(), "in a new folder") {
 		t.Errorf("without a manifest: %v", err)
 	}
 }

@@ -189,10 +189,7 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 	sum := crc32.NewIEEE()
 	out := io.MultiWriter(sum, io.NewOffsetWriter(to, int64(len(head))))
 	for ids := range slices.Chunk(w.ids, chunkBytes/4) {
-		w.buf = w.buf[:0]
-		for _, id := range ids {
-			w.buf = binary.LittleEndian.AppendUint32(w.buf, uint32(id))
-		}
+		w.buf, _ = binary.Append(w.buf[:0], binary.LittleEndian, ids) // numbers of a fixed size never fail
 		if _, err := out.Write(w.buf); err != nil {
 			return err
 		}

@@ -71,7 +71,8 @@ func readManifest(dir string) (Spec, []byte, error) {
 	path := filepath.Join(dir, ManifestName)
 	text, err := input.ReadFile(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return Spec{}, nil, noManifest(dir)
+		return Spec{}, nil, fmt.Errorf("no cache at %q: want a folder with %s; make one with 'moebalance logits generate "+
+			"--cache', in a new folder where this holds something else", dir, ManifestName)
 	}
 	if err != nil {
 		return Spec{}, nil, err
@@ -105,19 +106,6 @@ func readManifest(dir string) (Spec, []byte, error) {
 		return s, text, nil
 	}
 	return Spec{}, nil, wrong
-}
-
-// noManifest says why a folder is no cache.
-func noManifest(dir string) error {
-	if old, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)); len(old) > 0 {
-		return fmt.Errorf("folder %q has entries of an earlier version, or of another program, and no %s: generate the "+
-			"cache anew in another folder", dir, ManifestName)
-	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return fmt.Errorf("%q is a file: want the folder of a cache, with %s", dir, ManifestName)
-	}
-	return fmt.Errorf("no cache at %q: want a folder with %s; make one with 'moebalance logits generate --cache %s'", dir,
-		ManifestName, dir)
 }
 
 // keep writes the manifest of a folder that has none.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 )
@@ -16,10 +17,7 @@ const NoID = -1
 
 // Known is a number that was not stated if it is 0: Known(3) is 3, Known(0) is NoID.
 func Known(n int) OptInt {
-	if n == 0 {
-		return NoID
-	}
-	return OptInt(n)
+	return OptInt(cmp.Or(n, NoID))
 }
 
 // Stated is a number that was not stated if it is 0, which is null in JSON.

@@ -94,10 +94,10 @@ const asked = `
 2 logits plans --tokens=4- :: "--tokens" flag: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
 2 logits plans --plans diagnal --model deepseek-v3 :: have "diagnal"; did you mean "diagonal"?
 1 logits verify D/none :: no cache
-1 logits verify D :: no manifest.json
+1 logits verify D :: no cache at
 2 logits verfy :: did you mean "verify"
 2 logits verify :: want one folder
-1 logits verify PLACED :: is a file: want the folder
+1 logits verify PLACED :: no cache at
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
 2 GENERATE --model deepseek-v3 --ep 8 --plan trtllm-gen2 :: want a number of tokens

@@ -123,8 +123,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What is damaged is replaced and named with the reason: the last bytes of an entry, a logit of −32 in bfloat16
-// (0xc200), were 0xc201.
+// What is damaged is replaced and named with the reason: a byte before the last of an entry is another.
 func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"logits", "generate", "--model", "e16k2", "--ep", "2", "--tokens", "4", "--cache", dir}
@@ -138,7 +137,7 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	if err := os.WriteFile(path, bad, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("- Replaced %s: damaged: byte %d: want 0x00, have 0x01", path, len(bad)-2)
+	want := fmt.Sprintf("- Replaced %s: damaged: byte %d is another, or missing", path, len(bad)-2)
 	if out, _, code := invoke(t.Context(), args...); code != exitDone || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s", code, out)
 	}

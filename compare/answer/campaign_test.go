@@ -144,17 +144,17 @@ func TestCostOfLoad(t *testing.T) {
 	}
 }
 
-// The gain that a placement alone would give stands beside a measured one; where it is clearly less the answer
+// The gain that even ranks bring stands beside a measured one; where it is clearly less the answer
 // says so.
 func TestPlacementAloneBesideTheCampaign(t *testing.T) {
 	measured := judged(gain.Significant, 0.2, 0.26).Gain
-	for high, reason := range map[router.Number]string{0.19: "Do not expect the 23.0 % from placement: even ranks alone " +
-		"would gain about 8.0 %.", 0.2: ""} {
+	for high, reason := range map[router.Number]string{0.19: "Do not expect the 23.0 % from placement: even ranks bring " +
+		"about 8.0 %.", 0.2: ""} {
 		a := OfComparison(&diff.Comparison{Comparable: true, Split: diff.Split{Basis: diff.FromCampaign,
-			Parts: make([]diff.Part, 1), Measured: &measured, Verdict: gain.Significant,
-			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6, Placement: diff.Placement{GainBound: 0.08, Low: 0.07, High: high}}})
+			Parts: []diff.Part{{Gain: 0.08, Low: 0.07, High: high}}, Measured: &measured, Verdict: gain.Significant,
+			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6}})
 		check(t, "measured", a, Verdict(gain.Significant), "Balanced routing is 23.0 % faster.", reason, "moebalance place")
-		if last := a.Numbers[len(a.Numbers)-1]; last.Label != "gain of even ranks alone" || last.Value != 0.08 {
+		if last := a.Numbers[len(a.Numbers)-1]; last.Label != "gain by even ranks" || last.Value != 0.08 {
 			t.Errorf("%+v", last)
 		}
 	}

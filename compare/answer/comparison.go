@@ -100,7 +100,7 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 // predicted gathers the gain that a campaign measured beside two arms, else what they predict.
 func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
-	few, contrary := warned(c.Warnings, diff.FewRanks), warned(c.Warnings, diff.CampaignUnlike)
+	few := warned(c.Warnings, diff.FewRanks)
 	switch {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
@@ -110,7 +110,7 @@ func (k *known) predicted(c *diff.Comparison) {
 			k.know("place", " for "+c.Kinds[0].Steps)
 		}
 	case s.Known():
-		k.know("evidence", "predicted from", "doubt", caveat.Text(contrary))
+		k.know("evidence", "predicted from", "doubt", caveat.Text(warned(c.Warnings, diff.CampaignUnlike)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
 	case few.Code != "":
@@ -124,7 +124,7 @@ func (k *known) predicted(c *diff.Comparison) {
 	}
 }
 
-// parts are where the gain is, of which steps, and how much of it even ranks alone would give. A gain beside
+// parts are where the gain is, of which steps, and how much of it even ranks bring. A gain beside
 // another one needs the same step time, the campaign's.
 func (k *known) parts(c *diff.Comparison) {
 	s, ranks, basis := c.Split, c.Split.Parts[0], Predicted
@@ -132,10 +132,10 @@ func (k *known) parts(c *diff.Comparison) {
 		basis = Measured
 	}
 	k.number("step", "step with "+gain.Perfect.Label(), s.PerfectNS, NS, basis)
-	if p := s.Placement; basis == Measured && p.GainBound.Defined() {
-		k.add("alone", Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted})
-		if p.High < s.Measured.Low {
-			k.know("alone", p.GainBound)
+	if basis == Measured {
+		k.add("alone", Number{"gain by even ranks", ranks.Gain, Fraction, ranks.Low, ranks.High, Predicted})
+		if ranks.High < s.Measured.Low {
+			k.know("alone", ranks.Gain)
 		}
 	} else {
 		k.add("saved", Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS, ranks.High * s.PerfectNS,

@@ -106,25 +106,13 @@ func average(values []float64) router.Number { return router.Number(stat.Mean(va
 // arms are both arms over the same ranks and layers, the normal one first.
 type arms [2]*arm
 
-// newArms takes of both traces what both have. Expert time is of GEMMs where these are recognized in both arms, else
-// of all compute of the phase in both.
+// newArms takes of both traces what both have.
 func newArms(sides [2]*trace.Trace, ranks, layers []int) (a arms) {
-	inRanks, inLayers := imbalance.Places(ranks), imbalance.Places(layers)
 	shared := func(c *trace.Cell) bool {
-		_, ok := inRanks[c.Rank]
-		_, too := inLayers[int(c.Layer)]
-		return ok && too
+		return slices.Contains(ranks, c.Rank) && slices.Contains(layers, int(c.Layer))
 	}
-	times := [2]*imbalance.Times{sides[0].Times(shared), sides[1].Times(shared)}
 	for i, t := range sides {
-		if times[i].Of != times[1-i].Of && times[i].Of == imbalance.OfGEMM {
-			cells := slices.Clone(t.Cells)
-			for n := range cells {
-				cells[n].GEMMNS = 0
-			}
-			times[i] = t.WithCells(cells).Times(shared)
-		}
-		a[i] = newArm(t, times[i], ranks, shared)
+		a[i] = newArm(t, t.Times(shared), ranks, shared)
 	}
 	return a
 }

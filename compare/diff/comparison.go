@@ -62,7 +62,7 @@ const (
 	EqualWorkUnknown = "equal_work_unknown" // nothing shows whether both sides did the same work
 	SlowGPU          = "slow_gpu"           // a rank takes longer for equal work
 	CampaignRefused  = "campaign_refused"   // the campaign failed a check
-	CampaignUnlike   = "campaign_unlike"    // the campaign's gain is far from the predicted one, or of another machine
+	CampaignUnlike   = "campaign_unlike"    // the campaign is of another machine
 	CampaignApart    = "campaign_apart"     // the intervals of both do not meet
 	KindsApart       = "kinds_apart"        // steps of a kind that both arms have are not compared
 )
@@ -136,6 +136,9 @@ func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 	c.Ranks, c.Layers = common(ranksOf(sides[0]), ranksOf(sides[1])), named(layers)
 	a := newArms(sides, c.Ranks, layers)
 	c.Normal, c.Perfect = a[0].side(), a[1].side()
+	if a[0].times.Of != a[1].times.Of { // GEMMs in one arm, all compute of experts in the other
+		c.Normal.SlowestNS, c.Perfect.SlowestNS = router.Undefined(), router.Undefined()
+	}
 	run := max(len(c.Normal.Ranks), len(c.Perfect.Ranks), int(sides[0].World), int(sides[1].World))
 	if len(c.Ranks) < run && !builds.Named() {
 		c.warn(FewRanks, "", "common", len(c.Ranks), "world", run)

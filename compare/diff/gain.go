@@ -36,7 +36,6 @@ type Split struct {
 	High      router.Number `json:"high"`
 	PerfectNS router.Number `json:"perfect_step_ns"`
 	Parts     []Part        `json:"parts"`
-	Placement Placement     `json:"placement"`
 	Measured  *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
 	Verdict   gain.Verdict  `json:"campaign_verdict,omitempty"`
 
@@ -72,22 +71,10 @@ const (
 	Rest        PartName = "not explained" // transfer, idle GPUs, the profiler, noise
 )
 
-// Placement is what placing the experts gains alone: it evens out ranks as far as the perfect arm does, and
-// leaves the size of the expert GEMMs as it is.
-//
-//	gain bound = saved / (normal step − saved), saved = Part.SavedNS of EvenRanks
-//
-// That part of the gain is larger by as much as the other parts shorten the step.
-type Placement struct {
-	GainBound router.Number `json:"gain_bound"` // a fraction, predicted
-	Low       router.Number `json:"low"`        // from the interval of the part
-	High      router.Number `json:"high"`
-}
-
 // noSplit is the split of no gain.
 func noSplit() Split {
 	u := router.Undefined()
-	return Split{Gain: u, Low: u, High: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u}}
+	return Split{Gain: u, Low: u, High: u, PerfectNS: u, Parts: []Part{}}
 }
 
 // Known is false where no gain is predicted.
@@ -109,8 +96,6 @@ func (s *Split) over(stepNS router.Number, basis StepBasis) {
 		s.Gain, s.Low, s.High = s.Measured.Estimate, s.Measured.Low, s.Measured.High
 		s.Parts = append(s.Parts, part(Rest, alone((s.Gain*stepNS).Float64()-s.saved.Estimate)))
 	}
-	bound := func(ns float64) router.Number { return router.Number(ns) / ((1+s.Gain)*stepNS - router.Number(ns)) }
-	s.Placement = Placement{bound(s.ranks.Estimate), bound(s.ranks.Low), bound(s.ranks.High)}
 }
 
 // Launches that are late in the normal arm alone are no load: of 40 real pairs none loses more than mostLate of the
@@ -171,18 +156,9 @@ func ofLaunches(saved stats.Interval, left float64) stats.Interval {
 	return saved
 }
 
-// mostApart is the difference from which a measured gain may contradict the predicted one, a fraction.
-const mostApart = 0.05
-
-// apart reports that the intervals of a measured gain and of the one predicted over a step do not meet; far apart are
-// two more than mostApart from each other, of which one is more than twice the other: 22.9 % (19.9 to 26.0) and 8.0 %
-// (6.7 to 9.4).
-func (s *Split) apart(measured gain.Gain, stepNS router.Number) (apart, far bool) {
-	by := func(ns float64) router.Number { return router.Number(ns) / stepNS }
-	predicted := by(s.saved.Estimate)
-	less, more := min(predicted, measured.Estimate), max(predicted, measured.Estimate)
-	apart = by(s.saved.High) < measured.Low || measured.High < by(s.saved.Low)
-	return apart, apart && more > 2*less && more-less > mostApart
+// apart reports that the intervals of a measured gain and of the one predicted over a step do not meet.
+func (s *Split) apart(measured gain.Gain, stepNS router.Number) bool {
+	return router.Number(s.saved.High) < measured.Low*stepNS || measured.High*stepNS < router.Number(s.saved.Low)
 }
 
 // ofKind is the measured gain of the first kind of steps, where a point of the campaign is of as many tokens, else of
@@ -220,8 +196,8 @@ func (c *Comparison) elsewhere(run gain.Run) (w router.Warning, is bool) {
 // their perfect arm for the split of the gain, which is then the measured one. tokens is how many
 // tokens all ranks together process in a step; it is needed where the campaign measured tokens per second,
 // and 0 where it is not known. Where the campaign has no time of the steps compared, a warning says why, and
-// all else stays. Sides that are not comparable have no gain beside them, nor has a prediction that a measured
-// gain contradicts, or one of other ranks and GPUs; gains whose intervals do not meet are both told.
+// all else stays. Sides that are not comparable have no gain beside them, nor has one of other ranks and GPUs; gains
+// whose intervals do not meet are both told.
 func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	if !c.Comparable {
 		return
@@ -244,13 +220,7 @@ func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	if why.Code == "" {
 		step = average(steps)
 	}
-	one, oneFar := s.apart(measured, s.PerfectNS)
-	two, twoFar := s.apart(measured, step)
-	switch {
-	case own && oneFar && twoFar:
-		c.warn(CampaignUnlike, "", "measured", measured.Estimate, "predicted", s.Gain)
-		return
-	case own && one && two:
+	if own && s.apart(measured, s.PerfectNS) && s.apart(measured, step) {
 		c.warn(CampaignApart, "", "measured", measured.Estimate, "predicted", s.Gain)
 	}
 	s.Measured, s.Verdict = &measured, verdict

@@ -108,11 +108,8 @@ type kindPair struct {
 }
 
 // leftOut is how many steps of either arm are not compared.
-func (p *kindPair) leftOut() (n int) {
-	for i, k := range p.arms {
-		n += len(k.Steps) - len(p.steps[i])
-	}
-	return n
+func (p *kindPair) leftOut() int {
+	return len(p.arms[0].Steps) + len(p.arms[1].Steps) - len(p.steps[0]) - len(p.steps[1])
 }
 
 // pairOf pairs the steps of two kinds with equally many tokens, as many of each number in both arms: the
@@ -184,31 +181,16 @@ func (p *kindPair) name(arm int, steps []int, ns router.Number) string {
 	return name
 }
 
-// why is why the steps of a kind are not compared, empty where they are.
-func (p *kindPair) why() string {
-	switch {
-	case len(p.steps[0]) > 0:
-		return ""
-	case len(p.arms[0].Steps) > 0 && len(p.arms[1].Steps) > 0:
-		return "tokens"
-	}
-	return "kernels"
-}
-
-// warnOfKinds names the first kind of each phase in either arm where both arms have the phase and none of its kinds has
-// a gain.
+// warnOfKinds names the first kind of each phase that both arms have and of which no kind has a gain.
 func (c *Comparison) warnOfKinds(pairs []kindPair, whys []string) {
-	done, names := map[string]bool{"dummy": true}, map[string][2]string{}
+	done := map[string]bool{"dummy": true} // by phase
 	for i, p := range pairs {
-		of := names[p.phase()]
-		for arm, k := range p.arms {
-			of[arm] = cmp.Or(of[arm], p.name(arm, k.Steps, router.Undefined()))
-		}
-		names[p.phase()], done[p.phase()] = of, done[p.phase()] || whys[i] == ""
+		done[p.phase()] = done[p.phase()] || whys[i] == ""
 	}
 	for i, p := range pairs {
-		if of := names[p.phase()]; !done[p.phase()] && of[0] != "" && of[1] != "" {
-			c.warn(KindsApart, "", "why", whys[i], "kinds", of[0], "others", of[1])
+		one, other := p.name(0, p.arms[0].Steps, router.Undefined()), p.name(1, p.arms[1].Steps, router.Undefined())
+		if !done[p.phase()] && one != "" && other != "" {
+			c.warn(KindsApart, "", "why", whys[i], "kinds", one, "others", other)
 			done[p.phase()] = true
 		}
 	}
@@ -245,7 +227,7 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 	for i, p := range pairs {
 		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut(),
 			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u}
-		whys[i] = p.why()
+		whys[i] = "unlike"
 		if len(p.steps[0]) > 0 {
 			c := compare(p.restrict(sides), builds)
 			if i == 0 {
@@ -253,6 +235,7 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 			}
 			k.NormalSteps, k.PerfectSteps, k.Step = p.steps[0], p.steps[1], c.Step
 			k.SlowestExperts = changeOf(c.Normal.SlowestNS, c.Perfect.SlowestNS)
+			whys[i] = ""
 			if k.Gain = c.Split.Gain; !c.Comparable || !first.Comparable {
 				k.Gain, k.Step.Ratio, whys[i] = u, u, "work"
 			} else if !builds.Named() && !k.Gain.Defined() {
@@ -270,11 +253,4 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 		first.warnOfKinds(pairs, whys)
 	}
 	return first
-}
-
-// UnequalSteps reports arms whose steps of the compared kind hold different numbers of tokens, so that
-// means over all of them are not of equal work.
-func (c Comparison) UnequalSteps() bool {
-	return len(c.Kinds) > 0 && c.Kinds[0].LeftOut > 0 ||
-		slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == "refused.tokens" })
 }

@@ -108,7 +108,5 @@ func TestKindsOfOtherTokens(t *testing.T) {
 		t.Errorf("%v, %+v", reasons(c), c.Kinds)
 	}
 	c = Compare(arm(prefill, decode), arm("execute_context_1(100)_generation_0(0)", decode))
-	if noGain(t, "100 tokens", c); !c.UnequalSteps() {
-		t.Errorf("%v", reasons(c))
-	}
+	noGain(t, "100 tokens", c)
 }

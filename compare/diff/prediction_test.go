@@ -20,8 +20,6 @@ func partsAddUp(t *testing.T, s Split) map[PartName]Part {
 		checkNear(t, string(p.Name), (p.Gain * s.PerfectNS).Float64(), p.SavedNS.Float64(), 1e-3)
 	}
 	checkNear(t, "sum of the parts", gain, s.Gain.Float64(), 1e-9)
-	ranks := parts[EvenRanks].SavedNS
-	checkNear(t, "alone", s.Placement.GainBound.Float64(), (ranks / ((1+s.Gain)*s.PerfectNS - ranks)).Float64(), 1e-12)
 	return parts
 }
 
@@ -67,8 +65,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A campaign that failed a check lends neither its gain nor its step time, nor does one that contradicts the traces, or
-// that ran on other ranks or GPUs. A contradiction of less than twice is told.
+// A campaign that failed a check lends neither its gain nor its step time, nor does one that ran on other ranks
+// or GPUs. A gain whose interval does not meet the predicted one is told.
 func TestRefusedCampaign(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	for _, k := range []struct {
@@ -77,12 +75,10 @@ func TestRefusedCampaign(t *testing.T) {
 		code   string
 	}{
 		{gain.Result{Verdict: gain.Invalid}, gain.Run{}, CampaignRefused},
-		{between(0.38, 0.42), gain.Run{}, CampaignUnlike},
-		{between(0.02, 0.04), gain.Run{}, CampaignUnlike},
 		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "8 × NVIDIA H200"}, ""}, // which holds the predicted 17 %
 		{between(0.10, 0.70), gain.Run{Ranks: 2}, CampaignUnlike},
 		{between(0.10, 0.70), gain.Run{GPUs: "2 × NVIDIA H200"}, CampaignUnlike},
-		{between(0.28, 0.32), gain.Run{}, ""}, // less than twice
+		{between(0.28, 0.32), gain.Run{}, ""},
 	} {
 		c := Compare(normal, perfect)
 		step := c.Split.PerfectNS

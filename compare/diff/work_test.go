@@ -21,7 +21,7 @@ func (c Comparison) work(quantity string) (w Work, ok bool) {
 // noGain wants nothing in a comparison that could be read as a gain.
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
-	numbers := []router.Number{c.Step.Ratio, c.Split.Gain, c.Split.Low, c.Split.Placement.GainBound}
+	numbers := []router.Number{c.Step.Ratio, c.Split.Gain, c.Split.Low}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}

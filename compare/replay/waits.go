@@ -6,11 +6,8 @@ import "slices"
 // arrived, and from then on. Ranks that arrive at 0 and 30 and leave at 40 wait 30 and 0, and transfer 10 and 10.
 type Stay struct{ WaitNS, TransferNS float64 }
 
-// Stays gives the stays of each rank, mean over steps, nothing where the law does not hold.
+// Stays gives the stays of each rank, mean over steps.
 func (r *Run) Stays() []Stay {
-	if !r.Holds() {
-		return nil
-	}
 	mean, n := make([]Stay, len(r.steps[0].ranks)), float64(len(r.steps))
 	for _, s := range r.steps {
 		for rank, stay := range s.meetings.stays {

@@ -68,11 +68,8 @@ func New(steps []Step) *Run {
 // Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.
 func (r *Run) Only(wanted func(step int) bool) *Run {
 	some := &Run{steps: slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool { return !wanted(s.number) })}
-	switch len(some.steps) {
-	case 0:
+	if len(some.steps) == 0 {
 		return nil
-	case len(r.steps):
-		return r
 	}
 	some.decide()
 	return some
@@ -218,15 +215,12 @@ func (r *Run) even(class Class) Gain {
 	return r.whatIf(func(s *replayed) change {
 		mean := byLayer{}
 		for layer, ranks := range s.of[class] {
-			mean[layer] = make([]float64, len(ranks))
+			sum, n, group := make([]float64, len(ranks)), make([]float64, len(ranks)), s.meetings.group
+			for r, ns := range ranks {
+				sum[group[r]], n[group[r]] = sum[group[r]]+ns, n[group[r]]+1
+			}
 			for r := range ranks {
-				var group []float64
-				for other, ns := range ranks {
-					if s.meetings.group[other] == s.meetings.group[r] {
-						group = append(group, ns)
-					}
-				}
-				mean[layer][r] = stat.Mean(group, nil)
+				mean[layer] = append(mean[layer], sum[group[r]]/n[group[r]])
 			}
 		}
 		return change{class: class, from: s.of[class], to: mean}
@@ -279,20 +273,19 @@ func (r *Run) Experts() map[int32][]float64 { return r.mean(Experts) }
 // ExpertsNS is the time that experts take in all steps, mean over ranks.
 func (r *Run) ExpertsNS() float64 { return r.mean(Experts).total() * float64(len(r.steps)) }
 
-// slower is by how much longer the work that follows tokens takes than in another run: by more tokens, or
-// slower GPUs; 1 and not known where either has none.
-func (r *Run) slower(other *Run) (by float64, known bool) {
+// slower is by how much longer the work that follows tokens takes than in another run, as by slower GPUs; 1 where
+// either has none.
+func (r *Run) slower(other *Run) float64 {
 	if own, tokens := r.mean(Tokens).total(), other.mean(Tokens).total(); own > 0 && tokens > 0 {
-		return own / tokens, true
+		return own / tokens
 	}
-	return 1, false
+	return 1
 }
 
 // ExpertRatio is the mean time of another run's experts over this run's, scaled by the work that
 // follows tokens.
 func (r *Run) ExpertRatio(other *Run) float64 {
-	slower, _ := r.slower(other)
-	return other.mean(Experts).total() / r.mean(Experts).total() * slower
+	return other.mean(Experts).total() / r.mean(Experts).total() * r.slower(other)
 }
 
 // alike is by how much the work of two runs may differ in what follows tokens, and be of equal
@@ -306,21 +299,19 @@ const alike = 0.02
 // run does not know stay. Collectives of equal sizes take from the last arrival on as long as in the other run,
 // where ranks that arrive together get in each other's way: 3.6 % longer over even experts of GPT-OSS.
 func (r *Run) WithExperts(other *Run) Gain {
-	to, own, transfer := other.mean(Experts), r.mean(Tokens).total(), 0.0
-	slower, known := r.slower(other)
+	to, own, slower, transfer := other.mean(Experts), r.mean(Tokens).total(), r.slower(other), 0.0
 	equal := math.Abs(slower-1) <= alike
-	if before := r.transfer(); before > 0 && known && equal {
+	if before := r.transfer(); before > 0 && own > 0 && equal {
 		transfer = other.transfer() / before
 	}
 	by := func(exponent float64) Gain { // of the ratio of the GPUs
 		return r.whatIf(func(s *replayed) change {
-			size := 1.0
-			if known {
-				size = s.of[Tokens].total() / own
+			size, scaled := math.Pow(slower, exponent), byLayer{}
+			if own > 0 {
+				size *= s.of[Tokens].total() / own
 			}
-			scaled := byLayer{}
 			for layer, ranks := range to {
-				scaled[layer] = floats.ScaleTo(make([]float64, len(ranks)), size*math.Pow(slower, exponent), ranks)
+				scaled[layer] = floats.ScaleTo(make([]float64, len(ranks)), size, ranks)
 			}
 			return change{from: s.of[Experts], to: scaled, transfer: transfer}
 		})
@@ -353,7 +344,7 @@ const (
 // as long, and by how much: 0.3 if 1.3 times as long. A rank without experts in the other run is not slower.
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 	n, to := len(r.steps[0].ranks), other.mean(Experts)
-	scale, _ := r.slower(other)
+	scale := r.slower(other)
 	longer, apart, whole := make([]float64, n), make([]float64, n), make([]float64, n) // over layers
 	for layer, ranks := range r.mean(Experts) {
 		for i, ns := range ranks[:min(n, len(to[layer]))] {

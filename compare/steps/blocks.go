@@ -33,20 +33,14 @@ func runsOf(launches []Launch) []Block {
 	return runs
 }
 
-func (r *recording) backward() bool {
-	return slices.ContainsFunc(r.launches, func(l Launch) bool { return l.Anchor == Backward })
-}
-
 // join makes layers of the runs, and says why that cannot be: each run is then one.
 func (r *recording) join() (unknown string) {
 	r.layers = r.runs
 	switch {
-	case len(r.runs) == 0:
-		return noGEMM
-	case r.backward():
+	case slices.ContainsFunc(r.launches, func(l Launch) bool { return l.Anchor == Backward }):
 		return backwardToo
 	case len(r.runs) < fewestBlocks:
-		return fewBlocks
+		return fewSteps
 	}
 	layers, parts := slices.Clone(r.runs[:1]), []int{0}
 	routed, several := true, [2]bool{} // gaps of several dense GEMMs and no mixer, without a router and with one
@@ -77,7 +71,7 @@ func (r *recording) join() (unknown string) {
 		return denseBetween
 	}
 	if r.layers, r.parts = layers, append(parts, len(r.runs)); len(layers) < fewestBlocks {
-		return fewLayers
+		return fewSteps
 	}
 	return ""
 }

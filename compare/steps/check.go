@@ -7,19 +7,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// contradiction says what speaks against steps, if anything does.
-func (r *recording) contradiction(steps []stretch) string {
-	switch {
-	case len(steps) < 2:
-		return fewSteps
-	case r.sharedBehind(steps):
-		return sharedToo
-	case r.lost(steps):
-		return kernelsLost
-	}
-	return ""
-}
-
 // kernelUses are the GEMMs of a block, by name.
 type kernelUses map[int32]int
 
@@ -80,38 +67,12 @@ func (r *recording) cut(steps []stretch) [2]bool {
 			!slices.EqualFunc(a, b, maps.Equal[kernelUses, kernelUses])
 	}
 	first, last := steps[0].to-steps[0].from, n-1-steps[len(steps)-1].to+steps[len(steps)-1].from
-	count := func(i int, a Anchor) (n int) {
-		for _, l := range r.segment(i) {
-			if l.Anchor == a {
-				n++
-			}
-		}
-		return n
+	has := func(i int, a Anchor) bool {
+		return slices.ContainsFunc(r.segment(i), func(l Launch) bool { return l.Anchor == a })
 	}
-	bare := count(n, Collective) == 0 && count(n-1, Collective) > 0
-	return [2]bool{other(0, 1) && other(0, first) || count(0, Attention) == 0,
+	bare := !has(n, Collective) && has(n-1, Collective)
+	return [2]bool{other(0, 1) && other(0, first) || !has(0, Attention),
 		other(n-1, n-2) && other(n-1, last) || bare}
-}
-
-// lost reports whether expert GEMMs are not there: more attention and routers precede the
-// first block, or follow the last, than stand between any two. Only kernels that run within
-// steps count: attention of another model, of pictures or of drafts, is in none.
-func (r *recording) lost(steps []stretch) bool {
-	n, within, begins := len(r.layers), map[int32]bool{}, begins(steps)
-	for i := 1; i < n; i++ {
-		for _, l := range r.segment(i) {
-			within[l.Name] = within[l.Name] || !begins[i] && (l.Anchor == Attention || l.Anchor == Router)
-		}
-	}
-	all := make([]int, n+1)
-	for i := range all {
-		for _, l := range r.segment(i) {
-			if within[l.Name] {
-				all[i]++
-			}
-		}
-	}
-	return max(all[0], all[n]) > slices.Max(all[1:n])
 }
 
 const (

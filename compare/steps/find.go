@@ -31,13 +31,12 @@
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
 //	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
 //	forward and backward                blocks are not the layers of a step
-//	lost kernels                        more routers or attention between some blocks than between others
 //
 // Where layers are unknown they are 0, never 1, and blocks are only numbered; Unclear says
 // that these may be parts of layers, or hold more than the routed experts of one.
 //
-// Two failures are not noticed here. Every layer run twice, attention included, once for each
-// microbatch, looks like twice the layers: Twins finds that over ranks whose loads differ
+// Three failures are not noticed here. Lost kernels leave a step with fewer blocks than it had. Every layer run twice,
+// attention included, once for each microbatch, looks like twice the layers: Twins finds that over ranks whose loads differ
 // from layer to layer, if the model has two MoE layers at least. Two models of equal layers and
 // kernels look like one whose loads vary.
 package steps
@@ -94,7 +93,7 @@ type Structure struct {
 	Layers  int    // MoE layers per step, of the longest where steps differ, 0 where unknown; dense ones are not counted
 	Unknown string // why Layers is 0: a code
 	Unclear bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
-	Stage   string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
+	Stage   string // differs between stages of a pipeline; empty where no transfer between stages is seen
 	steps   []stretch
 	cut     [2]bool // the first and the last layer were not recorded whole
 	of      *recording
@@ -105,12 +104,9 @@ type stretch struct{ from, to int }
 
 // Reasons for which layers are unknown.
 const (
-	noGEMM         = "no_expert_gemm"
-	fewBlocks      = "few_blocks"
-	fewLayers      = "few_layers"
+	fewSteps       = "few_whole_steps"
 	nothingOnce    = "nothing_once_a_step"
 	severalPeriods = "several_periods"
-	fewSteps       = "few_whole_steps"
 
 	// for which blocks may be no layers
 	backwardToo  = "backward_kernels"
@@ -118,10 +114,9 @@ const (
 	denseBetween = "dense_between"
 	overlapping  = "overlapping_microbatches"
 	sharedToo    = "shared_experts"
-	kernelsLost  = "uneven_gaps"
 )
 
-var unclear = []string{severalPeriods, backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}
+var unclear = []string{severalPeriods, backwardToo, noAttention, denseBetween, overlapping, sharedToo}
 
 // Place is the step and layer of a block, counted from 0, where the step was recorded whole; else both are −1. A
 // step that the recording begins within is step 0.
@@ -153,18 +148,19 @@ func Find(launches []Launch) Structure {
 
 // settle takes steps unless something speaks against them.
 func (s *Structure) settle(steps []stretch, why string) {
-	r := s.of
-	if s.Unknown = why; why == "" {
-		s.Unknown = r.contradiction(steps)
-	}
-	if s.Unknown == "" {
-		s.steps, s.Stage = steps, r.stage(steps)
+	switch r := s.of; {
+	case why != "":
+	case len(steps) < 2:
+		why = fewSteps
+	case r.sharedBehind(steps):
+		why = sharedToo
+	default:
+		s.steps, s.Stage, s.cut = steps, r.stage(steps), r.cut(steps)
 		for _, w := range steps {
 			s.Layers = max(s.Layers, w.to-w.from)
 		}
-		s.cut = r.cut(steps)
 	}
-	s.Unclear = slices.Contains(unclear, s.Unknown)
+	s.Unknown, s.Unclear = why, slices.Contains(unclear, why)
 }
 
 // Tail is how many launches behind the layer of a block end its step, as the LM head
@@ -175,8 +171,7 @@ func (s Structure) Tail(launches []Launch, ends []int, block int) int {
 	if block+1 == len(s.Blocks) || from+len(rest) >= s.Blocks[block+1].First {
 		return 0
 	}
-	named := func(a, b Launch) bool { return a.Name == b.Name }
-	if slices.EqualFunc(rest, launches[from:from+len(rest)], named) {
+	if slices.EqualFunc(rest, launches[from:from+len(rest)], func(a, b Launch) bool { return a.Name == b.Name }) {
 		return len(rest)
 	}
 	return 0

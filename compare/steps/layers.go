@@ -5,43 +5,25 @@ import (
 	"slices"
 )
 
-// LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step,
-// where all but the first and the last have the same number of blocks, which is then that
-// of the layers. It is 0 if they have not, where a step may be a piece of one, and where
-// microbatches overlap. Blocks of steps that are not whole have layer −1.
+// LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step, where all have the same
+// number of blocks, which is then that of the layers: 4, 4, 5, 5 are layers 0, 1, 0, 1. It is 0 if they have not,
+// where a step may be a piece of one, and where microbatches overlap.
 func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
 	if len(steps) == 0 || slices.Contains(steps, -1) || s.of == nil || s.Unknown == backwardToo {
 		return nil, 0
 	}
-	var begins []int
-	for b := range steps {
-		if b == 0 || steps[b] != steps[b-1] {
-			begins = append(begins, b)
-		}
-	}
-	begins = append(begins, len(steps))
 	whole := 0
-	for i, b := range begins[1:] {
-		n = max(n, b-begins[i])
-	}
 	layers = make([]int32, len(steps))
-	for i, b := range begins[1:] {
-		switch own := b - begins[i]; {
-		case own == n:
+	for b := range steps {
+		if b > 0 && steps[b] == steps[b-1] {
+			layers[b] = layers[b-1] + 1
+		} else {
 			whole++
-		case 0 < i && i < len(begins)-2:
-			return nil, 0
 		}
-		for at := begins[i]; at < b; at++ {
-			if layers[at] = int32(at - begins[i]); b-begins[i] < n {
-				layers[at] = -1
-			}
-		}
+		n = max(n, int(layers[b])+1)
 	}
-	if whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 {
-		return nil, 0 // of the second kind: a range for each piece of a step
-	}
-	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}.steps(len(steps))) {
+	piece := whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 // a range for each piece of a step
+	if len(steps) != whole*n || piece || s.of.parts != nil && s.of.overlap(period{n, 0}.steps(len(steps))) {
 		return nil, 0
 	}
 	return layers, n

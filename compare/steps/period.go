@@ -52,16 +52,11 @@ func marksOf(ranks []*recording) []*mark {
 	n := len(ranks[0].layers)
 	for _, m := range list {
 		m.peaks = m.findPeaks(n)
-		if m.weight == int(Transfer) && 2*m.between(n) > n { // layers exchange tokens by it
+		if m.weight == int(Transfer) && 2*(len(m.counts)-2) > n { // layers exchange tokens by it
 			m.weight = int(Perhaps)
 		}
 	}
 	return list
-}
-
-// between is in how many of the segments between n layers the kernel was launched.
-func (m *mark) between(n int) int {
-	return len(slices.DeleteFunc(slices.Clone(m.counts), func(t tally) bool { return t.segment == 0 || t.segment == n }))
 }
 
 // in is how often the kernel was launched in a segment.
@@ -98,13 +93,10 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 // step, the peaks of the same marks count, if they outweigh marks that lie at several places of a step. Where they lie
 // at several distances, the steps come with why they are unknown: a rank alone may lack marks of some.
 func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
-	n, weight, first, votes, best := len(r.layers), map[int]int{}, 0, map[period]int{}, period{}
+	n, weight, votes, best := len(r.layers), map[int]int{}, map[period]int{}, period{}
 	for _, m := range marks {
 		for _, at := range m.peaks {
 			weight[at] += m.weight
-		}
-		if len(m.peaks) == 1 && m.in(0) > m.in(1) {
-			first += m.weight
 		}
 		if p, ok := regular(m.peaks, n); ok {
 			if votes[p] += m.weight; votes[p] > votes[best] || votes[p] == votes[best] && p.first > best.first {
@@ -124,8 +116,6 @@ func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	switch {
 	case ok:
 		return all.steps(n), ""
-	case len(places) == 1 && first > enough && places[0] > 1 && 2*places[0] >= n: // of two steps
-		return period{places[0], 0}.steps(n), ""
 	case len(places) < 2:
 		return nil, nothingOnce
 	case votes[best] > enough && within < votes[best]:
@@ -215,40 +205,19 @@ func most(counts map[int]int) (key, n int) {
 	return key, n
 }
 
-// stage is which one of a pipeline ran, by the transfers between steps and what models run
-// once a step around them: the first sends and looks tokens up, the last samples and receives.
+// stage tells the stages of a pipeline apart by the order of transfers and of what models run once a step where a step
+// begins: the first sends, then looks tokens up, the last samples, then receives. It is empty without transfers, and
+// where layers exchange tokens by them.
 func (r *recording) stage(steps []stretch) string {
-	between, before, after, begins := 0, false, false, begins(steps)
-	for i := 1; i < len(r.layers); i++ {
-		transfers := 0
-		for _, l := range r.segment(i) {
-			switch {
-			case l.Mark == Transfer && !begins[i]: // layers exchange tokens by it
-				return ""
-			case l.Mark == Transfer:
-				transfers++
-			case l.Mark == Sure && begins[i]:
-				before, after = before || transfers == 0, after || transfers > 0
-			}
+	var order []byte
+	for _, l := range r.segment(steps[1].from) {
+		if l.Mark == Transfer || l.Mark == Sure {
+			order = append(order, byte(l.Mark))
 		}
-		between = max(between, transfers)
 	}
-	switch {
-	case between > 1:
-		return "middle"
-	case between == 1 && after && !before:
-		return "first"
-	case between == 1 && before && !after:
-		return "last"
+	transfer := func(l Launch) bool { return l.Mark == Transfer }
+	if !slices.Contains(order, byte(Transfer)) || slices.ContainsFunc(r.segment(steps[1].from+1), transfer) {
+		return ""
 	}
-	return ""
-}
-
-// begins are the layers before which a step begins.
-func begins(steps []stretch) map[int]bool {
-	at := map[int]bool{}
-	for _, s := range steps {
-		at[s.from], at[s.to] = true, true
-	}
-	return at
+	return string(slices.Compact(order))
 }

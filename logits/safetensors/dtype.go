@@ -48,11 +48,6 @@ type Tensor struct {
 	begin, end uint64 // of Data, counted from the end of the header
 }
 
-// String names the tensor the way errors do: `"logits" F32 [8×256]`.
-func (t Tensor) String() string {
-	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
-}
-
 // byteSize is the product of the dimensions times the element size, 0 when any
 // dimension is 0; false when a dimension is negative, the product does not fit,
 // or the type is unknown.

@@ -36,11 +36,8 @@ func TestReadHandMadeFile(t *testing.T) {
 	for i, want := range [][]int64{{1, 2, 3, -1}, {7, 8, 9}} {
 		got := make([]int64, len(want))
 		if err := DecodeIntegers(got, tensors[i].Data, tensors[i].DType); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s = %v, %v", tensors[i], got, err)
+			t.Errorf("%s = %v, %v", tensors[i].Name, got, err)
 		}
-	}
-	if tensors[0].String() != `"a" I32 [2×2]` {
-		t.Errorf("tensor %v", tensors[0])
 	}
 }
 

@@ -23,28 +23,16 @@ type description struct {
 // element size, which wide types first always gives: readers that map a file
 // into memory need it.
 func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
-	var fields []map[string]any
-	if len(metadata) > 0 {
-		fields = append(fields, map[string]any{metadataKey: metadata})
-	}
-	end := uint64(0)
+	fields, end := map[string]any{metadataKey: metadata}, uint64(0)
 	for _, t := range tensors {
 		size, ok := byteSize(t.DType, t.Shape)
-		if begin := end; !ok || begin%uint64(t.DType.Size()) != 0 || begin+size > 1<<63-1 {
-			return nil, fmt.Errorf("writing tensor %v at byte %d: want a possible shape, and wider types first", t, begin)
+		if !ok || end%uint64(t.DType.Size()) != 0 || end+size > 1<<63-1 {
+			return nil, fmt.Errorf("writing tensor %q at byte %d: want a possible shape, and wider types first", t.Name, end)
 		}
-		fields = append(fields, map[string]any{t.Name: description{t.DType, t.Shape, []uint64{end, end + size}}})
+		fields[t.Name] = description{t.DType, t.Shape, []uint64{end, end + size}}
 		end += size
 	}
-	var parts [][]byte
-	for _, field := range fields {
-		object, err := json.Marshal(field, json.Deterministic(true))
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, object[1:len(object)-1])
-	}
-	text := append(append([]byte("{"), bytes.Join(parts, []byte(","))...), '}')
+	text, err := json.Marshal(fields, json.Deterministic(true))
 	text = append(text, bytes.Repeat([]byte(" "), -len(text)&7)...)
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), err
 }

@@ -106,10 +106,6 @@ func (p *Page) gains(inputs []Input) (out []drawing) {
 func (p *Page) differences(inputs []Input) (out []drawing) {
 	if traces := p.of(isTrace); len(traces) > 1 {
 		spec := plots.PhaseTimes(p.arms(traces)...)
-		if slices.ContainsFunc(inputs, func(in Input) bool { return in.Compared.UnequalSteps() }) {
-			spec.Caption += " These are each arm's own steps, which hold different numbers of tokens: compare ranks within " +
-				"an arm."
-		}
 		return []drawing{func() (plots.Figure, error) { return plots.PhaseStacks(spec) }}
 	}
 	for _, in := range inputs {

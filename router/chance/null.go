@@ -26,6 +26,10 @@ type Null struct {
 // grow with k². Real models stay below top-32.
 const maxTopK = 512
 
+// mostTokens bounds the tokens of a simulated step: chance leaves of more an imbalance below a millionth, which floats
+// do not tell.
+const mostTokens = 1 << 40
+
 // NullOf simulates steps of the given number of tokens, counted over all ranks
 // together. The simulation draws from the exact distribution (no normal or
 // multinomial approximation) in time that does not grow with the tokens.
@@ -48,6 +52,7 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null,
 	}
 	n.Rank, n.Expert = &Distribution{make([]float64, Draws)}, &Distribution{make([]float64, Draws)}
 	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
+	tokens = min(tokens, mostTokens)
 	rng := rand.New(rand.NewPCG(seed, uint64(tokens)))
 	maxOverMean := func(parts []int64) float64 {
 		return float64(router.OverMean(slices.Max(parts), tokens*int64(s.TopK), len(parts)))

@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/stat/combin"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -107,7 +110,7 @@ func spread(rng *rand.Rand, n int64, conditional []float64, got func(outcome int
 		}
 		x := n
 		if i < len(conditional)-1 {
-			x = binomial(rng, n, c)
+			x = min(n, int64(distuv.Binomial{N: float64(n), P: c, Src: rng}.Rand()))
 		}
 		if x > 0 {
 			got(i, x)
@@ -133,6 +136,4 @@ func conditional(m, left, j int) []float64 {
 	return out
 }
 
-func logChoose(n, k int) float64 {
-	return logFactorial(float64(n)) - logFactorial(float64(k)) - logFactorial(float64(n-k))
-}
+func logChoose(n, k int) float64 { return combin.LogGeneralizedBinomial(float64(n), float64(k)) }

@@ -3,6 +3,8 @@ package placement
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -39,10 +41,7 @@ const mostSweeps = 100
 func normal(windows [][]float64, ranks int) [][]float64 {
 	out := make([][]float64, len(windows))
 	for w, load := range windows {
-		total := 0.0
-		for _, n := range load {
-			total += n
-		}
+		total := floats.Sum(load)
 		out[w] = make([]float64, len(load))
 		for e, n := range load {
 			if total > 0 {

@@ -101,9 +101,8 @@ func grouped(weights []float32, groups, nodes int) []int32 {
 // spread copies the experts, each at most so often, until they fill the slots, and packs them
 // onto the ranks.
 func spread(weights []float32, experts []int32, slots, ranks, limit int) []int32 {
-	copies := make([]int, len(experts))
-	share := make([]float32, len(experts)) // load per copy
-	of := make([]int, 0, slots)            // by physical copy: the index of its expert
+	copies, share := make([]int, len(experts)), make([]float32, len(experts)) // load per copy
+	of := make([]int, 0, slots)                                               // by physical copy: the index of its expert
 	for i, e := range experts {
 		copies[i], share[i] = 1, weights[e]
 		of = append(of, i)
@@ -134,9 +133,7 @@ func spread(weights []float32, experts []int32, slots, ranks, limit int) []int32
 // lightest pack that has room; of equal ones the first. Packs of one item each take
 // them in order.
 func pack(weights []float32, packs int) [][]int {
-	room := len(weights) / packs
-	out := make([][]int, packs)
-	items := make([]int, len(weights))
+	room, out, items := len(weights)/packs, make([][]int, packs), make([]int, len(weights))
 	for i := range items {
 		items[i] = i
 	}
@@ -184,9 +181,5 @@ func RankLoad[N int64 | float64](l router.Layout, load []N) []float64 {
 
 // MaxOverMean is the max/mean of RankLoad, in [1, ranks]; undefined without load.
 func MaxOverMean[N int64 | float64](l router.Layout, load []N) router.Number {
-	var total N
-	for _, n := range load {
-		total += n
-	}
-	return router.OverMean(slices.Max(RankLoad(l, load)), float64(total), l.Ranks())
+	return router.BalanceOf(RankLoad(l, load)).MaxOverMean
 }

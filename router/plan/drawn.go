@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -197,10 +199,7 @@ func (p Problem) skewed(target float64, hot int, random *rand.Rand) []float64 {
 
 // shares are counts over their sum.
 func shares(counts []float64) ([]float64, error) {
-	total, share := 0.0, slices.Clone(counts)
-	for _, n := range counts {
-		total += n
-	}
+	total, share := floats.Sum(counts), slices.Clone(counts)
 	for e := range share {
 		share[e] /= total
 	}

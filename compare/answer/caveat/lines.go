@@ -160,7 +160,7 @@ var sentences = map[string]string{
 
 	"why.needed":    "about {needed} in all would decide",
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
-	"why.placement": "do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%}",
+	"why.placement": "do not expect the {gain:%} from placement: even ranks bring about {alone:%}",
 	"why.dose": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}] | " +
 		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
 
