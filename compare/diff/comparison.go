@@ -175,11 +175,7 @@ const leastSwitch = 0.002
 // warnOfLaunches says that launches differ, and what routing takes longer in the perfect arm, whose
 // experts another place chooses: the replay keeps the normal arm's routing, and a measured gain has it in.
 func (c *Comparison) warnOfLaunches() {
-	args := []any{"steps", c.Normal.Steps, "others", c.Perfect.Steps}
-	if c.BothInOneLaunch() {
-		args = append(args, "why", "both")
-	}
-	c.warn("one_launch", "", args...)
+	c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps)
 	for _, p := range c.Phases {
 		if p.Phase == trace.PhaseRouter && !p.Collective && p.DifferenceNS > leastSwitch*c.Step.NormalNS {
 			c.warn("switch_cost", "", "ns", p.DifferenceNS, "share", p.DifferenceNS/c.Step.PerfectNS)
