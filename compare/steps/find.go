@@ -36,8 +36,8 @@
 // that these may be parts of layers, or hold more than the routed experts of one.
 //
 // Three failures are not noticed here. Lost kernels leave a step with fewer blocks than it had. Every layer run twice,
-// attention included, once for each microbatch, looks like twice the layers: Twins finds that over ranks whose loads differ
-// from layer to layer, if the model has two MoE layers at least. Two models of equal layers and
+// attention included, once for each microbatch, looks like twice the layers: Twins finds that over ranks whose loads
+// differ from layer to layer, if the model has two MoE layers at least. Two models of equal layers and
 // kernels look like one whose loads vary.
 package steps
 
