@@ -2,30 +2,21 @@ package router
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write the table of configurations anew")
 
 // transformersConfig is a line that testdata/field/transformers_configs.py writes: a
 // configuration, and what the model is that transformers builds of it.
 type transformersConfig struct {
-	Transformers string
-	ModelType    string `json:"model_type"`
-	Filled       map[string]any
-	Config       json.RawMessage
-	Router       string
-	Truth        *struct {
+	ModelType string `json:"model_type"`
+	Config    json.RawMessage
+	Truth     *struct {
 		Layers, Experts int
 		TopK            int `json:"top_k"`
 		Dense, Hash     []int
@@ -43,49 +34,22 @@ func TestTransformersConfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := [][]string{{"model_type", "router", "verdict", "method", "experts", "top_k", "groups", "bias", "scale",
-		"moe_layers", "layers", "filled", "why"}}
-	counts := map[string]int{}
+	right, refused := 0, 0
 	for line := range bytes.Lines(text) {
 		var c transformersConfig
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)
 		}
-		m, err := ParseConfig(c.Config, "")
-		verdict, why := "right", ""
-		if err != nil {
-			_, why, _ = strings.Cut(err.Error(), `": `)
-			verdict, m = "refused", Model{}
-		} else if why = c.differs(m); why != "" {
-			verdict = "wrong"
+		if m, err := ParseConfig(c.Config, ""); err != nil {
+			refused++
+		} else if why := c.differs(m); why != "" {
 			t.Errorf("%s: %s", c.ModelType, why)
-		}
-		counts[verdict]++
-		row := []string{c.ModelType, c.Router, verdict}
-		for _, v := range []any{m.Method, m.Experts, m.TopK, max(m.Groups, 1), m.Bias, m.Scale, m.MoELayers, m.Layers} {
-			if text := fmt.Sprint(v); verdict == "refused" {
-				row = append(row, "")
-			} else {
-				row = append(row, text)
-			}
-		}
-		rows = append(rows, append(row, strings.Join(slices.Sorted(maps.Keys(c.Filled)), " "), why))
-	}
-	if t.Log(counts); counts["right"] < 60 {
-		t.Errorf("%v: want 60 right", counts)
-	}
-	var table bytes.Buffer
-	if err := csv.NewWriter(&table).WriteAll(rows); err != nil {
-		t.Fatal(err)
-	}
-	golden := filepath.Join("..", "testdata", "transformers-configs.csv")
-	if *update {
-		if err := os.WriteFile(golden, table.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
+		} else {
+			right++
 		}
 	}
-	if want, err := os.ReadFile(golden); err != nil || !bytes.Equal(want, table.Bytes()) {
-		t.Errorf("%v: the table of configurations is another; run with -update and look at it", err)
+	if right != 63 || refused != 11 {
+		t.Errorf("%d right and %d refused, want 63 and 11", right, refused)
 	}
 }
 

@@ -3,7 +3,6 @@ package router
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -81,17 +80,6 @@ func TestGateRefuses(t *testing.T) {
 		if _, err := NewRouter(g); err == nil {
 			t.Errorf("%+v was taken", g)
 		}
-	}
-}
-
-func TestParseMethod(t *testing.T) {
-	for _, m := range Methods() {
-		if got, err := ParseMethod(strings.ToUpper(string(m))); got != m || err != nil {
-			t.Errorf("%s: %v, %v", m, got, err)
-		}
-	}
-	if _, err := ParseMethod("2"); err == nil || !strings.Contains(err.Error(), "DeepSeekV3, DeepSeekV4") {
-		t.Errorf("a number is no method, and the error lists the names; got %v", err)
 	}
 }
 

@@ -163,39 +163,24 @@ func TestEmptyTraces(t *testing.T) {
 }
 
 func TestSidesRefused(t *testing.T) {
-	cases := []struct {
-		what            string
-		normal, perfect string
-		comparable      bool
-		warning         string
-		reason          string
+	for _, k := range []struct {
+		normal, perfect, reason string // no reason: comparable
 	}{
-		{"as named", "normal", "perfect", true, "", ""},
-		{"unknown", "", "", true, "arm_unknown", ""},
-		{"half known", "normal", "", true, "arm_unknown", ""},
-		{"other half", "", "perfect", true, "arm_unknown", ""},
-		{"swapped", "perfect", "normal", false, "", "swapped"},
-		{"both perfect", "perfect", "perfect", false, "", "normal side records the arm \"perfect\""},
-		{"both normal", "normal", "normal", false, "", "perfect side records the arm \"normal\""},
-		{"mixed", "mixed", "perfect", false, "", "the arm \"mixed\""},
-		{"perfect given as normal", "perfect", "", false, "arm_unknown", "the arm \"perfect\""},
-	}
-	for _, k := range cases {
+		{"normal", "perfect", ""}, {"", "", ""}, {"normal", "", ""}, {"", "perfect", ""},
+		{"perfect", "normal", "swapped"},
+		{"perfect", "perfect", "normal side records the arm \"perfect\""},
+		{"normal", "normal", "perfect side records the arm \"normal\""},
+		{"mixed", "perfect", "the arm \"mixed\""},
+		{"perfect", "", "the arm \"perfect\""},
+	} {
 		normal, perfect := alternating()
 		normal.Arm, perfect.Arm = k.normal, k.perfect
 		normal.ArmEvidence, perfect.ArmEvidence = "environment", "environment"
 		c := Compare(normal, perfect)
-		if c.Comparable != k.comparable || c.Comparable != (len(reasons(c)) == 0) {
-			t.Errorf("%s: comparable %v, reasons %v", k.what, c.Comparable, reasons(c))
-		}
-		if !strings.Contains(strings.Join(reasons(c), "; "), k.reason) || len(reasons(c)) > 1 {
-			t.Errorf("%s: reasons %v, want one with %q", k.what, reasons(c), k.reason)
-		}
-		if (k.warning != "") != warned(c, "arm_unknown", "") {
-			t.Errorf("%s: warnings %+v", k.what, c.Warnings)
-		}
-		if k.warning != "" && !warned(c, k.warning, "") {
-			t.Errorf("%s: no warning %s in %+v", k.what, k.warning, c.Warnings)
+		if c.Comparable != (k.reason == "") || c.Comparable != (len(reasons(c)) == 0) || len(reasons(c)) > 1 ||
+			!strings.Contains(strings.Join(reasons(c), "; "), k.reason) ||
+			(k.normal == "" || k.perfect == "") != warned(c, "arm_unknown", "") {
+			t.Errorf("%+v: comparable %v, reasons %v, warnings %+v", k, c.Comparable, reasons(c), c.Warnings)
 		}
 	}
 	normal, perfect := alternating()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -32,10 +34,7 @@ func squares(windows [][]float64, slots []int32, ranks int) (sum float64) {
 		copies[e]++
 	}
 	for _, load := range windows {
-		total := 0.0
-		for _, n := range load {
-			total += n
-		}
+		total := floats.Sum(load)
 		for rank := range slices.Chunk(slots, len(slots)/ranks) {
 			on := 0.0
 			for _, e := range rank {

@@ -40,18 +40,8 @@ func TestPublishedExample(t *testing.T) {
 	}
 }
 
-// bound is the least max/mean of any placement of as many copies of each expert: one
-// copy's share of the busiest expert, at least 1.
-func bound(l router.Layout, load []int64) router.Number {
-	most := 0.0
-	for e, n := range load {
-		most = max(most, float64(n)/float64(len(l.Places(e))))
-	}
-	return max(1, router.OverMean(most, float64(router.Load{PerExpert: load}.Total()), l.Ranks()))
-}
-
-// What holds for every load: all slots arrive, every expert has a copy, and no max/mean
-// is below its bound.
+// What holds for every load: all slots arrive, every expert has a copy, and max/mean lies between 1
+// and the number of ranks.
 func TestLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	for range 200 {
@@ -79,9 +69,8 @@ func TestLaws(t *testing.T) {
 		if total := float64((router.Load{PerExpert: load}).Total()); math.Abs(sum-total) > 1e-9*total {
 			t.Fatalf("%+v: %v slots of %v", s, sum, total)
 		}
-		m, bound := MaxOverMean(l, load), bound(l, load)
-		if m < bound-1e-12 || bound < 1 || m > router.Number(ranks)+1e-12 {
-			t.Fatalf("%+v: max/mean %v, bound %v", s, m, bound)
+		if m := MaxOverMean(l, load); m < 1-1e-12 || m > router.Number(ranks)+1e-12 {
+			t.Fatalf("%+v: max/mean %v", s, m)
 		}
 	}
 	l, _ := router.Contiguous(4, 2)

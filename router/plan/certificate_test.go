@@ -93,22 +93,11 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// perExpert is the slots of each expert.
-func perExpert(s router.Shape, tokens [][]int) []int64 {
-	load := make([]int64, s.Experts)
-	for _, token := range tokens {
-		for _, e := range token {
-			load[e]++
-		}
-	}
-	return load
-}
-
 // bruteForce is the least maxima of all assignments, ranks first, and the most active
 // experts of those whose busiest rank has as few slots as possible.
 func bruteForce(p Problem) (best bounds) {
 	all := choices(p.Shape)
-	tokens := make([][]int, p.total())
+	tokens := make([][]int32, p.total())
 	best = bounds{rank: math.MaxInt64}
 	var try func(i int)
 	try = func(i int) {
@@ -119,7 +108,11 @@ func bruteForce(p Problem) (best bounds) {
 			}
 			return
 		}
-		load := perExpert(p.Shape, tokens)
+		of := router.NewLoad(p.Shape.Experts)
+		for _, token := range tokens {
+			of.Add(token)
+		}
+		load := of.PerExpert
 		rank := slices.Max(p.Layout.RankLoad(load))
 		if rank > best.rank {
 			return
@@ -136,13 +129,13 @@ func bruteForce(p Problem) (best bounds) {
 }
 
 // choices are all sets of experts that one token may have.
-func choices(s router.Shape) (all [][]int) {
+func choices(s router.Shape) (all [][]int32) {
 	for mask := range 1 << s.Experts {
-		var set []int
+		var set []int32
 		groups := map[int]bool{}
 		for e := range s.Experts {
 			if mask>>e&1 == 1 {
-				set = append(set, e)
+				set = append(set, int32(e))
 				groups[e/s.GroupSize()] = true
 			}
 		}
