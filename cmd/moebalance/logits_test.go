@@ -124,7 +124,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	if err := os.WriteFile(damaged, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stdout, _, code := invoke(t.Context(), append(base, "--tokens", "2", "--format", "text")...)
+	base[slices.Index(base, "json")] = "text"
+	stdout, _, code := invoke(t.Context(), append(base, "--tokens", "2")...)
 	if code != exitDone || !strings.Contains(stdout, "- Replaced "+damaged+": damaged: ") {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
