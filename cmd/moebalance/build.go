@@ -20,8 +20,5 @@ func build() string {
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(stamp, "$") {
 		from = strings.TrimPrefix(info.Main.Version, "(devel)")
 	}
-	if from == "" {
-		return version
-	}
-	return fmt.Sprintf("%s (%s)", version, from)
+	return strings.TrimSuffix(fmt.Sprintf("%s (%s)", version, from), " ()")
 }

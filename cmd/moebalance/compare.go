@@ -71,12 +71,6 @@ func (o *compareOptions) check() (err error) {
 
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err error) {
-	var measured source.Campaign
-	if o.Campaign != "" {
-		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
-			return d, err
-		}
-	}
 	read, done := c.progress().Reading(slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
 	options := trace.Options{Threshold: o.Threshold, Progress: read}
@@ -101,6 +95,10 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 	}
 	result := diff.CompareBuilds(arms[0], arms[1], o.Builds)
 	if o.Campaign != "" {
+		measured, err := source.ReadCampaign(o.Campaign)
+		if err != nil {
+			return d, err
+		}
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
 	if d = render.Comparison(result); !result.Comparable {

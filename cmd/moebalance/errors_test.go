@@ -41,7 +41,7 @@ const asked = `
 2 workload --ranks 33 :: ranks between 1 and 32
 2 workload --skew -1 :: skew
 2 workload --skew NaN :: skew
-2 workload --experts 3 :: experts
+2 workload --experts 3 --ranks 2 :: experts
 2 workload --tokens 0 :: want tokens
 2 workload --steps many :: invalid argument "many" for "--steps" flag: want a whole number
 2 workload --steps 0 :: want steps
@@ -150,7 +150,7 @@ const asked = `
 2 trace -format x :: did you mean "--format"?
 2 trace --format jsn x :: invalid argument "jsn" for "--format" flag: want one of text, json, csv, md
 2 trace --table imbalnce NORMAL :: no such table "imbalnce": want one of imbalance, kinds
-2 trace --threshold 95 NORMAL :: "--threshold" flag: want 95% if a percentage is meant
+2 trace --threshold 95 NORMAL :: "--threshold" flag: want a percentage such as 10%
 2 trace --summary NORMAL NORMAL :: is an input
 2 trace --summary D/s --threshold 5% NORMAL :: --summary replaces the trace: remove --threshold
 2 trace - :: standard input is not read
@@ -170,7 +170,6 @@ const asked = `
 1 trace D/lines.json :: want an nsys export or a PyTorch trace, have JSON without a list traceEvents
 1 trace D/nested :: want files of a run in this folder, have D/nested/in
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
-2 trace -o "" NORMAL :: "-o, --output" flag: want a name
 2 --brief :: unknown flag: --brief; see 'moebalance --help'
 1 compare --campaign D/lines.json NORMAL PERFECT :: invalid character '{' after top-level value; write a result with
 1 compare --campaign D/folders NORMAL PERFECT :: want files of a run in this folder

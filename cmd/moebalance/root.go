@@ -175,7 +175,7 @@ func rootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d",
 		helpWidth)))
-	made, last := map[string]*cobra.Command{}, ""
+	last := ""
 	for _, v := range verbs {
 		c := command(v.file, v.options(), v.args, v.tables)
 		if v.group != "" {
@@ -183,14 +183,13 @@ func rootCmd() *cobra.Command {
 			root.AddGroup(&cobra.Group{ID: last, Title: last + ":"})
 		}
 		within, _, _ := strings.Cut(v.file, "-")
-		if parent := made[within]; parent != nil {
+		if parent, _, _ := root.Find([]string{within}); parent != root {
 			parent.AddCommand(c)
 			continue
 		}
 		if c.Runnable() {
 			c.GroupID = last
 		}
-		made[v.file] = c
 		root.AddCommand(c)
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: none, Example: "  moebalance version",

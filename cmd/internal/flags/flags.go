@@ -17,18 +17,16 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// parseShare reads a share: 10% and 0.1 are both 0.1. A bare number above 1 is refused, because it could mean either.
+// parseShare reads a share: 10% and 0.1 are both 0.1. A bare number above 1 is refused, because it could
+// mean either.
 func parseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if percent {
 		v /= 100
 	}
-	switch {
-	case err != nil || !(v >= 0) || percent && v > 10: // the busiest of eight ranks is 700 % above the mean at most
+	if err != nil || !(v >= 0) || v > 10 || v > 1 && !percent { // the busiest of eight ranks is 700 % above the mean at most
 		return 0, errors.New("want a percentage such as 10%, at most 1000%, or a fraction such as 0.1")
-	case !percent && v > 1:
-		return 0, errors.New("want " + number + "% if a percentage is meant, or a fraction from 0 to 1")
 	}
 	return v, nil
 }
@@ -129,12 +127,8 @@ func (v *value) read(text string) error {
 	return nil
 }
 
-func (v *value) String() string {
-	if len(v.texts) > 0 {
-		return strings.Join(v.texts, ", ")
-	}
-	return v.preset
-}
+// String is what help shows as the default.
+func (v *value) String() string { return v.preset }
 
 // Type is what help shows a value by: a type of Go's own, nothing for bool.
 func (v *value) Type() string {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -77,6 +76,8 @@ func Write(w io.Writer, v View, d Document) error {
 		return writeJSON(w, d.Value)
 	case v.Format == CSV:
 		return alone.CSV(w)
+	case v.Brief:
+		text.line(text.prose(d.Headline))
 	case v.Table == Notes:
 		text.notes(d.Notes)
 	case v.Table != "":
@@ -100,12 +101,8 @@ func writeJSON(w io.Writer, value any) error {
 		}
 		return e.WriteToken(jsontext.String(clean))
 	})
-	err := json.MarshalEncode(jsontext.NewEncoder(w, jsontext.WithIndent("  ")), value, jsonv1.DefaultOptionsV1(),
-		json.FormatNilSliceAsNull(false), jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
-	if full := (*fs.PathError)(nil); errors.As(err, &full) {
-		return full // a full disk is no matter of the value that met it
-	}
-	return err
+	return json.MarshalEncode(jsontext.NewEncoder(w, jsontext.WithIndent("  ")), value, jsonv1.DefaultOptionsV1(),
+		jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
 }
 
 // TableNames are the names of the tables, in their order.

@@ -2,14 +2,11 @@ package output
 
 import (
 	"encoding/csv"
-	"io/fs"
 	"math"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/table"
 )
 
@@ -254,16 +251,3 @@ func TestHostileNames(t *testing.T) {
 		t.Errorf("CSV: a number became %q", got)
 	}
 }
-
-// A full disk is said as one, whatever value was being written.
-func TestFullDisk(t *testing.T) {
-	full := &fs.PathError{Op: "write", Path: "out.json", Err: syscall.ENOSPC}
-	err := Write(failing{full}, View{Format: JSON}, Document{Value: map[string]router.Number{"a": 1}})
-	if err != error(full) {
-		t.Errorf("%T: %v", err, err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Write([]byte) (int, error) { return 0, f.err }

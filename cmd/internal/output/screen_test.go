@@ -2,7 +2,6 @@ package output
 
 import (
 	"math"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -45,14 +44,5 @@ func TestTablesFitTheScreen(t *testing.T) {
 		if cut, whole := strings.Contains(got, "…\n"), strings.Contains(got, "flagged\n"); cut == whole || cut != (width < 108) {
 			t.Errorf("width %d:\n%s", width, got)
 		}
-	}
-}
-
-// Color adds escapes and nothing else: without it the same is said.
-func TestColorSaysNothingAlone(t *testing.T) {
-	text.EnableColors()
-	plain, colored := drawn(t, 0), drawn(t, 200)
-	if bare := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(colored, ""); bare != plain || colored == plain {
-		t.Errorf("%q\n%q", colored, plain)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -23,11 +22,7 @@ type writer struct {
 
 // document writes the answer with its lead, or a listing with all its tables.
 func (w *writer) document(d Document) {
-	if w.Brief {
-		w.line(w.prose(d.Headline))
-		return
-	}
-	w.line(w.set(text.Bold, "**", w.prose(d.Headline)))
+	w.line(w.marked("**", w.prose(d.Headline)))
 	if d.Answer != nil {
 		w.answer(d)
 		return
@@ -39,22 +34,11 @@ func (w *writer) document(d Document) {
 	w.notes(d.Notes)
 }
 
-// colors of the tones of verdicts.
-var colors = map[answer.Tone]text.Color{answer.Undecided: text.FgYellow, answer.Fine: text.FgGreen,
-	answer.Costs: text.FgRed}
-
 // answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
 func (w *writer) answer(d Document) {
-	const mostNumbers = 3
-	a, numbers, basis, between := d.Answer, []string{}, "", "   "
-	if a.Basis != "" {
-		basis = " · " + a.Basis
-	}
-	if w.Format == Markdown {
-		between = " · "
-	}
-	w.line(w.set(colors[a.Verdict.Tone()], "", w.prose(string(a.Verdict))) + w.prose(basis))
-	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
+	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
+	w.line(w.prose(strings.TrimSuffix(string(a.Verdict)+" · "+a.Basis, " · ")))
+	for _, n := range a.Numbers[:min(3, len(a.Numbers))] {
 		numbers = append(numbers, n.String())
 	}
 	if len(numbers) > 0 {
@@ -69,7 +53,7 @@ func (w *writer) answer(d Document) {
 	for _, step := range a.Next {
 		w.line("Next: " + w.prose(step.Text))
 		if step.Command != "" { // as it is typed
-			w.line("  " + w.set(0, "`", shown.Text(step.Command)))
+			w.line("  " + w.marked("`", shown.Text(step.Command)))
 		}
 	}
 	if notes := a.CountNotes(len(d.Notes) - len(a.Caveats)); notes != "" {
@@ -86,11 +70,8 @@ func (w *writer) table(t table.Table, most int) {
 		t = t.Cut(most)
 	}
 	w.line(w.drawn(t))
-	switch order := map[bool]string{true: "largest first; "}[len(t.Leading) > 0]; {
-	case t.Left > 0:
+	if order := map[bool]string{true: "largest first; "}[len(t.Leading) > 0]; t.Left > 0 {
 		w.line(w.prose(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name)))
-	case t.Len() == 0:
-		w.line("no rows")
 	}
 }
 
@@ -107,11 +88,9 @@ func (w *writer) drawn(t table.Table) string {
 	var configs []pretty.ColumnConfig
 	rows := make([]pretty.Row, t.Len())
 	for i, c := range t.Shown() {
-		config := pretty.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
-		if c.Numeric() {
-			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
-		}
-		head, configs = append(head, c.Head), append(configs, config)
+		align := map[bool]text.Align{true: text.AlignRight, false: text.AlignLeft}[c.Numeric()]
+		head = append(head, c.Head)
+		configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
 		for row, cell := range c.Cells {
 			rows[row] = append(rows[row], w.escaped(cell))
 		}
@@ -154,27 +133,20 @@ func (w *writer) escaped(words string) string {
 var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`,
 	"]", `\]`, "~", `\~`)
 
-// set sets a text off, by a color of the terminal (NO_COLOR takes it away) or a mark of Markdown around it;
-// nothing is said by it alone.
-func (w *writer) set(c text.Color, mark, words string) string {
-	switch {
-	case w.Format == Markdown:
-		return mark + words + mark
-	case w.Width == 0 || words == "":
+// marked is a text between marks of Markdown.
+func (w *writer) marked(mark, words string) string {
+	if w.Format != Markdown {
 		return words
 	}
-	return c.Sprint(words)
+	return mark + words + mark
 }
 
-// Width is the number of columns of the terminal that w writes to, where people read tables that are cut and
-// verdicts in color. It is 0 for pipes, files and terminals that cannot (TERM=dumb).
+// Width is the number of columns of the terminal that w writes to, where tables are cut. It is 0 for pipes, files and terminals that cannot (TERM=dumb).
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if !ok || os.Getenv("TERM") == "dumb" {
 		return 0
 	}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		return width
-	}
-	return 80
+	width, _, _ := term.GetSize(int(f.Fd()))
+	return max(0, width)
 }

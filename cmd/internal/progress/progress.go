@@ -19,23 +19,20 @@ import (
 type Line struct {
 	mu    sync.Mutex
 	w     io.Writer
-	width func(io.Writer) int // of the terminal; 0 draws nothing
-	drawn time.Time           // when the line was drawn last; zero: it is not there
+	width int       // of the terminal; 0 draws nothing
+	drawn time.Time // when the line was drawn last; zero: it is not there
 }
 
 // New is a line on w. It draws nothing unless w is a terminal.
-func New(w io.Writer) *Line { return &Line{w: w, width: output.Width} }
+func New(w io.Writer) *Line { return &Line{w: w, width: output.Width(w)} }
 
 // Show draws the text in place of the last one, unless that is so recent that a loop would flood the
 // terminal.
 func (l *Line) Show(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.drawn) < 100*time.Millisecond {
-		return
-	}
-	if width := l.width(l.w); width > 0 {
-		fmt.Fprintf(l.w, "\r\x1b[K%.*s", width-1, shown.Text(fmt.Sprintf(format, args...)))
+	if l.width > 0 && time.Since(l.drawn) >= 100*time.Millisecond {
+		fmt.Fprintf(l.w, "\r\x1b[K%.*s", l.width-1, shown.Text(fmt.Sprintf(format, args...)))
 		l.drawn = time.Now()
 	}
 }

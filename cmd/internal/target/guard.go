@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,31 +25,25 @@ var ErrRefused = errors.New("not written")
 type guard struct {
 	ours    func(path string) bool
 	force   bool
-	inputs  []string // paths that words of the command line may mean
-	outputs []*File
+	inputs  []string         // paths that words of the command line may mean
+	outputs map[string]*File // by flag
 }
 
 // Guard checks the outputs of a verb before it runs, and each file again before it takes its place. An
 // output never is an input. An existing file is replaced only if it is ours, written by this program, or
 // with --force, a flag that verbs with outputs get.
 func Guard(c *cobra.Command, ours func(path string) bool) {
-	g := &guard{ours: ours}
+	g := &guard{ours: ours, outputs: map[string]*File{}}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if o, _ := flags.Field(f); output(o) != nil {
-			c.PreRunE = g.before
+		field, _ := flags.Field(f)
+		if o, ok := field.(interface{ output() *File }); ok {
+			g.outputs["--"+f.Name] = o.output()
 		}
 	})
-	if c.PreRunE != nil {
+	if len(g.outputs) > 0 {
+		c.PreRunE = g.before
 		c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files, but never an input")
 	}
-}
-
-// output is the file or folder that a flag names, nil for other flags.
-func output(field any) *File {
-	if o, ok := field.(interface{ output() *File }); ok {
-		return o.output()
-	}
-	return nil
 }
 
 func (f *File) output() *File { return f }
@@ -56,16 +51,16 @@ func (f *File) output() *File { return f }
 // before checks the outputs against all other words of the command line.
 func (g *guard) before(c *cobra.Command, args []string) error {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		field, texts := flags.Field(f)
-		if o := output(field); o == nil {
+		if _, texts := flags.Field(f); g.outputs["--"+f.Name] == nil {
 			args = append(args, texts...)
-		} else if o.guard, o.flag = g, "--"+f.Name; o.Path != "" {
-			g.outputs = append(g.outputs, o)
 		}
 	})
 	g.add("", args...)
-	for _, o := range g.outputs {
-		if err := o.check(); err != nil {
+	for flag, o := range g.outputs {
+		o.guard, o.flag = g, flag
+	}
+	for _, flag := range slices.Sorted(maps.Keys(g.outputs)) {
+		if err := g.outputs[flag].check(); err != nil {
 			return err
 		}
 	}
@@ -101,9 +96,6 @@ func same(a, b string) bool {
 
 // Inputs refuses the file if words of a command that ran in a folder mean it.
 func (f *File) Inputs(dir string, words ...string) error {
-	if f.Path == "" {
-		return nil
-	}
 	f.guard.add(dir, words...)
 	return f.check()
 }
@@ -114,12 +106,16 @@ var kinds = map[bool]string{true: "folder", false: "file"}
 // check refuses a target that is an input or another output, that cannot be written, or that must not be
 // lost.
 func (f *File) check() error {
-	if f.guard == nil {
-		return nil // a file in a store of ours
+	if f.guard == nil || f.Path == "" {
+		return nil // a file in a store of ours, or none
 	}
 	there, err := os.Stat(f.Path)
-	folder := filepath.Dir(draft.Place(f.Path))
-	taken := slices.IndexFunc(f.guard.outputs, func(o *File) bool { return o.flag != f.flag && same(o.Path, f.Path) })
+	folder, other := filepath.Dir(draft.Place(f.Path)), ""
+	for flag, o := range f.guard.outputs {
+		if flag != f.flag && o.Path != "" && same(o.Path, f.Path) {
+			other = flag
+		}
+	}
 	isInput := func(in string) bool { // it, or a folder that the file is in
 		return in != "" && (same(in, f.Path) || err == nil && strings.HasPrefix(folder+"/", draft.Place(in)+"/"))
 	}
@@ -133,8 +129,8 @@ func (f *File) check() error {
 		return nil
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
-	case taken >= 0:
-		return refusal("%q is the output of %s: choose another file", f.Path, f.guard.outputs[taken].flag)
+	case other != "":
+		return refusal("%q is the output of %s: choose another file", f.Path, other)
 	case slices.ContainsFunc(f.guard.inputs, isInput):
 		return refusal("%q is an input: choose another file", f.Path)
 	case denied != nil:

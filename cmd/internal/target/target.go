@@ -28,19 +28,10 @@ type File struct {
 type Folder struct{ File }
 
 // ParseFile reads the flag of a file.
-func ParseFile(path string) (File, error) {
-	if path == "" {
-		return File{}, errors.New("want a name")
-	}
-	return File{Path: path}, nil
-}
+func ParseFile(path string) (File, error) { return File{Path: path}, nil }
 
 // ParseFolder reads the flag of a folder.
-func ParseFolder(path string) (Folder, error) {
-	f, err := ParseFile(path)
-	f.folder = true
-	return Folder{f}, err
-}
+func ParseFolder(path string) (Folder, error) { return Folder{File{Path: path, folder: true}}, nil }
 
 // Write writes the file whole or not at all, after another check when the text is there, for the target may
 // have changed. Drafts of killed writers beside it go. A device, or a pipe that a program reads, is written as the

@@ -58,24 +58,15 @@ type Result struct {
 
 // check finds contradictions before any memory is taken.
 func (c Config) check() error {
-	if err := c.gate().Validate(); err != nil {
-		return err
-	}
-	for _, n := range []struct {
-		name        string
-		value, most int
-	}{
-		{"layers", c.Layers, 1 << 7}, {"ranks", c.Ranks, c.Experts}, {"tokens", c.Tokens, 1 << 16},
-		{"steps", c.Steps, 1 << 20}, {"experts of all layers", c.Layers * c.Experts, 1 << 15}, // 12 GiB of weights
-	} {
-		if n.value < 1 || n.value > n.most {
-			return fmt.Errorf("want %s between 1 and %d, have %d", n.name, n.most, n.value)
+	for name, n := range map[string][3]float64{"layers": {float64(c.Layers), 1, 1 << 7},
+		"ranks": {float64(c.Ranks), 1, float64(c.Experts)}, "tokens": {float64(c.Tokens), 1, 1 << 16},
+		"steps": {float64(c.Steps), 1, 1 << 20}, "skew": {c.Skew, 0, 100},
+		"experts of all layers": {float64(c.Layers * c.Experts), 1, 1 << 15}} { // 12 GiB of weights
+		if !(n[0] >= n[1] && n[0] <= n[2]) {
+			return fmt.Errorf("want %s between %.10g and %.10g, have %.10g", name, n[1], n[2], n[0])
 		}
 	}
-	if !(c.Skew >= 0 && c.Skew <= 100) {
-		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
-	}
-	return nil
+	return c.gate().Validate()
 }
 
 // gate routes each token to topK of the experts.

@@ -59,9 +59,7 @@ func (e *Engine) dispatch(l, rank int) {
 	for i := range e.Tokens {
 		t := rank*e.Tokens + i
 		logits := product(e.layers[l].gate, e.hidden[t])
-		for x, b := range e.layers[l].bias {
-			logits[x] += b
-		}
+		gonum.Implementation{}.Saxpy(e.Experts, 1, e.layers[l].bias, 1, logits, 1)
 		if e.Perfect {
 			copy(logits, e.balanced[rank][i*e.Experts:])
 		}

@@ -52,7 +52,7 @@ type request struct {
 	Output int   `json:"output_tokens"`
 }
 
-// Write writes one JSON object per line, and returns how many tokens they hold:
+// Write writes one JSON object per line:
 //
 //	{"task_id":0,"input_ids":[17,4],"output_tokens":128}
 //
@@ -60,7 +60,7 @@ type request struct {
 // benchmarks/cpp/utils/utils.py (get_norm_dist_lengths); lengths above 2²⁰ are
 // cut there. Input lengths, output lengths and ids have streams of their own:
 // changing the output lengths leaves the prompts alone.
-func (d Spec) Write(w io.Writer) (input, output int, err error) {
+func (d Spec) Write(w io.Writer) error {
 	b, inputs, outputs, ids := bufio.NewWriterSize(w, 1<<16), d.stream(1), d.stream(2), d.stream(3)
 	lines := json.NewEncoder(b)
 	for i := range d.Requests {
@@ -69,11 +69,10 @@ func (d Spec) Write(w io.Writer) (input, output int, err error) {
 			r.Input[j] = lowID + ids.IntN(highID-lowID)
 		}
 		if err := lines.Encode(r); err != nil {
-			return input, output, err
+			return err
 		}
-		input, output = input+len(r.Input), output+r.Output
 	}
-	return input, output, b.Flush()
+	return b.Flush()
 }
 
 func (d Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }
