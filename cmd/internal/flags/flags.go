@@ -25,7 +25,7 @@ func parseShare(text string) (float64, error) {
 	if percent {
 		v /= 100
 	}
-	if err != nil || !(v >= 0) || v > 10 || v > 1 && !percent { // the busiest of eight ranks is 700 % above the mean at most
+	if err != nil || !(v >= 0) || v > 10 || v > 1 && !percent { // the busiest of eight ranks is 700 % above the mean
 		return 0, errors.New("want a percentage such as 10%, at most 1000%, or a fraction such as 0.1")
 	}
 	return v, nil

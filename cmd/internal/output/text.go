@@ -141,7 +141,8 @@ func (w *writer) marked(mark, words string) string {
 	return mark + words + mark
 }
 
-// Width is the number of columns of the terminal that w writes to, where tables are cut. It is 0 for pipes, files and terminals that cannot (TERM=dumb).
+// Width is the number of columns of the terminal that w writes to, where tables are cut. It is 0 for pipes, files and
+// terminals that cannot (TERM=dumb).
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
