@@ -156,8 +156,8 @@ const asked = `
 2 trace - :: standard input is not read
 2 trace https://example.org/a.sqlite :: URLs are not read: download it
 2 trace --phase 'api_key: sk-1' NORMAL :: invalid argument "api_key: (redacted)" for "--phase" flag: "api_key: (redacted)": want PHASE=REGEX
-2 trace --phase 'experts=(' NORMAL :: "--phase" flag: want a regular expression, have "(": missing closing )
-2 trace --range '(' NORMAL :: want a regular expression, have "("
+2 trace --phase 'experts=(' NORMAL :: "--phase" flag: error parsing regexp: missing closing )
+2 trace --range '(' NORMAL :: error parsing regexp: missing closing )
 2 trace --range step NORMAL :: want a named group
 2 trace --rank nope.sqlite=1 NORMAL :: want an export among the 1 given, such as --rank normal.sqlite=0
 2 trace --rank 3000000000 NORMAL :: N from 0 to 1048575

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -196,7 +196,7 @@ func (t Treatment) Check() error {
 			return fmt.Errorf("%s=%q is the same in both arms", name, t.Off)
 		}
 	}
-	if _, err := input.Regexp(t.Line); err != nil {
+	if _, err := regexp.Compile(t.Line); err != nil {
 		return fmt.Errorf("--proof: %w", err)
 	}
 	return nil

@@ -23,7 +23,7 @@ type document struct {
 }
 
 func openDocument(path string) *document {
-	if !must(input.Stat(path)).IsDir() {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return newDocument(path, must(input.ReadFile(path, maxFile)))
 	}
 	d := &document{path: path}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/steps"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Class is what a kernel's own name says about it.
@@ -62,7 +61,7 @@ func ParseRule(text string) (k Rule, err error) {
 		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text,
 			strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
 	}
-	k.Name, err = input.Regexp(strings.TrimSpace(expression))
+	k.Name, err = regexp.Compile(strings.TrimSpace(expression))
 	return k, err
 }
 

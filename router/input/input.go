@@ -1,6 +1,5 @@
-// Package input opens what a user names, and says of an input that
-// cannot be used which file it is, where in it, what was expected and what was found. Numbers and Regexp read what
-// flags have.
+// Package input opens what a user names, and says of an input that cannot be used which file it is, where in it, what
+// was expected and what was found. Numbers reads what flags have.
 package input
 
 import (

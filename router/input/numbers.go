@@ -2,10 +2,8 @@ package input
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,14 +35,4 @@ func Numbers(text string) (list []int, err error) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
-}
-
-// Regexp is the regular expression that a flag gives. What is wrong with it is said in words: "(" → want a
-// regular expression, have "(": missing closing ).
-func Regexp(text string) (*regexp.Regexp, error) {
-	re, err := regexp.Compile(text)
-	if wrong := (*syntax.Error)(nil); errors.As(err, &wrong) {
-		return nil, fmt.Errorf("want a regular expression, have %q: %s", text, wrong.Code)
-	}
-	return re, err
 }

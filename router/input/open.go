@@ -10,19 +10,6 @@ import (
 	"syscall"
 )
 
-// Stat is os.Stat, whose error about a missing file says so in our words.
-func Stat(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	return info, missing(path, err)
-}
-
-func missing(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
-	}
-	return err
-}
-
 // ErrPointer is wrapped by the error about a file that Git LFS has not fetched.
 var ErrPointer = errors.New("a Git LFS pointer")
 
@@ -38,8 +25,11 @@ func Open(path string) (*os.File, error) {
 // not end, and no signal ends waiting for the writer of a pipe.
 func Regular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
+	}
 	if err != nil {
-		return nil, nil, missing(path, err)
+		return nil, nil, err
 	}
 	head := make([]byte, len(pointer))
 	info, err := f.Stat()

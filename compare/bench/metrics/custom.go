@@ -41,7 +41,7 @@ func ParseCustom(s string) (c Custom, err error) {
 	c = Custom{Pick: m[4], Metric: gain.Metric{Name: m[1], Unit: m[2], HigherIsBetter: m[3] == "higher",
 		Definition: "custom/" + strings.TrimPrefix(m[4]+" of "+m[5], " of ")}}
 	if path := strings.TrimPrefix(m[5], "$"); !strings.HasPrefix(m[5], "$.") && !strings.HasPrefix(m[5], "$[") {
-		c.Pattern, err = input.Regexp(m[5])
+		c.Pattern, err = regexp.Compile(m[5])
 	} else if pathStep.ReplaceAllString(path, "") != "" {
 		err = fmt.Errorf("want .key, [0] or ['key'] in %q", m[5])
 	} else {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Patterns turn the names of ranges into steps, layers, experts and phases.
@@ -121,7 +120,7 @@ var builtIn = []rule{
 func NewPatterns(user ...string) (*Patterns, error) {
 	p := &Patterns{}
 	for _, text := range user {
-		re, err := input.Regexp(text)
+		re, err := regexp.Compile(text)
 		if err != nil {
 			return nil, err
 		}
