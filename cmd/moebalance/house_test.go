@@ -65,8 +65,8 @@ compare/trace: compare/imbalance compare/capture compare/replay compare/steps co
 compare/capture: compare/capture/rows router router/input
 compare/capture/rows:
 compare/steps:
-compare/kernel: compare/steps router router/input
-compare/kernel/ranges: compare/kernel router router/input
+compare/kernel: compare/steps router
+compare/kernel/ranges: compare/kernel router
 compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
 compare/source: compare/bench compare/bench/launch compare/bench/metrics
