@@ -142,9 +142,12 @@ func (k *known) parts(c *diff.Comparison) {
 			Predicted})
 	}
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
-		k.know("kind", other.Steps, "kind_gain", other.Gain, "measured", "")
-		if other.Measured != nil {
+		k.know("kind", other.Steps, "kind_gain", other.Gain, "kind_low", other.Low, "kind_high", other.High, "measured", "")
+		switch {
+		case other.Measured != nil:
 			k.know("kind_gain", other.Measured.Estimate, "measured", "measured")
+		case other.Low < 0 && other.High > 0:
+			k.know("kind_gain", "")
 		}
 		k.because("kinds", k.say("of_kind"))
 	}
@@ -169,7 +172,7 @@ func (k *known) foretold(c *diff.Comparison) {
 }
 
 // mostly names the part that makes most of a gain, which explains more than half of it; where the other part
-// costs more than half of the gain, both with their times: even ranks save 633 µs and even experts cost 620 µs.
+// costs more than a tenth of the gain, both with their times: even ranks save 677 µs and even experts cost 110 µs.
 func (k *known) mostly(s diff.Split) {
 	var most, cost diff.Part
 	for _, p := range s.Parts {
@@ -182,7 +185,7 @@ func (k *known) mostly(s diff.Split) {
 	}
 	switch {
 	case !(s.Gain > 0) || !(2*most.Gain > s.Gain):
-	case -2*cost.Gain > s.Gain:
+	case -10*cost.Gain > s.Gain:
 		k.know("part2", string(most.Name), "saved", most.SavedNS, "part3", string(cost.Name), "cost", -cost.SavedNS)
 	default:
 		k.know("part", string(most.Name))

@@ -43,18 +43,35 @@ func split(ranks, compute router.Number) diff.Comparison {
 	return c
 }
 
-// A prediction names the part that makes most of it; where another part costs half as much as the whole, as
-// the switch between routers does, it names both. Two sides that are equally uneven show no gain, and why.
+// A prediction names the part that makes most of it; where another part costs more than a tenth of the whole, it names
+// both. Two sides that are equally uneven show no gain, and why; where nothing shows equal work, the line depends on it.
 func TestPredictions(t *testing.T) {
 	alike := split(0.0001, 0)
 	alike.Warnings = []router.Warning{router.Warn("perfect_not_balanced", "", "of", "expert time", "arm", "normal",
 		"other", "perfect", "here", 1.5, "there", 1.48)}
+	unknown := split(0.0001, 0)
+	unknown.Warnings = []router.Warning{router.Warn(diff.EqualWorkUnknown, "", "share", 0.02)}
 	for want, c := range map[string]diff.Comparison{
 		"about 10.0 % faster, mostly from even ranks.": split(0.11, -0.01),
 		"about 10.0 % faster.":                         split(0.05, 0.05),
+		"about 10.0 % faster, as even ranks save 115 µs and even experts cost 15.0 µs per step.":    split(0.115, -0.015),
+		"speed by −0.1 % to +0.1 %, if both sides did the same work.":                               unknown,
 		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":     split(0.633, -0.333),
 		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm": alike,
 	} {
 		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
+	}
+}
+
+// Each kind of steps has its interval; one that holds 0 tells no gain.
+func TestKindsOfSteps(t *testing.T) {
+	c := split(0.11, -0.001)
+	c.Kinds = []diff.KindChange{{Steps: "prefill steps"}, {Steps: "decode steps", Gain: -0.032, Low: -0.05, High: -0.015},
+		{Steps: "small steps", Gain: 0.002, Low: -0.01, High: 0.014},
+		{Steps: "one step", Gain: -0.048, Low: router.Undefined(), High: router.Undefined()}}
+	for _, want := range []string{"For decode steps it would be about 3.2 % slower (−5.0 % to −1.5 %).",
+		"For small steps it would change speed by −1.0 % to +1.4 %.",
+		"For one step it would be about 4.8 % slower, as far as one step tells."} {
+		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), "for prefill steps", want, "")
 	}
 }

@@ -26,6 +26,8 @@ type KindChange struct {
 	Step           Change `json:"step"`
 	// Gain is the predicted one, of a step of this kind; undefined of one that is not comparable.
 	Gain     router.Number `json:"predicted_gain"`
+	Low      router.Number `json:"predicted_low"` // see Split.Low
+	High     router.Number `json:"predicted_high"`
 	Measured *gain.Gain    `json:"measured_gain"` // by a point of the campaign with as many tokens, else nil
 }
 
@@ -226,7 +228,7 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 	whys := make([]string, len(pairs))
 	for i, p := range pairs {
 		k := KindChange{NormalSteps: []int{}, PerfectSteps: []int{}, LeftOut: p.leftOut(),
-			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u}
+			SlowestExperts: changeOf(u, u), Step: changeOf(u, u), Gain: u, Low: u, High: u}
 		whys[i] = "unlike"
 		if len(p.steps[0]) > 0 {
 			c := compare(p.restrict(sides), builds)
@@ -236,8 +238,8 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 			k.NormalSteps, k.PerfectSteps, k.Step = p.steps[0], p.steps[1], c.Step
 			k.SlowestExperts = changeOf(c.Normal.SlowestNS, c.Perfect.SlowestNS)
 			whys[i] = ""
-			if k.Gain = c.Split.Gain; !c.Comparable || !first.Comparable {
-				k.Gain, k.Step.Ratio, whys[i] = u, u, "work"
+			if k.Gain, k.Low, k.High = c.Split.Gain, c.Split.Low, c.Split.High; !c.Comparable || !first.Comparable {
+				k.Gain, k.Low, k.High, k.Step.Ratio, whys[i] = u, u, u, u, "work"
 			} else if !builds.Named() && !k.Gain.Defined() {
 				whys[i] = "replay"
 			}

@@ -4,7 +4,8 @@ import "slices"
 
 // Together finds the steps of ranks whose own marks do not show them, such as a rank without
 // requests, that samples nothing: where all recorded as many layers, by the marks of all, at one distance or at several
-// that recur. A mark was launched where any rank launched it.
+// that recur. A mark was launched where any rank launched it. Ranks whose own marks show other steps are not joined by
+// these: their layers would be numbered otherwise.
 func Together(ranks []*Structure) {
 	list := make([]*recording, len(ranks))
 	for i, s := range ranks {
@@ -18,6 +19,9 @@ func Together(ranks []*Structure) {
 		return
 	}
 	found, _ := list[0].steps(marksOf(list))
+	if slices.ContainsFunc(ranks, func(s *Structure) bool { return !unknown(s) && !slices.Equal(s.steps, found) }) {
+		return
+	}
 	for _, s := range ranks {
 		if unknown(s) && len(found) > 0 && !s.of.overlap(found) {
 			s.settle(found, "")

@@ -20,6 +20,14 @@ func TestStepsOfRanksTogether(t *testing.T) {
 		s := Find(launchesOf(parts))
 		return &s
 	}
+	marked := func(marks ...[]int) *Structure { // 27 layers with marks before some: the names, then the layers
+		parts := repeat(27, part{})
+		for _, m := range marks {
+			parts = marksAt(parts, m[:2], m[2:]...)
+		}
+		s := Find(launchesOf(parts))
+		return &s
+	}
 	always := func(int) bool { return true }
 	never := func(int) bool { return false }
 	turn := func(rank int) func(int) bool { return func(step int) bool { return step%3 == rank } }
@@ -31,6 +39,10 @@ func TestStepsOfRanksTogether(t *testing.T) {
 		{"one idle rank", []*Structure{rank(layers, always), rank(layers, never)}, layers},
 		{"idle in turn", []*Structure{rank(layers, turn(0)), rank(layers, turn(1))}, layers},
 		{"no rank has marks", []*Structure{rank(layers, always), rank(layers, always)}, 0},
+		{"steps of all begin elsewhere than one rank's own", []*Structure{
+			marked([]int{embedding, positions, 6, 12, 18, 24}, []int{tables, tables + 2, 3, 15, 21},
+				[]int{tables + 3, gather, 3, 15, 21}),
+			marked([]int{tables, tables + 2, 9}, []int{tables + 3, gather, 9})}, 0},
 		{"other layers", []*Structure{rank(layers+1, never), rank(layers, always)}, 0},
 	} {
 		Together(c.ranks)

@@ -65,7 +65,7 @@ var Lines = map[string][]Line{
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
 			"{here:.3}.", compared, "kinds", measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
-			"[; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext}},
+			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext}},
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
@@ -149,7 +149,9 @@ var sentences = map[string]string{
 	"again":     "{again|-- YOUR_BENCHMARK}",
 	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
-	"of_kind":   "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed}",
+	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
+		"({kind_low:+%} to {kind_high:+%}) | for {kind} it would change speed by {kind_low:+%} to {kind_high:+%} | " +
+		"for {kind} it would be about {kind_gain:speed}, as far as one step tells",
 
 	"said": "undecided: {undecided} is {low:%} to {high:%} faster[{place}] | " +
 		"no {unshown} shown: speed changes by {low:+%} to {high:+%}[{place}] | " +
