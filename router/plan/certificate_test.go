@@ -166,30 +166,3 @@ func TestFloorsRoundUp(t *testing.T) {
 		}
 	}
 }
-
-// A plan is at the floors of a span where ranks, experts and active experts are.
-func TestSpans(t *testing.T) {
-	spans := map[string]*Span{}
-	for tokens := 1; tokens <= 3; tokens++ {
-		p := problem(t, 256, 8, 8, 4, 8, router.DEP, tokens)
-		for _, name := range []string{"diagonal", "trtllm-gen1"} {
-			if spans[name] == nil {
-				spans[name] = &Span{}
-			}
-			spans[name].Add(CaseOf(name, p, Options{}), p)
-		}
-	}
-	if s := spans["diagonal"]; !slices.Equal(s.AtFloors, []int{1, 2, 3}) || s.Every == nil || !s.Every.Optimal() {
-		t.Errorf("%+v", s)
-	}
-	// Of 64 slots of one token on each of 8 ranks the first generation uses 8 experts; 8 times the floor of 4.
-	if s := spans["trtllm-gen1"]; s.Invalid != 3 || len(s.AtFloors) != 0 || *s.Active != (Worst{1, 8, 64}) ||
-		*s.Expert != (Worst{1, 32, 4}) || s.Every != nil {
-		t.Errorf("%+v", s)
-	}
-	var refused Span
-	p := problem(t, 10, 2, 0, 0, 4, router.DEP, 1)
-	if refused.Add(CaseOf("sglang-gen3", p, Options{}), p); refused.Refused == "" || refused.Rank != nil {
-		t.Errorf("%+v", refused)
-	}
-}
