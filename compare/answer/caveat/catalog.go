@@ -6,13 +6,14 @@ package caveat
 // what checks of campaigns find weighs by their status.
 var catalog = map[string]string{
 	// What a capture or its export left out.
-	"graph_mode":    "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
-	"graph_capture": "warning: {detached:n} of {replayed:replayed kernel} were captured before recording: start earlier",
-	"loss":          "warning: the profiler says: {messages}",
-	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
-	"open_ranges":   "{ranges:range} never closed, taken to last to the end of the capture",
-	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
-	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
+	"graph_mode":         "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
+	"graph_capture":      "warning: {detached:n} of {replayed:replayed kernel} were captured before recording: start earlier",
+	"loss":               "warning: the profiler says: {messages}",
+	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
+	"lost_kernels":       "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
+	"open_ranges":        "{ranges:range} never closed, taken to last to the end of the capture",
+	"no_launch":          "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
+	"missing_ranks":      "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
 
 	// Ranks that do not fit together.
 	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
@@ -115,11 +116,11 @@ var catalog = map[string]string{
 	"refused.gates":          "the sides run gates of {here} and {there} experts",
 	"refused.tokens":         "the sides hold {here:.0} and {there:.0} tokens per step",
 	"refused.outside":        "compute outside MoE blocks differs: it takes {normal_ns:ns} and {perfect_ns:ns} per {per}",
-	"refused.experts":        "the {other} arm's experts take {share:%} less time than even sizes explain: other kernels?",
+	"refused.experts":        "the {other} arm's experts take {share:%} less time than even sizes explain: maybe other kernels",
 	"refused.kernels":        "the experts run in other kernels, " + otherKernels,
 	"refused.attention":      "attention runs in other kernels, " + otherKernels,
 	"refused.worlds":         "the {arm} side is of {here:rank}, the {other} side of {there}",
-	"refused.one_rank":       "rank {rank}'s experts alone take {by:%} longer in the {arm} arm: a slow kernel or GPU?",
+	"refused.one_rank":       "rank {rank}'s experts alone take {by:%} longer in the {arm} arm: maybe a slow kernel or GPU",
 	"refused.late":           "late launches take {share:%} of a step in the {arm} arm, {other_share:%} in the other",
 
 	// What was left out of a comparison, and what its numbers do not show.
