@@ -120,7 +120,7 @@ var catalog = map[string]string{
 	"refused.kernels":        "the experts run in other kernels, " + otherKernels,
 	"refused.attention":      "attention runs in other kernels, " + otherKernels,
 	"refused.worlds":         "the {arm} side is of {here:rank}, the {other} side of {there}",
-	"refused.one_rank":       "rank {rank}'s experts alone take {by:%} longer in the {arm} arm: maybe a slow kernel or GPU",
+	"refused.one_rank":       "rank {rank}'s experts alone take {by:%} longer in the {arm} arm: slow kernel or GPU",
 	"refused.late":           "late launches take {share:%} of a step in the {arm} arm, {other_share:%} in the other",
 
 	// What was left out of a comparison, and what its numbers do not show.
