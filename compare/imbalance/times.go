@@ -230,8 +230,8 @@ func (t *Times) Rows(threshold float64) (rows []Row) {
 }
 
 // Loss is the maximum − the mean over ranks of the expert time in nanoseconds, added over layers, of which it takes
-// the Rows, mean over steps that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. It is
-// undefined without a layer that two ranks have, and where none is named, for busy ranks of different layers cancel.
+// the Rows, mean over steps that count: ranks of 30 and 10 ns in one layer and of 6 and 14 in another lose 10 + 4. It
+// is undefined without a layer that two ranks have, and where none is named, for busy ranks of different layers cancel.
 func (t *Times) Loss(rows []Row) (loss router.Number) {
 	if t.Unmarked || len(rows) == 0 || !rows[0].Layer.Defined() {
 		return router.Undefined()

@@ -116,7 +116,7 @@ var catalog = map[string]string{
 	"refused.gates":          "the sides run gates of {here} and {there} experts",
 	"refused.tokens":         "the sides hold {here:.0} and {there:.0} tokens per step",
 	"refused.outside":        "compute outside MoE blocks differs: it takes {normal_ns:ns} and {perfect_ns:ns} per {per}",
-	"refused.experts":        "the {other} arm's experts take {share:%} less time than even sizes explain: maybe other kernels",
+	"refused.experts":        "the {other} arm's experts take {share:%} less time than even sizes explain: other kernels",
 	"refused.kernels":        "the experts run in other kernels, " + otherKernels,
 	"refused.attention":      "attention runs in other kernels, " + otherKernels,
 	"refused.worlds":         "the {arm} side is of {here:rank}, the {other} side of {there}",
