@@ -6,16 +6,16 @@ package caveat
 // what checks of campaigns find weighs by their status.
 var catalog = map[string]string{
 	// What a capture or its export left out.
-	"graph_mode":         "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
-	"graph_capture":      "warning: {detached:n} of {replayed:replayed kernel} were captured before recording: start earlier",
-	"loss":               "warning: the profiler says: {messages}",
-	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
-	"lost_kernels":       "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
-	"open_ranges":        "{ranges:range} never closed, taken to last to the end of the capture",
-	"no_launch":          "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
-	"missing_ranks":      "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
+	"graph_mode":    "the time inside {graphs:graph launch} is excluded: record with --cuda-graph-trace=node",
+	"graph_capture": "warning: {detached:n} of {replayed:replayed kernel} were captured before recording: start earlier",
+	"loss":          "warning: the profiler says: {messages}",
+	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
+	"open_ranges":   "{ranges:range} never closed, taken to last to the end of the capture",
+	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
+	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
 
 	// Ranks that do not fit together.
+	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
 	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
 	"rank_groups":        "doubt: not all ranks wait for each other: give each group's files by themselves",
 	"rank_groups.unseen": "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
