@@ -192,7 +192,7 @@ var kernelRules = []kernelRule{
 	// trtllmGenKernels/batchedGemm cubins
 	{gemm, "TRTLLM-gen", `bmm_[A-Z]\w*_t\d+x\d+x\d+|MoE_Proj(?:Up|Down)_BatchN_|BatchedGemmKernel_BatchN_`, ""},
 	// TensorRT-LLM cute_dsl_kernels/blackwell
-	{gemm, "CuTe DSL", `\w*contiguous_grouped_gemm_(?:swiglu|finalize)_fusion|cute_dsl_kernels\w*grouped_gemm`, ""},
+	{gemm, "CuTe DSL", `\w*contiguous_grouped_gemm\w*|cute_dsl_kernels\w*grouped_gemm`, ""},
 	// csrc/moe/marlin_moe_wna16, moe_wna16.cu
 	{gemm, "vLLM, SGLang", `marlin_moe_wna16::Marlin\b|moe_wna16_gemm_kernel\b`, ""},
 	// ck_tile ops/flatmm, fused_moe, gemm; published profiles of gpt-oss on MI355X and of Primus Turbo
@@ -203,8 +203,8 @@ var kernelRules = []kernelRule{
 	{gemm, "triton_kernels", `_p?_?matmul_ogs\w*`, ""},
 	// triton_kernels/matmul: routed and dense
 	{unknown, "triton_kernels", `_p?_?matmul(?:_N[NT]{2}_\w+)?$`, ""},
-	// torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell
-	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*`, ""},
+	// torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell, torch _inductor/kernel/mm_grouped.py
+	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*|triton_tem_fused_\w*grouped_mm\w*`, ""},
 	// LoRA of experts
 	{experts, "vLLM", `moe_bgmv_(?:shrink|expand)_sliced_kernel\b|_fused_moe_lora_kernel\b`, ""},
 	// TensorRT 11's MoE layer on SM 10: nsys of NVIDIA/TensorRT-Model-Connect pull request 1066
