@@ -54,7 +54,7 @@ type Comparison struct {
 }
 
 // SchemaVersion is the version of Comparison's JSON.
-const SchemaVersion = 5
+const SchemaVersion = 6
 
 // Codes of warnings that answers ask for.
 const (
