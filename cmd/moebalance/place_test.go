@@ -39,9 +39,9 @@ func TestPlacePredictsTime(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for want, asked := range map[string][]string{
-		"give --trace EXPORT": {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
-		"it is of 4 ranks":    {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
-		"the counts contradict": {"place", "--trace", args[6], "--counts",
+		"give --trace EXPORT":  {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
+		"no time: give --ep 4": {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
+		"expert time contradicts": {"place", "--trace", args[6], "--counts",
 			gptossPerfect, "--judge", gptossNormal, gptossPerfect}, // of the other arm
 		"load explains 0 %": {"place", "--trace", fixtures +
 			"gptoss-ep4-ranks/perfect.rank?.sqlite", "--judge", gptossNormal, gptossPerfect},
