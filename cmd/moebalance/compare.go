@@ -28,7 +28,7 @@ type compareOptions struct {
 // effective are the flags that change what is said of inputs of a kind, whose name comes first.
 var effective = map[source.Kind][]string{
 	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict", "fail-above"},
-	source.Reports:   {"benchmark reports", "require-verdict", "fail-above", "threshold", "metric", "arm", "trust-arms"},
+	source.Files:     {"benchmark reports", "require-verdict", "fail-above", "threshold", "metric", "arm", "trust-arms"},
 	source.Captures: {"traces", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
 		"campaign", "step-tokens"},
 }
@@ -45,7 +45,7 @@ func (o *compareOptions) answer(c call) (d document, err error) {
 	switch given {
 	case source.Captures:
 		return o.traces(c, sides)
-	case source.Reports:
+	case source.Files:
 		return o.reports(c, sides)
 	}
 	result, err := source.ReadCampaign(sides[0].Paths[0])

@@ -52,7 +52,7 @@ func (o *countsOptions) answer(c call) (d document, err error) {
 func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	if o.From != "" {
 		var err error
-		if o.Placement, err = counts.ReadPlacement(o.From, o.Ranks); err != nil {
+		if o.Placement, err = source.ReadPlacement(o.From, o.Ranks); err != nil {
 			return nil, err
 		}
 	}

@@ -128,8 +128,8 @@ const asked = `
 2 place --ep 3 --redundant 2 --nodes 2 --model deepseek-v3 testdata/deepseek-ep4-ranks/counts-normal :: 3 ranks do not divide over 2 nodes
 1 place --ep 2 testdata/counts/sglang.log :: want slots per expert
 2 place --max-moves 200% COUNTS :: at most 100 %
-2 place testdata/torch/rank0.pt.trace.json :: is a trace: 'moebalance trace' reads it
-2 place testdata/campaign-qwen3-ep4.json :: moebalance compare testdata/campaign-qwen3-ep4.json shows its gain
+2 place testdata/torch/rank0.pt.trace.json :: not a record of expert counts: read it with: moebalance trace testdata
+2 place testdata/campaign-qwen3-ep4.json :: read it with: moebalance compare testdata/campaign-qwen3-ep4.json
 2 counts --axes layers,layers COUNTS :: "--axes" flag: want each of steps
 1 counts --axes tokens,topk COUNTS :: says tokens,topk, but the file holds experts
 1 counts testdata/counts/loads_c.npy :: by --axes, such as steps,layers,experts
@@ -142,7 +142,7 @@ const asked = `
 2 counts testdata/counts/s*.csv testdata/counts/sglang.csv :: sglang.csv is named twice
 1 models testdata/counts/logical-count.json :: no routed experts
 2 counts - :: standard input is not read
-2 counts NORMAL :: is a trace: 'moebalance trace' reads it
+2 counts NORMAL :: is a trace, not a record of expert counts: read it with: moebalance trace NORMAL
 1 counts D/empty.json :: want expert counts, have an object of the keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
@@ -172,7 +172,7 @@ const asked = `
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
 2 --brief :: unknown flag: --brief; see 'moebalance --help'
 1 compare --campaign D/lines.json NORMAL PERFECT :: invalid character '{' after top-level value; write a result with
-1 compare --campaign D/folders NORMAL PERFECT :: want files of a run in this folder
+1 compare --campaign D/folders NORMAL PERFECT :: have a folder
 1 models D/cut.json :: want a Hugging Face config.json, have unexpected end of JSON input; copy it from the checkpoint
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
 1 trace D/lfs.sqlite :: git lfs pull
@@ -198,13 +198,13 @@ const asked = `
 4 compare NORMAL testdata/deepseek-ep4-ranks/perfect.rank0.sqlite :: 1 of 4 ranks in common
 2 compare --counts-normal testdata/deepseek-ep4-ranks/counts-normal NORMAL PERFECT :: do not match the trace
 1 compare --counts-perfect testdata/counts/engine.log NORMAL PERFECT :: want slots per expert, have engine log lines
-2 compare --counts-normal COUNTS D/traced.json PERFECT :: judged already
+2 compare --counts-normal COUNTS D/traced.json PERFECT :: read it with: moebalance report D/traced.json
 2 compare --counts-normal COUNTS --model deepseek-v3 NORMAL PERFECT :: the model has 256 experts, the record 32
 2 compare --model gpt-oss-20b NORMAL PERFECT :: add --counts-normal or --counts-perfect
 4 compare NORMAL NORMAL :: same recording
 1 compare nowhere.sqlite PERFECT :: nowhere.sqlite: want a file, a folder or a pattern, have no such file
 1 compare NORMAL D/empty :: want files of a run in this folder, have none
-1 counts D/folders :: want files of a run in this folder, have D/folders/in
+1 counts D/folders :: no expert counts in this folder
 1 counts D/nan.json :: nan.json: line 2 is no JSON: it goes wrong at "NaN
 1 counts D/comma.json :: comma.json: line 1 is no JSON: it goes wrong at "2]]"
 1 counts D/nothing.json :: the file is empty: write it again
@@ -212,13 +212,23 @@ const asked = `
 2 compare NORMAL,D/normal.jsonl PERFECT :: of different kinds
 2 compare D/normal.jsonl D/perfect.jsonl testdata/pairs.jsonl :: contains neither normal nor perfect
 2 compare NORMAL testdata/gptoss-graph/*-normal.sqlite RANK0 :: has perfect in its name
-2 compare D/judged.json PERFECT :: a JSON result, which is judged already
 2 compare --arm before NORMAL PERFECT :: want two names
 2 compare --step-tokens 5 NORMAL PERFECT :: add --campaign
 2 compare --require-verdict NORMAL PERFECT :: --require-verdict
 2 compare --metric x NORMAL PERFECT :: --metric
 2 compare --counts-normal x D/normal.jsonl D/perfect.jsonl :: benchmark reports: remove --counts-normal
 2 compare --step-tokens 5 testdata/campaign-qwen3-ep4.json :: --campaign
+2 trace BENCHa.txt :: a benchmark report, not a trace: read it with: moebalance compare
+2 trace testdata/counts/eplb.yaml :: a placement of experts, not a trace: read it with: moebalance counts COUNTS_ --placement
+2 trace testdata/counts/sglang.log :: a record of expert counts, not a trace: read it with: moebalance counts testdata
+2 trace --counts NORMAL RANK0 :: a trace, not a record of expert counts
+2 place --from testdata/campaign-qwen3-ep4.json COUNTS :: a campaign, not a placement of experts: read it with: moebalance compare
+2 counts --placement COUNTS COUNTS :: a record of expert counts, not a placement of experts
+2 counts BENCHb.txt :: a benchmark report, not a record of expert counts
+2 compare --campaign NORMAL NORMAL PERFECT :: a trace, not a campaign: read it with: moebalance trace
+2 compare testdata/counts/sglang.log PERFECT,NORMAL :: of different kinds
+2 compare testdata/counts/sglang.log BENCHa.txt :: a record of expert counts, not a benchmark report
+2 logits verify D/traced.json :: a JSON result, not a cache of logits: read it with: moebalance report D/traced.json
 0 compare D/own/normal.sqlite D/own/perfect.sqlite ::
 4 compare --trust-arms PERFECT NORMAL :: balance is not proved
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
@@ -265,7 +275,7 @@ func TestWhatIsAsked(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("PATH", dir) // no nsys to convert reports with
 	progress := regexp.MustCompile(`(?m)^\[.*\n`)
-	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS",
+	words := strings.NewReplacer(perfectRouterVariable, perfectRouterVariable, "PLACED", dir+"/placed.json", "D/", dir+"/", "NORMAL", loopNormal, "PERFECT", loopPerfect, "COUNTS_", "COUNTS", "COUNTS",
 		"testdata/gptoss-ep4-ranks/counts-normal", "RANK0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "FIELD",
 		fieldFolder+"vllm-qwen3-", "BENCH", "testdata/outputs/trtllm-bench-")
 	for line := range strings.SplitSeq(strings.TrimSpace(asked), "\n") {

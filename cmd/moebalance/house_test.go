@@ -71,7 +71,7 @@ compare/place: compare/counts compare/gain compare/imbalance compare/replay comp
     router/quantity
 compare/source: compare/bench compare/bench/launch compare/bench/metrics
     compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
-    compare/kernel compare/kernel/ranges compare/place logits router router/input router/quantity router/shown
+    compare/kernel compare/kernel/ranges compare/place logits router router/input router/shown
 compare/stats:
 logits: logits/safetensors router router/draft router/input router/plan router/quantity
 logits/hook:

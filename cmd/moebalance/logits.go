@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/plan"
 )
@@ -28,7 +29,7 @@ func (o *cacheOptions) answer(c call) (d document, err error) {
 	defer line.Clear()
 	switch v, err := read(c.Context(), c.args[0], line.Entries); {
 	case err != nil:
-		return d, err
+		return d, source.Meant(c.args[0], err, source.Caches)
 	case o.list:
 		return render.ListedCache(c.args[0], v), nil
 	default:

@@ -52,10 +52,10 @@ func gpus(c *bench.Campaign) (text string) {
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
 // a launch was routed. The placement is a file of the command, for statistics that do not
 // say where the experts are; empty for none.
-func RecordedBalance(path, placement string) (proof.LoadProof, error) {
+func RecordedBalance(path, placement string) (p proof.LoadProof, err error) {
 	record, err := counts.Read(path)
 	if err != nil {
-		return proof.LoadProof{}, err
+		return p, err
 	}
 	var o counts.Options
 	unplaced := func(s counts.Step) bool { return s.Received == nil }
@@ -63,12 +63,12 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	if !placed && placement != "" {
 		placed = true
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
-			return proof.LoadProof{}, err
+			return p, err
 		}
 	}
 	layers, _, err := record.Imbalance(o)
 	if err != nil {
-		return proof.LoadProof{}, err
+		return p, err
 	}
 	furthest := func(level string) imbalance.Row {
 		if r := imbalance.Furthest(layers, level, imbalance.Load); r != nil {

@@ -17,10 +17,13 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 		return nil, nil
 	}
 	record, err := counts.ReadAs(path, axes)
-	if err != nil {
-		err = meant(path, err, Counts)
-	}
-	return record, err
+	return record, Meant(path, err, Counts, Placements) // about which the error is plain
+}
+
+// ReadPlacement reads where the experts are; ranks are how many there are where the file does not say.
+func ReadPlacement(path string, ranks int) (*counts.Placement, error) {
+	placement, err := counts.ReadPlacement(path, ranks)
+	return placement, Meant(path, err, Placements)
 }
 
 // Records reads the records that arguments name, each once.
@@ -55,7 +58,11 @@ func Trace(ctx context.Context, exports []string, o trace.Options, record *count
 			return beside(record, counts.Options{Threshold: o.Threshold, Shape: shape, Ranks: run})
 		}
 	}
-	return trace.Read(ctx, exports, o)
+	t, err := trace.Read(ctx, exports, o)
+	for _, path := range exports {
+		err = Meant(path, err, Captures)
+	}
+	return t, err
 }
 
 // beside is what a trace can use of a record, whose ranks the options assume where it has none.

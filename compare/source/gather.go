@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -51,13 +50,13 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		}
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
+	var traced []Item
 	if len(captures) > 0 {
-		traced, err := traces(ctx, captures, progress)
-		if items = append(items, traced...); err != nil {
+		if traced, err = traces(ctx, captures, progress); err != nil {
 			return nil, err
 		}
 	}
-	return compared(items)
+	return compared(items, traced)
 }
 
 // item reads an input that is no capture. A file without a mark is of counts if they can be read; of a benchmark
@@ -71,7 +70,7 @@ func (in Input) item() (item Item, err error) {
 		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
 		return item, item.Counts.Add(record, counts.Options{Threshold: gain.DefaultThreshold})
 	}
-	if _, no := readRuns(in.Path, nil); in.Kind == Reports && no == nil {
+	if _, no := readRuns(in.Path, nil); in.Kind == Files && no == nil {
 		return item, nil
 	} else if errors.Is(err, counts.ErrUnknown) {
 		_, err = ReadResult(in.Path) // which says what it may be
@@ -100,8 +99,7 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 		case mixed == nil && t.Arm == "":
 			t = diff.AssumeArm(t, gain.Arms[i])
 		}
-		name := cmp.Or(t.Arm, strings.TrimSuffix(filepath.Base(side.Paths[0]), filepath.Ext(side.Paths[0])))
-		items = append(items, Item{Name: name, Given: Pattern(side.Paths), Trace: t})
+		items = append(items, Item{Name: cmp.Or(t.Arm, filepath.Base(side.Paths[0])), Given: Pattern(side.Paths), Trace: t})
 		other := func(w router.Warning) bool { return w.Code == trace.OtherArms }
 		if mixed != nil && !slices.ContainsFunc(t.Warnings, other) {
 			break
@@ -110,27 +108,24 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 	return items, nil
 }
 
-// compared adds the comparison of the traces, one of each arm, beside the campaign. Campaigns of different commands
-// are refused: no advice joins what two programs did.
-func compared(items []Item) ([]Item, error) {
-	traces := map[string][]*trace.Trace{} // by arm
+// compared adds the traces to the results, and their comparison where they are of both arms and none is given, beside
+// the campaign. Campaigns of different commands are refused: no advice joins what two programs did.
+func compared(items, traced []Item) ([]Item, error) {
 	var campaigns []*Campaign
+	enough := len(traced) != 2 || traced[0].Trace.Arm != string(gain.Normal) || traced[1].Trace.Arm != string(gain.Perfect)
 	for _, in := range items {
-		if in.Trace != nil {
-			traces[in.Trace.Arm] = append(traces[in.Trace.Arm], in.Trace)
-		} else if c := in.Campaign; c != nil {
+		enough = enough || in.Compared != nil
+		if c := in.Campaign; c != nil {
 			if campaigns = append(campaigns, c); c.Command != campaigns[0].Command {
 				return nil, usagef("want the results of one program, have campaigns of %q and %q: give each a page of its own",
 					campaigns[0].Command, c.Command)
 			}
 		}
 	}
-	normal, perfect := traces[string(gain.Normal)], traces[string(gain.Perfect)]
-	given := func(in Item) bool { return in.Compared != nil }
-	if len(normal) != 1 || len(perfect) != 1 || slices.ContainsFunc(items, given) {
+	if items = append(items, traced...); enough {
 		return items, nil
 	}
-	result := diff.Compare(normal[0], perfect[0])
+	result := diff.Compare(traced[0].Trace, traced[1].Trace)
 	if len(campaigns) == 1 {
 		result.WithCampaign(campaigns[0].Result, campaigns[0].Run, 0)
 	}

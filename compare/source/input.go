@@ -17,18 +17,24 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Kind is what an input is.
-type Kind int
+// Kind is what an input is, in words.
+type Kind string
 
 // The kinds.
 const (
-	Reports   Kind = iota // benchmark reports, or files that no other kind claims
-	Captures              // nsys exports, torch traces or summaries of them
-	Campaigns             // folders of campaigns, and JSON results of bench
-	Results               // JSON results of other verbs
-	Counts                // folders of expert statistics
-	Caches                // folders of logits
+	Files      Kind = "" // of no mark: benchmark reports, expert counts, placements or anything
+	Captures   Kind = "a trace"
+	Campaigns  Kind = "a campaign" // a folder, or the JSON result of bench
+	Results    Kind = "a JSON result"
+	Counts     Kind = "a record of expert counts"
+	Placements Kind = "a placement of experts"
+	Reports    Kind = "a benchmark report"
+	Caches     Kind = "a cache of logits"
 )
+
+// reads are the verbs that read each kind.
+var reads = map[Kind]string{Captures: "trace", Campaigns: "compare", Results: "report", Counts: "counts",
+	Placements: "counts COUNTS --placement", Reports: "compare NORMAL", Caches: "logits verify"}
 
 // Input is a file, or a folder of one campaign, of one set of expert statistics or of logits.
 type Input struct {
@@ -94,10 +100,10 @@ func expanded(args []string) (paths []string, err error) {
 func kindOf(path string) (Kind, error) {
 	head, err := input.Head(path, 64)
 	switch verb := resultHead.FindSubmatch(head); {
-	case trace.Takes(path):
-		return Captures, err
-	case verb == nil || string(verb[1]) == "workload":
-		return Reports, err
+	case err != nil || verb == nil && !trace.Takes(path) || verb != nil && string(verb[1]) == "workload":
+		return Files, err
+	case verb == nil:
+		return Captures, nil
 	case string(verb[1]) == "bench":
 		return Campaigns, nil
 	}
@@ -142,35 +148,42 @@ func noneTwice(paths []string) error {
 	return nil
 }
 
-// elsewhere says of a kind what it is, and which verb reads it, with the path.
-var elsewhere = map[Kind]string{
-	Captures: "is a trace: 'moebalance trace' reads it",
-	Results:  "is a JSON result, which is judged already: 'moebalance report' shows it",
-	Counts:   "holds expert counts: 'moebalance counts' reads them, and trace --counts sets them beside a trace",
-	Campaigns: "is a campaign, which holds both arms: moebalance compare %[1]s shows its gain; to set it beside " +
-		"traces: moebalance compare --campaign %[1]s NORMAL PERFECT",
-	Caches: "is a cache of logits: 'moebalance logits verify %[1]s' reads it, and report its --json",
-}
-
-// taken refuses inputs of other kinds than a verb takes, and names the verb that does.
+// taken refuses inputs of other kinds than a verb takes, the first of all, and names the verb that does.
 func taken(inputs []Input, kinds ...Kind) error {
 	for _, in := range inputs {
-		if text := elsewhere[in.Kind]; text != "" && !slices.Contains(kinds, in.Kind) {
-			return usagef("%s "+text, launch.Quote([]string{in.Path}))
+		if verb := reads[in.Kind]; verb != "" && !slices.Contains(kinds, in.Kind) {
+			return usagef("%s is %s, not %s: read it with: moebalance %s %[1]s", launch.Quote([]string{in.Path}), in.Kind,
+				kinds[0], verb)
 		}
 	}
 	return nil
 }
 
-// meant is the error about what a verb could not read as one of the kinds that it takes: it names the verb that can.
-func meant(path string, err error, kinds ...Kind) error {
-	inputs, unread := classify(path, nil, 0)
-	if unread == nil && inputs[0] == (Input{Reports, path}) {
-		if _, none := counts.Read(path); none == nil {
-			inputs[0].Kind = Counts
+// Meant is the error, if any, about what a verb could not read as one of the kinds that it takes: it names the verb
+// that can.
+func Meant(path string, err error, kinds ...Kind) error {
+	if err == nil {
+		return nil
+	}
+	inputs, _ := classify(path, nil, 0)
+	for i, in := range inputs {
+		if in.Kind == Files {
+			inputs[i].Kind = inside(in.Path)
 		}
 	}
-	return cmp.Or(unread, taken(inputs, kinds...), err)
+	return cmp.Or(taken(inputs, kinds...), err)
+}
+
+// inside is what a file of no mark holds.
+func inside(path string) Kind {
+	if _, err := counts.Read(path); err == nil {
+		return Counts
+	} else if _, err := counts.ReadPlacement(path, 1); err == nil {
+		return Placements
+	} else if _, err := readRuns(path, nil); err == nil {
+		return Reports
+	}
+	return Files
 }
 
 // RunCaptures are the captures that arguments name, of one run.

@@ -41,11 +41,8 @@ func (s *StepTime) Check() error {
 
 // Judged learns placements from the statistics and judges them. Errors about the flags wrap ErrUsage.
 func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
-	switch {
-	case len(p.Trace) > 0 && p.Campaign != "":
-		return nil, usagef("--trace and --campaign both tell time: want one of them")
-	case p.Counts != "" && len(p.Trace) == 0:
-		return nil, usagef("--counts is of a trace: add --trace")
+	if traced := len(p.Trace) > 0; traced && p.Campaign != "" || !traced && p.Counts != "" {
+		return nil, usagef("want --trace, with its --counts, or --campaign")
 	}
 	paths, err := expanded(p.Learn)
 	records, wrong := Records(slices.Concat(paths, p.Judge), p.Axes) // none twice: a plan is tested by other counts
@@ -81,7 +78,7 @@ func (p *Placing) size(records []*counts.Record) (err error) {
 		return usagef("--from: want one --ep with it, have %v", o.Ranks)
 	}
 	if p.From != "" {
-		if o.From, err = counts.ReadPlacement(p.From, o.Ranks[0]); err != nil {
+		if o.From, err = ReadPlacement(p.From, o.Ranks[0]); err != nil {
 			return err
 		}
 		o.Ranks = []int{o.From.Ranks}

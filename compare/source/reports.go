@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ReportOptions say how benchmark reports are read and judged.
@@ -46,25 +45,23 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 		}
 	}
 	if n, p := len(r.launches[0]), len(r.launches[1]); n != p {
-		return r.campaign, usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a "+
-			"pair", quantity.Count(n, "launch"), p)
+		return r.campaign, usagef("the normal side holds %d launches and the perfect side %d: want pairs", n, p)
 	}
 	if !o.Builds.Named() {
 		r.recorded.Proof = bench.JudgeReports(r.launches, o.Trust)
 	}
-	c := &r.campaign
-	c.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
-	c.Notes = append(c.Notes,
+	r.campaign.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
+	r.campaign.Notes = append(r.campaign.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
-	c.Result = gain.Judge(r.recorded)
-	return *c, nil
+	r.campaign.Result = gain.Judge(r.recorded)
+	return r.campaign, nil
 }
 
 // read reads the launches of a file of an arm.
 func (r *reports) read(arm int, path string) error {
 	runs, err := readRuns(path, r.Custom)
 	if err != nil {
-		return meant(path, err, Reports)
+		return Meant(path, err, Reports)
 	}
 	lines, err := bench.ReportLines(path)
 	for n, run := range runs {

@@ -63,7 +63,7 @@ func ReadCampaign(path string) (Campaign, error) {
 	if err == nil && in.Campaign != nil {
 		return *in.Campaign, nil
 	}
-	return Campaign{}, meant(path, err, Campaigns)
+	return Campaign{}, Meant(path, cmp.Or(err, ErrUsage), Campaigns)
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors are of type *input.Error.

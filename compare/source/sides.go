@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Side is the files of one arm, all of one kind. Arm is the arm to read of captures on both sides, which may hold the
@@ -42,10 +41,9 @@ func ReadArms(args []string, skipped func(paths []string)) (kind Kind, sides [2]
 	if kind = all[0].Kind; kind == Campaigns && len(all) == 1 {
 		return kind, sides, nil
 	}
-	wrong := taken(all, Captures, Reports)
 	paths, twice := pathsOf(all), noneTwice(pathsOf(all))
 	other := slices.IndexFunc(all, func(in Input) bool { return in.Kind != kind })
-	switch {
+	switch wrong := taken(all, Captures, Files); {
 	case wrong != nil:
 		err = wrong
 	case other > 0:
@@ -57,7 +55,7 @@ func ReadArms(args []string, skipped func(paths []string)) (kind Kind, sides [2]
 		if sides, err = sorted(all); err != nil && kind == Captures && none {
 			return kind, [2]Side{{paths, gain.Normal}, {paths, gain.Perfect}}, nil
 		}
-	case twice != nil && kind == Reports:
+	case twice != nil && kind == Files:
 		err = marked{fmt.Errorf("%v, on both sides: want launches of the two arms", twice), ErrNotComparable}
 	}
 	return kind, sides, err
@@ -72,15 +70,15 @@ func sorted(all []Input) (sides [2]Side, err error) {
 		}
 		i := slices.Index(gain.Arms[:], gain.Arm(arm))
 		if i < 0 {
-			return sides, meant(in.Path, usagef("the name of %q contains neither normal nor perfect, and it records no arm: "+
-				"give two sides, with patterns in quotes or commas between files", in.Path), in.Kind)
+			return sides, Meant(in.Path, usagef("the name of %q contains neither normal nor perfect, and it records no arm: "+
+				"give two sides, with patterns in quotes or commas between files", in.Path), Captures, Reports)
 		}
 		sides[i].Paths = append(sides[i].Paths, in.Path)
 	}
 	for i, arm := range gain.Arms {
 		if len(sides[i].Paths) == 0 {
-			return sides, usagef("none of %s has %s in its name: give the normal side and the perfect side; 'moebalance "+
-				"trace' reads one arm alone", quantity.Count(len(sides[1-i].Paths), "file"), arm)
+			return sides, usagef("no file has %s in its name: give the normal side and the perfect side; 'moebalance trace' "+
+				"reads one arm alone", arm)
 		}
 	}
 	return sides, nil

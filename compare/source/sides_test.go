@@ -51,7 +51,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	_, _, results := ReadArms([]string{"../../testdata/campaign-qwen3-ep4.json",
 		"../../testdata/campaign-deepseek-ep4.json"}, nil)
 	for want, err := range map[string]error{"of both arms by their names": arms, "want files of a run in this folder, have": folders,
-		"campaign-qwen3-ep4.json is a campaign, which holds both arms": results} {
+		"campaign-qwen3-ep4.json is a campaign, not a trace: read it with: moebalance compare ": results} {
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrNotComparable) != (err == arms) {
 			t.Errorf("have %v, want %q", err, want)
 		}
