@@ -102,7 +102,7 @@ func writeJSON(w io.Writer, value any) error {
 		return e.WriteToken(jsontext.String(clean))
 	})
 	return json.MarshalEncode(jsontext.NewEncoder(w, jsontext.WithIndent("  ")), value, jsonv1.DefaultOptionsV1(),
-		jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
+		json.FormatNilSliceAsNull(false), jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
 }
 
 // TableNames are the names of the tables, in their order.

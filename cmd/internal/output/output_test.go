@@ -198,6 +198,15 @@ func (w *largestWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// A list that is nil is no unknown: readers go through it.
+func TestNoListIsNull(t *testing.T) {
+	var w strings.Builder
+	if err := Write(&w, View{Format: JSON}, Document{Value: struct{ Rows []int }{}}); err != nil ||
+		!strings.Contains(w.String(), `"Rows": []`) {
+		t.Errorf("%v: %s", err, w.String())
+	}
+}
+
 // JSON is written as it is made: as one text, a large trace would take more memory than the
 // trace.
 func TestJSONIsWrittenInPieces(t *testing.T) {
