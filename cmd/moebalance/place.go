@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type placeOptions struct {
@@ -29,8 +28,6 @@ func (o *placeOptions) check() error {
 	switch {
 	case len(o.Ranks) > 0 && slices.Min(o.Ranks) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks)
-	case o.MaxMoves != nil && *o.MaxMoves > 1:
-		return usagef("--max-moves: want at most 100 %%, which is all copies, have %s", quantity.Confidence(*o.MaxMoves))
 	case !slices.Contains([]string{place.PlanRobust, place.PlanEPLB}, o.Policy):
 		return usagef("--plan: want %s or %s, have %q", place.PlanRobust, place.PlanEPLB, o.Policy)
 	case o.Nodes < 1:
