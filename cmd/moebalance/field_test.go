@@ -21,18 +21,6 @@ const (
 	fieldResults = "../../" + fieldFolder
 )
 
-// fieldJSON is the JSON that a verb prints of files of the field test.
-func fieldJSON(t *testing.T, into any, words ...string) {
-	t.Helper()
-	out, errs, code := invoke(t.Context(), append(words, "--format", "json")...)
-	if code != 0 {
-		t.Fatalf("%v: exit %d: %s", words, code, errs)
-	}
-	if err := json.Unmarshal([]byte(out), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func fieldFiles(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(fieldResults + pattern)
@@ -93,7 +81,7 @@ func TestFieldLayers(t *testing.T) {
 		"vllm-qwen3-perfect.nsys.sqlite":  {1.0245, 1.0243, 1.0236, 1.0238},
 	} {
 		var trace fieldImbalance
-		fieldJSON(t, &trace, append([]string{"trace"}, fieldFiles(t, files)...)...)
+		ask(t, exitDone, &trace, append([]string{"trace", "--json"}, fieldFiles(t, files)...)...)
 		have := trace.rankLayers()
 		if trace.Coverage.LayerShare < 0.9 || len(have) != 48 && len(have) != 12 {
 			t.Errorf("%s: %.3f of the GPU time is placed in %d layers", files, trace.Coverage.LayerShare, len(have))
@@ -217,7 +205,7 @@ func TestFieldPlacement(t *testing.T) {
 					all = append(all, "--plan", plan)
 				}
 				var place fieldPlaced
-				fieldJSON(t, &place, all...)
+				ask(t, exitDone, &place, append(all, "--json")...)
 				of := place.Placements[0]
 				if math.Abs(of.Judged-load) > 5e-4 {
 					t.Errorf("%s, %s: predicted max/mean %.4f, counted %.4f", c.runs, arm, of.Judged, load)
@@ -283,7 +271,7 @@ type comparedKinds struct {
 
 func fieldComparison(t *testing.T, files ...string) (c comparedKinds) {
 	t.Helper()
-	fieldJSON(t, &c, append([]string{"compare"}, files...)...)
+	ask(t, exitDone, &c, append([]string{"compare", "--json"}, files...)...)
 	return c
 }
 
@@ -338,7 +326,7 @@ func TestFieldQuantized(t *testing.T) {
 		var trace struct {
 			Answer struct{ Verdict, Line string }
 		}
-		fieldJSON(t, &trace, "trace", fieldResults+"vllm-two-h200-quantized/mxfp4-marlin/"+capture)
+		ask(t, exitDone, &trace, "trace", "--json", fieldResults+"vllm-two-h200-quantized/mxfp4-marlin/"+capture)
 		if a := trace.Answer; a.Verdict != verdict || !strings.Contains(a.Line, "ank 1 ") {
 			t.Errorf("%s: %+v, want %s on rank 1", capture, a, verdict)
 		}
@@ -357,7 +345,7 @@ func TestFieldStructures(t *testing.T) {
 		var trace struct {
 			Structure struct{ Layers, Steps int }
 		}
-		fieldJSON(t, &trace, "trace", fieldResults+folder+truth.Name+".json.gz")
+		ask(t, exitDone, &trace, "trace", "--json", fieldResults+folder+truth.Name+".json.gz")
 		if s := trace.Structure; s.Layers != truth.ExpertLayers+truth.Drafts || s.Steps != len(truth.Tokens) {
 			t.Errorf("%s: %+v, want %d+%d layers in %d steps", truth.Name, s, truth.ExpertLayers, truth.Drafts,
 				len(truth.Tokens))

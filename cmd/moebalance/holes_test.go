@@ -20,11 +20,8 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 	t.Chdir("../..")
 	const field, loop = "testdata/field/results/vllm-qwen3-", "testdata/gptoss-ep4-loop/"
 	cache := filepath.Join(t.TempDir(), "cache")
-	if _, stderr, code := invoke(t.Context(), "logits", "generate", "--model", "gpt-oss-20b", "--ep", "2",
-		"--cache", cache); code != exitDone {
-		t.Fatal(stderr)
-	}
-	if code, _, errs := report(t, cache); code != exitUsage || !strings.Contains(errs, "logits verify") {
+	ask(t, exitDone, nil, "logits", "generate", "--model", "gpt-oss-20b", "--ep", "2", "--cache", cache)
+	if _, errs, code := invoke(t.Context(), "report", cache); code != exitUsage || !strings.Contains(errs, "logits verify") {
 		t.Errorf("report of a cache: exit %d, %s", code, errs)
 	}
 	for _, args := range [][]string{

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,18 +12,11 @@ import (
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-func runPlans(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), append([]string{"logits", "plans"}, args...), nil, &out, &errs)
-	return out.String(), errs.String(), code
-}
-
 // The numbers of the reference are the published ones for 256 experts, top-8, 8
 // ranks and 8 tokens each: 4.0 and 120 of 256 active experts. The first generation
 // knows no groups: its tokens use all 8.
 func TestLogitsPlansText(t *testing.T) {
-	out, _, code := runPlans(t, "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8", "--format", "csv")
+	out, _, code := invoke(t.Context(), "logits", "plans", "--model", "deepseek-v3", "--ep", "8", "--tokens", "1,8", "--format", "csv")
 	want := `ranks,tokens_per_rank,plan,rank_max_over_mean,rank_floor,expert_max_over_mean,expert_floor,active_experts,active_experts_ideal,valid,optimal,refused
 8,1,trtllm-gen1,1,1,32,4,8,64,false,false,
 8,1,trtllm-gen2,1,1,16,4,22,64,true,false,
@@ -43,11 +34,8 @@ func TestLogitsPlansText(t *testing.T) {
 // over 8: the reference refuses those, and our table alone ends level on 4. On 4 ranks 1 token of top-4 on each has 16 slots, of which the reference's first generation uses 4 experts.
 func TestLogitsPlansSpans(t *testing.T) {
 	for _, ranks := range []int{4, 8} {
-		out, _, code := runPlans(t, "--model", "e60k4", "--ep", fmt.Sprint(ranks), "--tokens", "1-3", "--format", "json")
 		var result render.Plans
-		if err := json.Unmarshal([]byte(out), &result); err != nil || code != exitDone {
-			t.Fatal(err, code)
-		}
+		ask(t, exitDone, &result, "logits", "plans", "--model", "e60k4", "--ep", fmt.Sprint(ranks), "--tokens", "1-3", "--json")
 		if result.Kind != "logits plans" || len(result.Plans) != 9 || len(result.Spans) != 3 {
 			t.Fatalf("%+v", result.Spans)
 		}
@@ -71,15 +59,15 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	if err := os.WriteFile(placement, []byte("[[0,1,2],[3,0,1]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--model", "e4k2", "--placement", placement, "--tokens", "7"}
-	out, _, code := runPlans(t, append(args, "--format", "csv")...)
+	args := []string{"logits", "plans", "--model", "e4k2", "--placement", placement, "--tokens", "7"}
+	out, _, code := invoke(t.Context(), append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot
 	// goes to is the dispatcher's choice, and pairs are not planned.
 	if want := "\n2,7,diagonal,1,1,1.4285714285714286,1,4,4,true,true,\n"; code != exitDone ||
 		!strings.Contains(out, want) || strings.Count(out, "as the reference does") != 2 {
 		t.Errorf("exit %d, %s, want %q", code, out, want)
 	}
-	if _, _, code := runPlans(t, append(args, "--ep", "2")...); code != exitUsage {
+	if _, _, code := invoke(t.Context(), append(args, "--ep", "2")...); code != exitUsage {
 		t.Errorf("--placement with --ep: exit %d", code)
 	}
 }

@@ -14,13 +14,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 )
 
-// report runs the verb and returns its exit code and streams.
-func report(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	stdout, stderr, code = invoke(t.Context(), append([]string{"report"}, args...)...)
-	return code, stdout, stderr
-}
-
 func TestReportOfCaptures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
@@ -157,7 +150,7 @@ func TestReportLeadsWithTheWorstCounts(t *testing.T) {
 	mild := file("mild.csv", "layer,expert,count\n0,0,60000\n0,1,40000\n")
 	worst := file("worst.csv", "layer,expert,count\n0,0,90000\n0,1,10000\n")
 	stdout, stderr, _ := invoke(t.Context(), "counts", mild, worst)
-	code, page, errs := report(t, mild, worst)
+	page, errs, code := invoke(t.Context(), "report", mild, worst)
 	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of worst.csv") || code != exitDone ||
 		!strings.Contains(page, "1.80\u00a0× the mean load in layer 0") || !strings.Contains(page, " · worst.csv</p>") {
 		t.Errorf("exit %d, %q, %q\n%s\n%.3000s", code, stderr, errs, stdout, page)

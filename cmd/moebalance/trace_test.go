@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -19,27 +17,19 @@ func TestTraceVerbSummaries(t *testing.T) {
 	t.Chdir("../..")
 	const ranks = "testdata/gptoss-ep4-ranks/normal.rank"
 	words := []string{"trace", "--format", "json"}
-	direct, _, _ := runIn(t, append(words, ranks+"?.sqlite")...)
+	direct, _, _ := invoke(t.Context(), append(words, ranks+"?.sqlite")...)
 	for _, rank := range []string{"2", "0", "3", "1"} {
 		path := filepath.Join(t.TempDir(), rank)
-		if out, errs, code := runIn(t, "trace", "--summary", path, ranks+rank+".sqlite"); code != exitDone || out+errs != "" {
+		if out, errs, code := invoke(t.Context(), "trace", "--summary", path, ranks+rank+".sqlite"); code != exitDone || out+errs != "" {
 			t.Fatalf("exit %d, %q, %q", code, out, errs)
 		}
 		words = append(words, path)
 	}
-	merged, errs, code := runIn(t, words...)
+	merged, errs, code := invoke(t.Context(), words...)
 	command := regexp.MustCompile(`"command": .*`) // names the files that were given
 	if code != exitDone || command.ReplaceAllString(merged, "") != command.ReplaceAllString(direct, "") {
 		t.Errorf("exit %d, %s: merged summaries are not the direct result", code, errs)
 	}
-}
-
-// runIn runs the program where the test stands already.
-func runIn(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(context.Background(), args, strings.NewReader(""), &out, &errs)
-	return out.String(), errs.String(), code
 }
 
 // Without ranges that name layers there is no layer −1 to blame. A layer is judged against
@@ -83,7 +73,7 @@ func TestTraceVerbFormats(t *testing.T) {
 		"csv": "rank,layer,phase,instances,total_ns,collective_ns,busy_ns\n0,,unknown,12,61758,0,61758\n",
 		"md":  "| rank | layer | phase | kernels | total (ms) | collective (ms) | busy (ms) |",
 	} {
-		out, _, code := runIn(t, "trace", "--format", format, "--table", "phases", loopNormal)
+		out, _, code := invoke(t.Context(), "trace", "--format", format, "--table", "phases", loopNormal)
 		if code != exitDone || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d, no %q in\n%.400s", format, code, want, out)
 		}
