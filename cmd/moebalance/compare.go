@@ -29,7 +29,7 @@ type compareOptions struct {
 var effective = map[source.Kind][]string{
 	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict", "fail-above"},
 	source.Files:     {"benchmark reports", "require-verdict", "fail-above", "threshold", "metric", "arm", "trust-arms"},
-	source.Captures: {"traces", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
+	source.Captures: {"traces", "model", "counts-normal", "counts-perfect", "threshold", "arm", "trust-arms",
 		"campaign", "step-tokens"},
 }
 
@@ -101,7 +101,11 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		}
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
-	if d = render.Comparison(result); !result.Comparable {
+	var counted []string
+	if o.Normal != "" {
+		counted = []string{c.same([]string{o.Normal}, effective[source.Captures][2:]...)} // with the model
+	}
+	if d = render.Comparison(result, counted...); !result.Comparable {
 		err = failf(exitNotComparable, "%s", result.Verdict)
 	}
 	return d, err

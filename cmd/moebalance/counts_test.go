@@ -66,20 +66,29 @@ func TestModelsVerb(t *testing.T) {
 	}
 }
 
-// Experts that do not divide over the ranks lead to a placement with copies, which place takes.
-func TestCountsLeadToAPlacementThatDivides(t *testing.T) {
-	if out := captured(t, []string{"counts", "--ep", "5", gptossNormal}); !strings.Contains(out,
-		"place --ep 5 --judge OTHER_COUNTS --redundant 3 "+gptossNormal) {
-		t.Error(out)
+// Next steps keep what was given: the files, and flags that the next verb takes. Experts that do not divide over the
+// ranks lead to a placement with copies, which place takes; nothing is learned from perfect routing.
+func TestNextStepsKeepWhatWasGiven(t *testing.T) {
+	const deep = fixtures + "deepseek-ep4-ranks"
+	running := filepath.Join(t.TempDir(), "running.yaml")
+	ask(t, exitDone, nil, "place", "--write-trtllm", running, gptossNormal)
+	for next, given := range map[string][]string{
+		"place --ep 5 --judge OTHER_COUNTS --redundant 3 " + gptossNormal: {"counts", "--ep", "5", gptossNormal},
+		"--judge OTHER_COUNTS " + gptossNormal + "\n":                     {"counts", gptossNormal, gptossPerfect},
+		"place --ep 2 --judge OTHER_COUNTS --axes layers,ranks,experts": {"counts", "--threshold", "5%", "--axes",
+			"layers,ranks,experts", fixtures + "counts/loads_c.npy"},
+		"trace --counts " + deep + "/counts-normal --model deepseek-v3 EXPORTS": {"counts", "--model", "deepseek-v3",
+			deep + "/counts-normal"},
+		"--judge OTHER_COUNTS --model deepseek-v3 " + deep + "/counts-normal": {"compare", "--campaign", fixtures +
+			"campaign-deepseek-ep4.json", "--step-tokens", "4096", "--model", "deepseek-v3", "--counts-normal",
+			deep + "/counts-normal", deep},
+		"counts --ep 4 --model gpt-oss-20b --placement " + running + " LATER_COUNTS": {"place", "--ep", "4", "--model",
+			"gpt-oss-20b", "--from", running, "--judge", gptossPerfect, gptossNormal},
+	} {
+		if out := captured(t, given); !strings.Contains(out, next) || strings.Contains(out, "trace --counts "+fixtures+
+			"counts/loads_c.npy") { // trace takes no axes
+			t.Errorf("%v: want %q in\n%s", given, next, out)
+		}
 	}
-	if out := captured(t, []string{"counts", gptossNormal, gptossPerfect}); !strings.Contains(out,
-		"--judge OTHER_COUNTS "+gptossNormal+"\n") { // nothing is learned from perfect routing
-		t.Error(out)
-	}
-	if out := captured(t, []string{"counts", "--threshold", "5%", "--axes", "layers,ranks,experts",
-		fixtures + "counts/loads_c.npy"}); !strings.Contains(out,
-		"place --ep 2 --judge OTHER_COUNTS --axes layers,ranks,experts") || strings.Contains(out, "trace --counts") {
-		t.Error(out) // trace takes no axes
-	}
-	captured(t, []string{"place", "--ep", "5", "--judge", gptossPerfect, "--redundant", "3", gptossNormal})
+	ask(t, exitDone, nil, "place", "--ep", "5", "--judge", gptossPerfect, "--redundant", "3", gptossNormal)
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// OfComparison answers what balance, or a build, changes by the traces of both.
-func OfComparison(c *diff.Comparison) Answer {
+// OfComparison answers what balance, or a build, changes by the traces of both. counts are the arguments that name
+// recorded counts of the normal side, if any.
+func OfComparison(c *diff.Comparison, counts ...string) Answer {
 	k := knowing(caveats(c.Warnings, nil))
-	k.know("hook", c.Normal.Treatment, "counts", "COUNTS")
+	k.know("hook", c.Normal.Treatment, "counts", append(counts, "COUNTS")[0])
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)

@@ -28,11 +28,11 @@ func OfCounts(c *counts.Result, given string) Answer {
 	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
 	k.number("null", "by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
 	experts := expertsOf(c, s)
-	k.know("costs", "costs", "keep", worst.Parts, "unplaced", when(s.Level == router.LevelExpert, given))
+	k.know("costs", "costs", "keep", keeping(worst.Parts, given), "unplaced", when(s.Level == router.LevelExpert, given))
 	if beyond := experts % max(1, worst.Parts); experts > 0 { // of which a placement and a trace need the slots
 		copies := when(beyond > 0, fmt.Sprintf("--redundant %d ", worst.Parts-beyond)) // for experts to divide over ranks
 		if !strings.Contains(given, "--axes ") {                                       // which trace does not take
-			k.know("counted", word(s.Source))
+			k.know("counted", strings.TrimSpace(word(s.Source)+" "+modelFlag.FindString(given)))
 		}
 		k.know("ranks", worst.Parts, "counts", copies+given)
 	}

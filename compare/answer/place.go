@@ -2,7 +2,9 @@ package answer
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -39,13 +41,22 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 			"same_run", when(why == place.Flat || why == place.Contradicts, "trace"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
-		k.know("keep", best.Ranks, "worth", when(why == "time" || why == "time_rises", "not worth it"))
+		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))
 	case len(files) == 0:
 		k.know("write", given, "untimed", when(r.Untimed(), given), "engine", engines[r.Engine],
 			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == counts.TensorRT, "NEW.yaml"))
 	}
 	return k.tell("place")
 }
+
+// keeping are the ranks, model and running placement of arguments, as counts takes them: 4, "--from p x" → "4
+// --placement p".
+func keeping(ranks int, given string) string {
+	placement := strings.Replace(fromFlag.FindString(given), "--from", "--placement", 1)
+	return strings.Join(strings.Fields(fmt.Sprint(ranks, " ", modelFlag.FindString(given), " ", placement)), " ")
+}
+
+var modelFlag, fromFlag = regexp.MustCompile(`--model \S+`), regexp.MustCompile(`--from \S+`)
 
 // withCopies says how many copies a placement has: "with 2 redundant experts".
 func withCopies(p place.Placement) string {
