@@ -24,6 +24,7 @@ const asked = `
 2 :: moebalance: no verb: want bench, compare
 2 logits :: moebalance logits: no verb: want generate
 2 trcae :: did you mean "trace"
+2 numbrs :: did you mean "numbers"?
 2 --format json :: unknown flag
 2 models --brief --format json :: want --brief or --format, not both
 2 models --format csv --format json :: "--format" flag: want one value, have "csv" and "json"

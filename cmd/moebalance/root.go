@@ -155,18 +155,18 @@ func topic() any { return nil }
 // group is the options of a command that only groups verbs.
 type group struct{}
 
-// run says which verbs there are.
+// run says which verbs there are. Pages of help are no verbs, and may be meant.
 func (*group) run(c call) error {
-	var names []string
+	var verbs, names []string
 	for _, sub := range c.Commands() {
-		if sub.Runnable() && !sub.Hidden { // pages of help are no verbs
-			names = append(names, sub.Name())
+		if names = append(names, sub.Name()); sub.Runnable() && !sub.Hidden {
+			verbs = append(verbs, sub.Name())
 		}
 	}
 	if len(c.args) == 0 {
-		return usagef("no verb: want %s", strings.Join(names, ", "))
+		return usagef("no verb: want %s", strings.Join(verbs, ", "))
 	}
-	return usagef("unknown verb %q: want %s%s", c.args[0], strings.Join(names, ", "), router.Near(c.args[0], names))
+	return usagef("unknown verb %q: want %s%s", c.args[0], strings.Join(verbs, ", "), router.Near(c.args[0], names))
 }
 
 func rootCmd() *cobra.Command {

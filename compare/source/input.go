@@ -160,16 +160,14 @@ func taken(inputs []Input, kinds ...Kind) error {
 }
 
 // Meant is the error, if any, about what a verb could not read as one of the kinds that it takes: it names the verb
-// that can.
+// that can. Of a folder, files without a mark are not looked into.
 func Meant(path string, err error, kinds ...Kind) error {
 	if err == nil {
 		return nil
 	}
 	inputs, _ := classify(path, nil, 0)
-	for i, in := range inputs {
-		if in.Kind == Files {
-			inputs[i].Kind = inside(in.Path)
-		}
+	if len(inputs) == 1 && inputs[0] == (Input{Files, path}) {
+		inputs[0].Kind = inside(path)
 	}
 	return cmp.Or(taken(inputs, kinds...), err)
 }

@@ -116,13 +116,10 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		weakest := [2]gain.Grade{gain.Measured, gain.Measured}
+		weakest, grades := [2]gain.Grade{}, []gain.Grade{gain.Measured, gain.Claimed, gain.None}
 		for _, p := range r.Proof {
-			i := slices.Index(gain.Arms[:], p.Arm)
-			if grades := []gain.Grade{gain.None, gain.Claimed, gain.Measured}; slices.Index(grades, p.Grade) <
-				slices.Index(grades, weakest[i]) {
-				weakest[i] = p.Grade
-			}
+			of := &weakest[slices.Index(gain.Arms[:], p.Arm)]
+			*of = grades[max(slices.Index(grades, *of), slices.Index(grades, p.Grade))]
 		}
 		if weakest != c.grades {
 			t.Errorf("%+v: %s by %+v, want %s", c, weakest, r.Proof, c.grades)

@@ -63,18 +63,6 @@ func TestNoSuchTable(t *testing.T) {
 	}
 }
 
-func TestTextUnitsAndUndefined(t *testing.T) {
-	got := render(t, Text, "phases")
-	for _, want := range []string{"total (s)", "9007199.25", "1.250", "25.0 %", "size (MiB)", "0.50", "–"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
-	if strings.Contains(got, "NaN") {
-		t.Errorf("NaN reached the reader:\n%s", got)
-	}
-}
-
 // absent is a number that has no value below 0.
 type absent int
 
