@@ -232,6 +232,26 @@ func TestUnequalSteps(t *testing.T) {
 	}
 }
 
+// The first stage of a pipeline sends before it looks tokens up, the last one samples before it receives.
+func TestStages(t *testing.T) {
+	each := make([]int, 24)
+	for i := range each {
+		each[i] = i
+	}
+	stages := map[string]bool{}
+	for _, parts := range [][]part{steps(4, 6, []int{send, embedding}, part{}), steps(4, 6, []int{positions, send}, part{}),
+		steps(4, 6, []int{send}, part{}), steps(4, 6, []int{embedding, positions}, part{}),
+		marksAt(steps(4, 6, []int{embedding, positions}, part{}), []int{send}, each...)} {
+		s := Find(launchesOf(parts))
+		if stages[s.Stage] = true; s.Layers != 6 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(stages) != 4 || !stages[""] { // without transfers, or with some in each layer, there are no stages
+		t.Errorf("stages %v", stages)
+	}
+}
+
 // A model whose outermost layers run another kernel is not cut there.
 func TestOtherOutermostLayers(t *testing.T) {
 	l := launchesOf(steps(4, 4, []int{head, embedding, positions}, part{length: 5}))
