@@ -3,7 +3,9 @@ package diff
 import (
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
@@ -58,5 +60,29 @@ func TestSwitchCost(t *testing.T) {
 		if c.warnOfLaunches(); warned(c, "switch_cost", "") != want {
 			t.Errorf("%v ns: %v", cost, c.Warnings)
 		}
+	}
+}
+
+// A measured gain below or above the predicted interval of 10 to 20 % does not meet it; at its ends it does.
+func TestApart(t *testing.T) {
+	s := Split{saved: stats.Interval{Low: 100, High: 200}}
+	for of, want := range map[[2]router.Number]bool{{0.05, 0.09}: true, {0.05, 0.1}: false, {0.2, 0.3}: false,
+		{0.21, 0.3}: true} {
+		if s.apart(gain.Gain{Interval: gain.Interval{Low: of[0], High: of[1]}}, 1000) != want {
+			t.Errorf("%v: want %v", of, want)
+		}
+	}
+}
+
+// GEMMs of one build are not set against all compute of the other's experts.
+func TestExpertTimeOfOneKind(t *testing.T) {
+	normal, perfect := alternating()
+	for i := range normal.Cells {
+		c := &normal.Cells[i]
+		c.GEMMs, c.GEMMNS = 1, c.TotalNS/2
+	}
+	c := CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+	if c.Normal.SlowestNS.Defined() || c.Perfect.SlowestNS.Defined() {
+		t.Errorf("%v and %v", c.Normal.SlowestNS, c.Perfect.SlowestNS)
 	}
 }

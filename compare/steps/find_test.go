@@ -239,8 +239,8 @@ func TestStages(t *testing.T) {
 		each[i] = i
 	}
 	stages := map[string]bool{}
-	for _, parts := range [][]part{steps(4, 6, []int{send, embedding}, part{}), steps(4, 6, []int{positions, send}, part{}),
-		steps(4, 6, []int{send}, part{}), steps(4, 6, []int{embedding, positions}, part{}),
+	for _, parts := range [][]part{steps(4, 6, []int{send, embedding}, part{}),
+		steps(4, 6, []int{positions, send}, part{}), steps(4, 6, []int{send}, part{}), steps(4, 6, []int{embedding, positions}, part{}),
 		marksAt(steps(4, 6, []int{embedding, positions}, part{}), []int{send}, each...)} {
 		s := Find(launchesOf(parts))
 		if stages[s.Stage] = true; s.Layers != 6 {
