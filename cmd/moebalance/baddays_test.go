@@ -185,9 +185,7 @@ func TestDiskFull(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, line := range []string{"trace LOOP -o OUT", "trace LOOP --summary OUT", "report LOOP -o OUT",
 		"place COUNTS --write-trtllm OUT"} {
-		if err := os.WriteFile("out", []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, "out", "old")
 		c := program(t)
 		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, c.Path},
 			forcing(arguments(line, "out"))...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,14 +23,29 @@ func invoke(ctx context.Context, args ...string) (stdout, stderr string, code in
 	return out.String(), errs.String(), code
 }
 
-// script writes a shell script and returns its path.
-func script(t *testing.T, text string) string {
+// put writes a file, with the folders that it is in, and returns its path.
+func put(t *testing.T, path, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "engine")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// get is the text of a file.
+func get(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// script writes a shell script and returns its path.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	return put(t, filepath.Join(t.TempDir(), "engine"), "#!/bin/sh\n"+text)
 }
 
 // replayed is a command that prints, as its n-th launch of an arm, the n-th line

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,11 +18,7 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 			fmt.Fprintf(&b, `{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":%g,`+
 				`"rank_max_over_mean":[1.5]}`+"\n", v)
 		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return put(t, filepath.Join(dir, name), b.String())
 	}
 	v1, v2 := write("v1.jsonl", 100, 101, 100, 99, 100, 101), write("v2.jsonl", 110, 111, 110, 110, 109, 111)
 	for _, k := range [][3]string{

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,10 +61,7 @@ func TestCorpus(t *testing.T) {
 		t.Skip("every capture; the verbs have tests of their own")
 	}
 	t.Chdir("../..")
-	old, err := os.ReadFile(corpusFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := get(t, corpusFile)
 	entries := strings.Split(strings.TrimPrefix(string(old), "$ "), "\n$ ")
 	fresh := make([]string, len(entries))
 	var group sync.WaitGroup
@@ -88,9 +84,7 @@ func TestCorpus(t *testing.T) {
 	switch {
 	case text == string(old):
 	case *update:
-		if err := os.WriteFile(corpusFile, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, corpusFile, text)
 	default:
 		t.Errorf("%s: other answers; go test ./cmd/moebalance -run Corpus -update rewrites it\n%s", corpusFile,
 			firstDifference(string(old), text))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -293,13 +292,6 @@ func TestWhatIsAsked(t *testing.T) {
 func askedFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	put := func(name, content string) {
-		path := filepath.Join(dir, name)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	row := "[" + strings.Repeat("1,", 31) + "1]"
 	for name, content := range map[string]string{
 		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
@@ -320,16 +312,13 @@ func askedFiles(t *testing.T) string {
 		"top8.json": `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64,` +
 			`"moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`,
 	} {
-		put(name, content)
+		put(t, filepath.Join(dir, name), content)
 	}
 	for _, arm := range []string{"normal", "perfect"} {
-		content, err := os.ReadFile(loop + arm + ".sqlite")
-		if err != nil {
-			t.Fatal(err)
-		}
-		put("cut.sqlite", string(content[:len(content)/3]))
+		content := get(t, loop+arm+".sqlite")
+		put(t, filepath.Join(dir, "cut.sqlite"), content[:len(content)/3])
 		// the arm was switched by another variable, as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'
-		put("own/"+arm+".sqlite", strings.ReplaceAll(string(content), perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
+		put(t, filepath.Join(dir, "own", arm+".sqlite"), strings.ReplaceAll(content, perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
 	}
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
 		t.Fatal(err)
@@ -343,7 +332,7 @@ func askedFiles(t *testing.T) string {
 		"other.jsonl":   strings.ReplaceAll(lines(perfect), `"router": "deepseek`, `"router": "other`),
 		"loop.jsonl":    strings.ReplaceAll(lines(perfect), `"experts": "grouped"`, `"experts": "loop"`),
 	} {
-		put(name, content)
+		put(t, filepath.Join(dir, name), content)
 	}
 	return dir
 }
@@ -351,10 +340,7 @@ func askedFiles(t *testing.T) string {
 // recordedLaunches are the lines of both arms of the recorded campaign.
 func recordedLaunches(t *testing.T) (normal, perfect []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/pairs-abba.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := get(t, "../../testdata/pairs-abba.jsonl")
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' }) {
 		if strings.Contains(line, `"perfect_router": true`) {
 			perfect = append(perfect, line)

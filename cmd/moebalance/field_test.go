@@ -38,10 +38,7 @@ func signed(x float64) string {
 // inText asks for a sentence of a section, wherever its lines break.
 func inText(t *testing.T, file, heading, words string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := get(t, file)
 	_, section, _ := strings.Cut(string(content), heading)
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !strings.Contains(strings.ReplaceAll(section, "\n", " "), words) {
@@ -97,10 +94,7 @@ func TestFieldLayers(t *testing.T) {
 // fieldLines are the lines of a file of results.
 func fieldLines[T any](t *testing.T, name string) (all []T) {
 	t.Helper()
-	content, err := os.ReadFile(fieldResults + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := get(t, fieldResults+name)
 	for line := range strings.Lines(string(content)) {
 		var m T
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
@@ -229,14 +223,11 @@ func TestFieldPlacement(t *testing.T) {
 // folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
 func folded(t *testing.T, path string, experts, layers int) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := get(t, path)
 	var counts struct {
 		Rows [][]float64 `json:"logical_count"`
 	}
-	if err := json.Unmarshal(content, &counts); err != nil {
+	if err := json.Unmarshal([]byte(content), &counts); err != nil {
 		t.Fatal(err)
 	}
 	counts.Rows = slices.DeleteFunc(counts.Rows, func(row []float64) bool { return floats.Sum(row) == 0 })[:layers]

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -34,11 +33,8 @@ func TestBenchTreatmentHook(t *testing.T) {
 for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 48 layers by '$router'"}' > "$MOEBALANCE_COUNTS/moebalance-hook.rank$rank.json"; done`,
 	} {
 		folder := t.TempDir()
-		script := filepath.Join(folder, "engine.sh")
 		text := "#!/bin/sh\ncase $PYTHONPATH in */c/hook:/elsewhere) ;; *) exit 9;; esac\ntest -s \"${PYTHONPATH%%:*}/moebalance_hook/__init__.py\" || exit 8\n" + record + "\n" + report
-		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		script := put(t, filepath.Join(folder, "engine.sh"), text)
 		var r struct {
 			Proof []struct {
 				Arm   string `json:"arm"`

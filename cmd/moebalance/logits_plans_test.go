@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -55,10 +54,7 @@ func TestLogitsPlansSpans(t *testing.T) {
 
 // A placement with replicas: experts 0 and 1 have copies on both of two ranks.
 func TestLogitsPlansOfAPlacement(t *testing.T) {
-	placement := filepath.Join(t.TempDir(), "placement.json")
-	if err := os.WriteFile(placement, []byte("[[0,1,2],[3,0,1]]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	placement := put(t, filepath.Join(t.TempDir(), "placement.json"), "[[0,1,2],[3,0,1]]")
 	args := []string{"logits", "plans", "--model", "e4k2", "--placement", placement, "--tokens", "7"}
 	out, _, code := invoke(t.Context(), append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot

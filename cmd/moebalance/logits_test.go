@@ -120,10 +120,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	if !strings.Contains(stdout, "  0, 2\n") || strings.Contains(stdout, ", 0 B") {
 		t.Errorf("list says %s", stdout)
 	}
-	damaged := filepath.Join(dir, "diagonal-rank1-2.safetensors")
-	if err := os.WriteFile(damaged, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damaged := put(t, filepath.Join(dir, "diagonal-rank1-2.safetensors"), "x")
 	base[slices.Index(base, "json")] = "text"
 	stdout, _, code := invoke(t.Context(), append(base, "--tokens", "2")...)
 	if code != exitDone || !strings.Contains(stdout, "- Replaced "+damaged+": damaged: ") {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,10 +61,7 @@ func TestPlaceTakesAxesWithATrace(t *testing.T) {
 	for layer := range 3 {
 		text += strings.ReplaceAll(fmt.Sprint(record.ByLayer()[layer].PerExpert), " ", ",") + ","
 	}
-	bare := filepath.Join(t.TempDir(), "bare.json")
-	if err := os.WriteFile(bare, []byte("["+strings.TrimSuffix(text, ",")+"]]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bare := put(t, filepath.Join(t.TempDir(), "bare.json"), "["+strings.TrimSuffix(text, ",")+"]]")
 	if out := captured(t, []string{"place", "--ep", "4", "--axes", "steps,layers,experts", "--trace", fixtures +
 		"gptoss-ep4-ranks/normal.rank?.sqlite", "--judge", gptossPerfect, bare}); !strings.Contains(out, "predicted step time") {
 		t.Error(out)

@@ -37,10 +37,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	checkFigures(t)
 	for _, name := range []string{"README.md", "testdata/README.md"} {
 		page := filepath.Join(root, name)
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := get(t, page)
 		fresh, commands := rerun(t, string(text))
 		if commands == 0 {
 			t.Fatalf("%s shows no command", name)
@@ -56,18 +53,13 @@ func TestReadmeIsTrue(t *testing.T) {
 				name, firstDifference(string(text), fresh))
 			continue
 		}
-		if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, page, fresh)
 	}
 }
 
 // The recipes of the README are commands with flags that there are.
 func TestReadmeRecipes(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := get(t, "../../README.md")
 	commands := 0
 	for line := range strings.Lines(strings.ReplaceAll(string(readme), "\\\n", "")) {
 		if line, _, _ = strings.Cut(line, " #"); strings.HasPrefix(line, "moebalance ") && strings.Contains(line, " -") {
@@ -95,17 +87,14 @@ func checkFigures(t *testing.T) {
 	for name, inputs := range readmeFigures {
 		dir := t.TempDir()
 		captured(t, append([]string{"report", "--svg", dir}, inputs...))
-		drawn, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		drawn := get(t, filepath.Join(dir, name))
 		kept := filepath.Join("testdata/figures", name)
 		if *update {
-			if err := os.WriteFile(kept, drawn, 0o644); err != nil {
+			if err := os.WriteFile(kept, []byte(drawn), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if old, err := os.ReadFile(kept); err != nil || !bytes.Equal(pixels.ReplaceAll(old, nil), pixels.ReplaceAll(drawn, nil)) {
+		if old, err := os.ReadFile(kept); err != nil || !bytes.Equal(pixels.ReplaceAll(old, nil), pixels.ReplaceAll([]byte(drawn), nil)) {
 			t.Errorf("%s is not what report draws now (%v): -update draws it again", kept, err)
 		}
 	}

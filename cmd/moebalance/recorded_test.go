@@ -77,14 +77,11 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 // Counts of a model whose first three layers are dense begin at layer 3; the trace infers
 // MoE layers from 0. They are taken in order, and get the numbers of the counts; a layer less is refused.
 func TestCountsAfterDenseLayers(t *testing.T) {
-	content, err := os.ReadFile(fieldResults + "vllm-qwen3-normal.counts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := get(t, fieldResults+"vllm-qwen3-normal.counts.json")
 	var counts struct {
 		Layers [][]int `json:"logical_count"`
 	}
-	if err := json.Unmarshal(content, &counts); err != nil {
+	if err := json.Unmarshal([]byte(content), &counts); err != nil {
 		t.Fatal(err)
 	}
 	moe, dense := counts.Layers, slices.Repeat([][]int{make([]int, 128)}, 3)

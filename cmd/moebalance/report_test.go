@@ -22,10 +22,7 @@ func TestReportOfCaptures(t *testing.T) {
 	html := filepath.Join(dir, "report.html")
 	ask(t, exitDone, nil, "report", "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
 		"--title", "A & B", "../../testdata/deepseek-ep4-ranks")
-	page, err := os.ReadFile(html)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := get(t, html)
 	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 17.3\u00a0% faster",
 		"2026-11-20, NVIDIA H200"} {
 		if !strings.Contains(string(page), want) {
@@ -90,10 +87,7 @@ func TestOneResultHasOneNumber(t *testing.T) {
 			args = args[:at]
 		}
 		brief, _, _ := invoke(t.Context(), append(slices.Clone(args), "--brief")...)
-		file := filepath.Join(t.TempDir(), "r.json")
-		if err := os.WriteFile(file, []byte(out["json"]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := put(t, filepath.Join(t.TempDir(), "r.json"), out["json"])
 		page, errs, code := invoke(t.Context(), "report", file)
 		var all any
 		if err := json.Unmarshal([]byte(out["json"]), &all); err != nil {
@@ -140,15 +134,8 @@ func TestOneResultHasOneNumber(t *testing.T) {
 // The page of several counts is of the one that counts leads with: the most uneven, over experts where no
 // number of ranks is known.
 func TestReportLeadsWithTheWorstCounts(t *testing.T) {
-	file := func(name, content string) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	mild := file("mild.csv", "layer,expert,count\n0,0,60000\n0,1,40000\n")
-	worst := file("worst.csv", "layer,expert,count\n0,0,90000\n0,1,10000\n")
+	mild := put(t, filepath.Join(t.TempDir(), "mild.csv"), "layer,expert,count\n0,0,60000\n0,1,40000\n")
+	worst := put(t, filepath.Join(t.TempDir(), "worst.csv"), "layer,expert,count\n0,0,90000\n0,1,10000\n")
 	stdout, stderr, _ := invoke(t.Context(), "counts", mild, worst)
 	page, errs, code := invoke(t.Context(), "report", mild, worst)
 	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of worst.csv") || code != exitDone ||

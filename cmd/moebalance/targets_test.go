@@ -173,9 +173,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		}
 		if o.inputs != "" {
 			checkRefused(t, split(t, o.words, "runs")...)
-			if err := os.WriteFile("forced", []byte("\x1f\x8b"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			put(t, "forced", "\x1f\x8b")
 			checkDone(t, launch.Quote(forcing(split(t, o.words, "forced"))))
 			if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 {
 				t.Errorf("%s --force did not replace the file: %q, %v", o.words, text, err)
@@ -201,9 +199,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 	for name, text := range map[string]string{"p.txt": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "notes.md": "two words",
 		"f.txt": "<svg></svg>\n", "f.json": "{\"a\": 1}\n", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, text)
 		checkRefused(t, "models", "-o", name)
 	}
 }
@@ -245,11 +241,8 @@ func TestVerbsWriteThroughTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range sources {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := writing.Find(text); found != nil && !strings.HasSuffix(path, "_test.go") {
+		text := get(t, path)
+		if found := writing.Find([]byte(text)); found != nil && !strings.HasSuffix(path, "_test.go") {
 			t.Errorf("%s: %s writes past the guard of outputs", path, found)
 		}
 	}
