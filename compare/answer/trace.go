@@ -21,7 +21,7 @@ func OfTrace(t *trace.Trace, given string) Answer {
 	doubt := t.Undecided()
 	k := knowing(caveats(t.AllWarnings(), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
 	k.know("given", given, "ranks", len(t.Ranks), "arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "gpu_ns",
-		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)))
+		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)), "flags", strings.TrimSpace(typed.FindString(given)))
 	k.counted(t)
 	switch {
 	case t.Hidden.NS > t.Coverage.GPUNS:
@@ -237,6 +237,9 @@ func (k *known) exchanges(p trace.Phase, ns router.Number) {
 		k.know(string(p), ns)
 	}
 }
+
+// typed finds the flags before the files of arguments.
+var typed = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`)
 
 // countsFlag finds the recorded counts among the arguments of trace, and their model.
 var countsFlag = regexp.MustCompile(`--(counts|model) \S+`)

@@ -112,7 +112,8 @@ func TestTracesLeadOn(t *testing.T) {
 	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, CollectiveNS: 1})
 	check(t, "own tokens", OfTrace(served, "--counts c --model m x"), Uneven, "", "", "--model m --ep 2 --mode dep --cache")
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
-	check(t, "one of 4", OfTrace(one, "x"), "no answer", "", "", "moebalance trace FILES_OF_ALL_RANKS")
+	check(t, "one of 4", OfTrace(one, "--phase 'a=b c' --counts d x"), "no answer", "", "",
+		"moebalance trace --phase 'a=b c' --counts d FILES_OF_ALL_RANKS")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
 	check(t, "graphs", OfTrace(graph, "x"), "no answer", "4 CUDA graph launches hide the kernels inside 8.00 ms", "",
 		"profile")

@@ -178,7 +178,7 @@ var sentences = map[string]string{
 var steps = map[string][2]string{
 	"graphs":     {"Record the kernels inside CUDA graphs.", record},
 	"ranks":      {"Give the files of all ranks, or record all ranks.", record},
-	"all":        {"Give the files of the other {missing:rank}, too.", "trace FILES_OF_ALL_RANKS"},
+	"all":        {"Give the files of the other {missing:rank}, too.", "trace [{flags} ]FILES_OF_ALL_RANKS"},
 	"again":      {"Fix that, and record again.", record},
 	"other_load": {"Record another load that you serve: it may be uneven there.", record},
 	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
