@@ -266,12 +266,10 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 	if t.Arm == string(arm) {
 		return t
 	}
-	said := cmp.Or(t.Arm, "nothing")
 	trusted := *t
-	trusted.Arm = string(arm)
-	trusted.ArmEvidence = "accepted as labeled"
+	trusted.Arm, trusted.ArmEvidence = string(arm), "accepted as labeled"
 	trusted.Warnings = append(slices.Clone(t.Warnings),
-		router.Warn("arm_on_trust", "", "arm", arm, "said", said, "evidence", t.ArmEvidence))
+		router.Warn("arm_on_trust", "", "arm", arm, "said", cmp.Or(t.Arm, "nothing"), "evidence", t.ArmEvidence))
 	return &trusted
 }
 

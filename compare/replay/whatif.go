@@ -68,8 +68,11 @@ func New(steps []Step) *Run {
 // Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.
 func (r *Run) Only(wanted func(step int) bool) *Run {
 	some := &Run{steps: slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool { return !wanted(s.number) })}
-	if len(some.steps) == 0 {
+	switch len(some.steps) {
+	case 0:
 		return nil
+	case len(r.steps):
+		return r
 	}
 	some.decide()
 	return some
@@ -103,8 +106,7 @@ const (
 
 // decide replays what was recorded, and decides when the hosts of what-ifs launch.
 func (r *Run) decide() {
-	var sum [3]float64
-	recorded := 0.0
+	sum, recorded := [3]float64{}, 0.0
 	for _, s := range r.steps {
 		recorded, r.unseen = recorded+s.recorded, r.unseen+s.unseen
 		for h := range r.times {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -31,8 +30,8 @@ const maxTopK = 512
 const mostTokens = 1 << 40
 
 // NullOf simulates steps of the given number of tokens, counted over all ranks
-// together. The simulation draws from the exact distribution (no normal or
-// multinomial approximation) in time that does not grow with the tokens.
+// together. The simulation draws from the exact distribution, but for binomials of
+// many trials (see binomial), in time that does not grow with the tokens.
 // The same seed gives the same numbers. Errors wrap ErrShape.
 func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null, err error) {
 	if err := s.Validate(); err != nil {
@@ -54,14 +53,11 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null,
 	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
 	tokens = min(tokens, mostTokens)
 	rng := rand.New(rand.NewPCG(seed, uint64(tokens)))
-	maxOverMean := func(parts []int64) float64 {
-		return float64(router.OverMean(slices.Max(parts), tokens*int64(s.TopK), len(parts)))
-	}
 	for i := range Draws {
 		clear(load.PerExpert)
 		sampler.draw(rng, tokens, load.PerExpert)
-		n.Expert.draws[i] = maxOverMean(load.PerExpert)
-		n.Rank.draws[i] = maxOverMean(l.RankLoad(load.PerExpert))
+		n.Expert.draws[i] = load.Experts().MaxOverMean.Float64()
+		n.Rank.draws[i] = load.Ranks(l).MaxOverMean.Float64()
 	}
 	return n, nil
 }

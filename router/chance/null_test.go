@@ -111,6 +111,19 @@ func checkSame(t *testing.T, what string, a, b moments) {
 	}
 }
 
+// Binomials have their mean and deviation, drawn exactly and as normal numbers.
+func TestBinomialMoments(t *testing.T) {
+	for _, n := range []float64{1e4, 1e6} {
+		rng, m, deviation := rand.New(rand.NewPCG(5, 6)), moments{}, math.Sqrt(n*0.3*0.7)
+		for range 20_000 {
+			m.add(float64(binomial(rng, int64(n), 0.3)))
+		}
+		if math.Abs(m.mean()-0.3*n) > deviation/30 || math.Abs(m.deviation()/deviation-1) > 0.025 {
+			t.Errorf("of %v trials: %v ± %v, want %v ± %v", n, m.mean(), m.deviation(), 0.3*n, deviation)
+		}
+	}
+}
+
 func TestNullEdges(t *testing.T) {
 	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
 	n, err := NullOf(one, l, 10, 0)

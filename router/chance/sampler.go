@@ -110,13 +110,22 @@ func spread(rng *rand.Rand, n int64, conditional []float64, got func(outcome int
 		}
 		x := n
 		if i < len(conditional)-1 {
-			x = min(n, int64(distuv.Binomial{N: float64(n), P: c, Src: rng}.Rand()))
+			x = binomial(rng, n, c)
 		}
 		if x > 0 {
 			got(i, x)
 		}
 		n -= x
 	}
+}
+
+// binomial draws how many of n trials succeed, as a normal number where their standard deviation is above 50: its
+// skewness is then below 0.02.
+func binomial(rng *rand.Rand, n int64, p float64) int64 {
+	if deviation := math.Sqrt(float64(n) * p * (1 - p)); deviation > 50 {
+		return min(n, max(0, int64(math.Round(float64(n)*p+deviation*rng.NormFloat64()))))
+	}
+	return min(n, int64(distuv.Binomial{N: float64(n), P: p, Src: rng}.Rand()))
 }
 
 // conditional is the hypergeometric distribution of how many of j items, chosen
