@@ -40,16 +40,13 @@ func writeHook(folder *target.Folder) (string, error) {
 	return filepath.Abs(folder.Path)
 }
 
-// hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,
-// it is written into the campaign, a store of ours.
+// hookEnviron is the environment of launches with the hook, which is written into the campaign, a store of ours, and
+// comes first in PYTHONPATH.
 func hookEnviron(campaign string) ([]string, error) {
 	if err := checkHookCache(); err != nil {
 		return nil, err
 	}
 	known := os.Getenv("PYTHONPATH")
-	if hook.On(known) {
-		return os.Environ(), nil
-	}
 	ours := target.Folder{File: target.File{Path: filepath.Join(campaign, "hook")}}
 	folder, err := writeHook(&ours)
 	if err != nil {

@@ -11,21 +11,10 @@ package hook
 import (
 	"embed"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 )
 
 //go:embed moebalance_hook/*.py
 var modules embed.FS
-
-// On reports whether a folder of a PYTHONPATH holds the hook.
-func On(path string) bool {
-	return slices.ContainsFunc(filepath.SplitList(path), func(folder string) bool {
-		info, err := os.Stat(filepath.Join(folder, "moebalance_hook", "__init__.py"))
-		return err == nil && info.Mode().IsRegular()
-	})
-}
 
 // Mark begins every Python file of the hook, so that a later version may replace it.
 const Mark = "# moebalance's hook"
