@@ -1,7 +1,6 @@
 package source
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,9 +12,7 @@ func TestPatternMatchesTheFilesAlone(t *testing.T) {
 	in := func(names ...string) []string {
 		for i, name := range names {
 			names[i] = filepath.Join(dir, name)
-			if err := os.WriteFile(names[i], nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			put(t, names[i], "")
 		}
 		return names
 	}

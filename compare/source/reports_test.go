@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,18 +24,11 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		for _, v := range values {
 			lines.WriteString(throughput.ReplaceAllString(tokens.ReplaceAllString(line, ""), `"output_throughput": `+v) + "\n")
 		}
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return Side{Paths: []string{path}}
+		return Side{Paths: []string{put(t, filepath.Join(folder, name), lines.String())}}
 	}
 	for _, client := range []string{"vllm", "sglang"} {
-		content, err := os.ReadFile("../../testdata/outputs/serving-" + client + ".jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, _, _ := strings.Cut(strings.TrimSpace(string(content)), "\n")
+		content := get(t, "../../testdata/outputs/serving-"+client+".jsonl")
+		line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
 		r, err := ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
 			write("perfect.jsonl", line, "120", "124", "116", "118", "122", "120")}, ReportOptions{Trust: true,
 			Metric: "output_throughput", Threshold: gain.DefaultThreshold})
@@ -65,9 +57,7 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "r.json")
 			text := fmt.Sprintf(`{"completed":10,"duration":%g,"request_throughput":%d,"output_throughput":%d}`,
 				10/float64(10+2*i), 10+2*i, 100+20*i+n%2)
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			put(t, path, text)
 			sides[i].Paths = append(sides[i].Paths, path)
 		}
 	}
@@ -84,21 +74,14 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 // What ranks print of TensorRT-LLM's switch proves a report as it proves a launch: of every rank, also where
 // two write into one line. Trust does not stand in for a rank that is silent beside others.
 func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
-	content, err := os.ReadFile("../../testdata/outputs/trtllm-bench-b.txt") // of four ranks
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := get(t, "../../testdata/outputs/trtllm-bench-b.txt") // of four ranks
 	side := func(ranks ...int) Side {
 		var text strings.Builder
 		for i, rank := range ranks {
 			fmt.Fprintf(&text, "Precomputing perfect router logits for 22 common batch sizes (ep_rank=%d)...", rank)
 			text.WriteString(strings.Repeat("\n", i%2))
 		}
-		path := filepath.Join(t.TempDir(), "out.txt")
-		if err := os.WriteFile(path, []byte(text.String()+"\n"+string(content)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return Side{Paths: []string{path}}
+		return Side{Paths: []string{put(t, filepath.Join(t.TempDir(), "out.txt"), text.String()+"\n"+content)}}
 	}
 	for _, c := range []struct {
 		normal, perfect Side

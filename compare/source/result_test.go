@@ -1,7 +1,6 @@
 package source
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -11,11 +10,8 @@ import (
 // What was changed after it was written, or is of a version to come, is no result to show; a
 // file of a newer version is not taken for counts either.
 func TestChangedResults(t *testing.T) {
-	text, err := os.ReadFile("../../testdata/campaign-qwen3-ep4.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ParseResult("whole", text); err != nil {
+	text := get(t, "../../testdata/campaign-qwen3-ep4.json")
+	if _, err := ParseResult("whole", []byte(text)); err != nil {
 		t.Error(err)
 	}
 	const first = `{"schema_version":1,"kind":"bench","gain":{"estimate":0.07,"low":0.06,"high":0.08,"n":6},
@@ -43,7 +39,7 @@ func TestChangedResults(t *testing.T) {
 		`"estimate": 0.0739`:   {`"estimate": 0.9739`, "changed: gain: want"},
 		`"schema_version": 5,`: {`"schema_version": 99,`, "want at most 5, have 99"},
 	} {
-		_, err := ParseResult("changed", []byte(strings.ReplaceAll(string(text), old, c[0])))
+		_, err := ParseResult("changed", []byte(strings.ReplaceAll(text, old, c[0])))
 		if err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v", old, err)
 		}

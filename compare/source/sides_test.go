@@ -8,19 +8,32 @@ import (
 	"testing"
 )
 
+// put writes a file and returns its path.
+func put(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// get is the text of a file.
+func get(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // A folder of both arms, by the environment that exports record, whatever their names; by
 // names beside a folder of counts that is named after an arm, too.
 func TestSidesOfOneFolder(t *testing.T) {
 	const captures = "../../testdata/deepseek-ep4-ranks"
 	unnamed := t.TempDir()
 	for name, as := range map[string]string{"normal.rank0.sqlite": "a.sqlite", "perfect.rank0.sqlite": "b.sqlite"} {
-		content, err := os.ReadFile(filepath.Join(captures, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(unnamed, as), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(unnamed, as), get(t, filepath.Join(captures, name)))
 	}
 	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
 		kind, sides, err := ReadArms([]string{folder}, nil)
