@@ -114,7 +114,6 @@ func TestFind(t *testing.T) {
 	}{
 		{"3 layers, 3 steps", steps(3, 3, begin, plain), 3, 0},
 		{"2 layers", steps(3, 2, begin, plain), 2, 0},
-		{"94 layers, 3 steps", steps(3, 94, begin, plain), 94, 0},
 		{"alternating attention, 36 layers", steps(3, 36, begin, full, sliding), 36, 0},
 		{"every third layer is much longer than what begins a step", steps(5, 48, begin, plain, plain, long), 48, 0},
 		{"every fourth layer gathers", marksAt(steps(4, 12, append(begin, positions), plain), []int{gather, gather}, 3,
@@ -148,7 +147,6 @@ func TestFind(t *testing.T) {
 		{"marks in the second half only", marksAt(repeat(24, plain), begin, 12, 16, 20), 0, 0},
 		{"one beginning of a step, and none before it", marksAt(repeat(8, plain), begin, 4), 0, 0},
 		{"one mark alone", steps(4, 6, []int{embedding}, plain), 0, 0},
-		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
 		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
 		{"marks before two layers of a step", marksAt(steps(5, 6, begin, plain), other, 2, 8, 14, 20, 26), 0, 0},
 		{"steps of different lengths", slices.Concat(steps(2, 4, begin, plain), steps(2, 5, begin, plain),
