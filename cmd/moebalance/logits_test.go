@@ -64,12 +64,9 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	if !maps.Equal(r.Balance[0], want) {
 		t.Errorf("balance %v, want %v", r.Balance[0], want)
 	}
-	want = map[string]any{"path": filepath.Join(dir, "diagonal-rank3-8.safetensors"), "model": "deepseek-v3",
-		"method": "DeepSeekV3", "experts": 256., "top_k": 8., "ranks": 8., "rank": 3., "tokens_per_rank": 8., "table": nil,
-		"dtype": "float16", "plan": "diagonal/2", "status": "exact", "mode": "dep", "bytes": 4696., "new": false,
-		"damage": "", "projected_rows": 0., "bias_spread_survived": r.Entries[11]["bias_spread_survived"]}
-	if !maps.Equal(r.Entries[11], want) {
-		t.Errorf("entry %v, want %v", r.Entries[11], want)
+	if e := r.Entries[11]; e["path"] != filepath.Join(dir, "diagonal-rank3-8.safetensors") || e["status"] != "exact" ||
+		e["bytes"] != 4696. || e["tokens_per_rank"] != 8. || e["table"] != nil {
+		t.Errorf("entry %v", e)
 	}
 }
 
