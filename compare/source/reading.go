@@ -48,7 +48,7 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 				capture.MaxRanks-1, text)
 		case !slices.ContainsFunc(paths, named) && (file != "" || len(paths) > 1):
 			return nil, fmt.Errorf("--rank %s: want an export among the %d given, such as --rank %s=0", text, len(paths),
-				filepath.Base(paths[0]))
+				filepath.Base(append(paths, "FILE")[0]))
 		}
 		ranks[file] = rank
 	}
