@@ -2,8 +2,8 @@
 // what can be judged: traces with the expert statistics of the same run, launches
 // from benchmark reports, and campaigns.
 //
-// It decides which file is what, and renders nothing. Classify is the one look at what arguments name; traces come out
-// of it as trace.Trace, reports, campaigns and results as Campaign, and what a report shows as Item.
+// It decides which file is what, and renders nothing. Classify is the one look at what arguments name, and Meant the
+// second, at a file that a verb could not read; traces come out as trace.Trace, reports, campaigns and results as Campaign, and what a report shows as Item.
 package source
 
 import (

@@ -22,7 +22,7 @@ type Kind string
 
 // The kinds.
 const (
-	Files      Kind = "" // of no mark: benchmark reports, expert counts, placements or anything
+	Files      Kind = "" // without a mark: benchmark reports, expert counts, placements or anything
 	Captures   Kind = "a trace"
 	Campaigns  Kind = "a campaign" // a folder, or the JSON result of bench
 	Results    Kind = "a JSON result"
@@ -32,7 +32,7 @@ const (
 	Caches     Kind = "a cache of logits"
 )
 
-// reads are the verbs that read each kind.
+// reads are the verbs, with what stands before the path, that read each kind.
 var reads = map[Kind]string{Captures: "trace", Campaigns: "compare", Results: "report", Counts: "counts",
 	Placements: "counts COUNTS --placement", Reports: "compare NORMAL", Caches: "logits verify"}
 
@@ -148,7 +148,8 @@ func noneTwice(paths []string) error {
 	return nil
 }
 
-// taken refuses inputs of other kinds than a verb takes, the first of all, and names the verb that does.
+// taken refuses the first input of a kind that a verb does not take, and names the verb that does: "r.json is a JSON
+// result, not a trace: read it with: moebalance report r.json".
 func taken(inputs []Input, kinds ...Kind) error {
 	for _, in := range inputs {
 		if verb := reads[in.Kind]; verb != "" && !slices.Contains(kinds, in.Kind) {
@@ -172,7 +173,7 @@ func Meant(path string, err error, kinds ...Kind) error {
 	return cmp.Or(taken(inputs, kinds...), err)
 }
 
-// inside is what a file of no mark holds.
+// inside is what a file without a mark holds. It reads the whole file, after a verb has failed on it.
 func inside(path string) Kind {
 	if _, err := counts.Read(path); err == nil {
 		return Counts
