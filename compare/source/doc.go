@@ -3,7 +3,8 @@
 // from benchmark reports, and campaigns.
 //
 // It decides which file is what, and renders nothing. Classify is the one look at what arguments name, and Meant the
-// second, at a file that a verb could not read; traces come out as trace.Trace, reports, campaigns and results as Campaign, and what a report shows as Item.
+// second, at a file that a verb could not read. Traces come out as trace.Trace, reports, campaigns and results as
+// Campaign, and what a report shows as Item.
 package source
 
 import (
