@@ -202,16 +202,10 @@ echo "took 1000$p s"; fi`)
 func TestDatasetVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}
-	stdout, stderr, code := invoke(t.Context(), args...)
-	if code != exitDone || strings.Count(stdout, "\n") != 3 || stderr != "" {
-		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
-	}
-	if _, _, code := invoke(t.Context(), append(args, "-o", "d.jsonl")...); code != exitDone {
-		t.Fatalf("exit %d", code)
-	}
-	file, err := os.ReadFile("d.jsonl")
-	if err != nil || string(file) != stdout {
-		t.Errorf("the file holds %q, %v", file, err)
+	stdout := captured(t, args)
+	captured(t, append(args, "-o", "d.jsonl"))
+	if file := get(t, "d.jsonl"); strings.Count(stdout, "\n") != 3 || file != stdout {
+		t.Errorf("%q, and the file holds %q", stdout, file)
 	}
 }
 

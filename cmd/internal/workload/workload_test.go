@@ -94,29 +94,3 @@ func dot(w []float32, x []float64) float64 {
 	}
 	return sum
 }
-
-func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
-	c := small() // 37·3·4 = 444 slots: 37 per expert, 148 per rank
-	ran := func(perfect bool) Result {
-		c.Perfect = perfect
-		e, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := e.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	normal, perfect := ran(false), ran(true)
-	for l := range c.Layers {
-		if normal.RankMaxOverMean[l] < 1.05 || normal.ExpertMaxOverMean[l] < 2 {
-			t.Errorf("normal arm, layer %d: ranks %.3f, experts %.3f: too even", l, normal.RankMaxOverMean[l],
-				normal.ExpertMaxOverMean[l])
-		}
-		if perfect.RankMaxOverMean[l] != perfect.RankFloor || perfect.RankFloor != 1 {
-			t.Errorf("perfect arm, layer %d: ranks %.3f, floor %.3f", l, perfect.RankMaxOverMean[l], perfect.RankFloor)
-		}
-	}
-}
