@@ -36,19 +36,4 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 			t.Errorf("%q: the output speaks of %q:\n%s", k[:2], said, out)
 		}
 	}
-	var result map[string]any
-	ask(t, exitDone, &result, "compare", "--json", "--arm", "before", "--arm", "after",
-		"../../testdata/deepseek-ep4-ranks")
-	arms := map[string]int{}
-	for _, part := range []string{"steps", "warnings", "answer"} {
-		walk(result[part], func(key string, value any) {
-			if subject, ok := value.(string); ok && (key == "arm" || key == "subject") {
-				arm, _, _ := strings.Cut(subject, ": ")
-				arms[arm]++
-			}
-		})
-	}
-	if len(arms) != 2 || arms["before"] == 0 || arms["after"] == 0 {
-		t.Errorf("JSON names the arms %v", arms)
-	}
 }

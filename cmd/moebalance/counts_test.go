@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,26 +41,14 @@ func TestCountsGate(t *testing.T) {
 }
 
 func TestModelsVerb(t *testing.T) {
-	var all struct {
-		SchemaVersion int            `json:"schema_version"`
-		Kind          string         `json:"kind"`
-		Models        []router.Model `json:"models"`
-	}
-	ask(t, exitDone, &all, "models", "--format", "json")
-	if all.SchemaVersion != 1 || all.Kind != "models" || len(all.Models) != len(router.Models()) {
+	var all struct{ Models []router.Model }
+	ask(t, exitDone, &all, "models", "--json")
+	if len(all.Models) != len(router.Models()) {
 		t.Errorf("%+v", all)
 	}
-	ask(t, exitDone, &all, "models", "--format", "json", fixtures+"../router/presets/qwen3-next.json")
-	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source,
-		"qwen3-next.json") {
+	ask(t, exitDone, &all, "models", "--json", fixtures+"../router/presets/qwen3-next.json")
+	if len(all.Models) != 1 || all.Models[0].Experts != 512 || filepath.Base(all.Models[0].Source) != "qwen3-next.json" {
 		t.Errorf("%+v", all.Models)
-	}
-	file := filepath.Join(t.TempDir(), "models.csv")
-	ask(t, exitDone, nil, "models", "--format", "csv", "-o", file)
-	text, err := os.ReadFile(file)
-	rows, bad := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	if err != nil || bad != nil || len(rows) != 1+len(router.Models()) || rows[0][2] != "top_k" {
-		t.Errorf("%v, %v, %v", rows, err, bad)
 	}
 }
 
