@@ -225,7 +225,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	}
 	own := script(t, engine(100, 120))
 	words := []string{own, "--api-key", "PLANTED-1", "--hf-token=PLANTED-2", "http://me:PLANTED-3@host/v1",
-		"sh -c 'export TOKEN=PLANTED-4'", "Authorization: Bearer PLANTED-5"}
+		"sh -c 'export TOKEN=PLANTED-4'", "Authorization: Bearer PLANTED-5", "-pPLANTED-15"}
 	var all strings.Builder
 	ask := func(args ...string) {
 		stdout, stderr, _ := invoke(t.Context(), args...)
@@ -240,6 +240,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	}
 	ask("bench", "--campaign", filepath.Join(t.TempDir(), "raw"), "--", "sh", "-c",
 		"echo 'refused: HF_TOKEN=PLANTED-13 at http://me:PLANTED-14@h' >&2; exit 3")
+	ask(append([]string{"profile", "--dry-run", "--nsys-arg=--env-var=HF_TOKEN=PLANTED-16", "--"}, words...)...)
 	ask("report", "c", "-o", "page.html")
 	ask("report", "c", "--svg", "figures")
 	ask("report", "bench.json", "-o", "other.html")

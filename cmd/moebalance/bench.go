@@ -127,5 +127,5 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 		return fmt.Errorf("%w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause, finished,
 			total, resume)
 	}
-	return cause
+	return fmt.Errorf("%w; no launch is kept: correct the command and run it again, or resume with: %s", cause, resume)
 }

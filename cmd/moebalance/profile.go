@@ -35,7 +35,7 @@ func (o *profileOptions) run(c call) error {
 		return err
 	}
 	if o.DryRun {
-		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(c.args), o.Folder.Path))
+		_, err := io.WriteString(c.OutOrStdout(), shown.Masked(p.Script(shown.Mask(c.args), o.Folder.Path)))
 		return err
 	}
 	for _, program := range []string{o.Nsys, c.args[0]} {

@@ -73,7 +73,7 @@ func (k *known) gains(r gain.Result) {
 // dose says what each 10 % of imbalance costs, or, where no line goes through the arms, the largest load.
 func (k *known) dose(d *gain.Dose) {
 	if !d.Bent {
-		k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10)
+		k.know("cost", d.Slope/10, "cost_low", d.Low/10, "cost_high", d.High/10, "own", d.Learned()/10)
 	} else if line := d.Line(); len(line) > 0 && line[len(line)-1].Low > 1 {
 		k.know("load", line[len(line)-1].MaxOverMean, "cost", line[len(line)-1].Time-1)
 	}

@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -32,8 +34,9 @@ var ErrExists = errors.New("the folder already holds a campaign: choose another 
 // ErrTaken is a folder with launches that are not a campaign's.
 var ErrTaken = errors.New("want a folder without launches of something else")
 
-// Create writes a new campaign of a checked spec into folder, which is made if it is missing. A folder with a campaign
-// is ErrExists, and one of launches that no campaign made ErrTaken: they would be written over.
+// Create writes a new campaign of a checked spec into folder, which is made if it is missing, in place of one of which
+// no launch has finished or runs. A folder with another campaign is ErrExists, and one of launches that no campaign
+// made ErrTaken: they would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	launches := filepath.Join(folder, launchesFolder)
 	if _, err := os.Lstat(launches); err == nil && !IsCampaign(folder) {
@@ -46,11 +49,11 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	if IsCampaign(folder) {
+	if old, err := Open(folder); IsCampaign(folder) && (err != nil || old.Close() != nil || old.begun()) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", folder, ErrExists), lock.Close())
 	}
 	fresh := Campaign{ID: rand.Text(), Created: now.UTC(), Spec: spec, Launches: spec.plan()}
-	if err := createStore(folder, fresh); err != nil {
+	if err := cmp.Or(os.RemoveAll(launches), createStore(folder, fresh)); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
 	}
 	return open(folder, lock)
@@ -114,6 +117,12 @@ func (c *Campaign) Close() error {
 		err = errors.Join(err, c.lock.Close())
 	}
 	return err
+}
+
+// begun reports a campaign with an attempt that has finished or may run.
+func (c *Campaign) begun() bool {
+	kept := func(a Attempt) bool { return slices.Contains([]State{Started, Ran, Finished}, a.State) }
+	return slices.ContainsFunc(c.Launches, func(l Launch) bool { return slices.ContainsFunc(l.Attempts, kept) })
 }
 
 // Left counts the launches still to be done.

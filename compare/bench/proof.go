@@ -81,17 +81,11 @@ const tokensOff = 2
 func (v view) otherWork() string {
 	c, reported, whole, slots := v.order.Counted, 0.0, v.order.Counted.TopK > 0, 0.0
 	for _, s := range v.Segments {
-		if s.Sequence != v.order.Sequence {
+		if s.Sequence != v.order.Sequence || s.Result == nil {
 			continue
-		}
-		if s.Result == nil {
-			return ""
 		}
 		in, inKnown := s.Result.Work[gain.WorkInputTokens]
 		out, outKnown := s.Result.Work[gain.WorkOutputTokens]
-		if !inKnown && !outKnown {
-			return ""
-		}
 		reported, whole = reported+in+out, whole && inKnown && outKnown
 	}
 	for _, n := range c.Slots {

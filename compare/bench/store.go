@@ -66,6 +66,9 @@ func createStore(folder string, c Campaign) error {
 	}
 	path := filepath.Join(folder, storeName)
 	draft := path + ".new"
+	for _, beside := range []string{"-wal", "-shm"} { // of a campaign that is replaced
+		_ = os.Remove(path + beside)
+	}
 	if err := os.WriteFile(draft, nil, 0o600); err != nil { // commands may hold secrets
 		return err
 	}

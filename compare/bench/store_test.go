@@ -90,11 +90,26 @@ func TestCutStore(t *testing.T) {
 	}
 }
 
-// No campaign is written over.
+// No campaign is written over that has a finished launch, or one that may run; one whose launches all failed is.
 func TestCreateKeepsWhatIsThere(t *testing.T) {
-	c := create(t, testSpec(t, 1, "x"))
-	c.Close()
-	if _, err := Create(c.Folder, testSpec(t, 2, "x"), time.Now()); !errors.Is(err, ErrExists) {
-		t.Errorf("over a campaign: %v, want ErrExists", err)
+	for state, exists := range map[State]bool{Started: true, Ran: true, Finished: true, Failed: false, Lost: false,
+		Interrupted: false} {
+		c := create(t, testSpec(t, 1, "x"))
+		log := filepath.Join(c.Folder, launchesFolder, "00000-normal-1", "stdout.log")
+		err := errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
+			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Create(c.Folder, testSpec(t, 2, "x"), time.Now())
+		if errors.Is(err, ErrExists) != exists || err == nil && (len(again.Launches) != 4 || again.begun()) {
+			t.Errorf("over a launch that %s: %v", state, err)
+		}
+		if _, err := os.Stat(log); (err == nil) != exists {
+			t.Errorf("over a launch that %s, its log: %v", state, err)
+		}
+		if again != nil {
+			again.Close()
+		}
 	}
 }

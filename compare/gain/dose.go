@@ -112,6 +112,15 @@ func (d *Dose) off(a DoseArm) bool {
 	return math.Abs(time(a)-on(time)) >= leastBend && (low(a) > on(high) || high(a) < on(low))
 }
 
+// Learned is by how much of the time one unit of max/mean makes a step longer under the learned router, where that is
+// off the line: it may load a few experts more than routers that make an imbalance do. Undefined elsewhere.
+func (d *Dose) Learned() router.Number {
+	for _, a := range only(d.Arms, func(a DoseArm) bool { return !a.Fitted && d.off(a) }) {
+		return (a.Time - 1) / (a.MaxOverMean - 1)
+	}
+	return router.Undefined()
+}
+
 // without is a curve without one of its arms.
 func without(curve []DoseArm, arm Arm) []DoseArm {
 	return only(curve, func(a DoseArm) bool { return a.Arm != arm })
@@ -138,7 +147,7 @@ func timeAt(curve []DoseArm, load router.Number, time func(DoseArm) float64) flo
 type launchLogs [][]armLogs
 
 // gainsOf are the blocks of launches at a point that are complete in all of these arms, in order.
-func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
+func gainsOf(units []Unit, point float64, arms []Arm) launchLogs {
 	by := map[[2]int]armLogs{} // by launch and block
 	for _, u := range only(units, func(u Unit) bool { return u.Point == router.Number(point) }) {
 		for _, b := range only(u.Blocks, Block.complete) {
@@ -149,16 +158,13 @@ func gainsOf(units []Unit, point float64, arms []Arm) (all launchLogs) {
 			by[at][cmp.Or(u.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 		}
 	}
-	last := -1
+	launches := map[int][]armLogs{}
 	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		if at[0] != last {
-			all, last = append(all, nil), at[0]
-		}
 		if !slices.ContainsFunc(arms, func(a Arm) bool { _, has := by[at][a]; return !has }) {
-			all[len(all)-1] = append(all[len(all)-1], by[at])
+			launches[at[0]] = append(launches[at[0]], by[at])
 		}
 	}
-	return all
+	return mapped(slices.Sorted(maps.Keys(launches)), func(launch int) []armLogs { return launches[launch] })
 }
 
 // test computes a number from the log gains of each block, over launches.

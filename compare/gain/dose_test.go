@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // dosed are segments of launches that hold four arms, whose time rises by a slope with their load; noises
@@ -68,6 +70,15 @@ func TestDoseByHand(t *testing.T) {
 		load(c, "a", Load{1.4, true})
 		if d := Judge(c).Comparisons[0].Dose; d.Bent != want {
 			t.Errorf("%d launches: bent %t", launches, d.Bent)
+		}
+	}
+	// 1.104 under learned routing at a load of 1.3 is off the line, which has 1.039 there: 0.104/0.3. On it, or beyond
+	// its ends, it is not told apart.
+	for at, want := range map[router.Number]float64{1.3: 0.104 / 0.3, 1.8: math.NaN()} {
+		c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
+		load(c, Normal, Load{at, true})
+		if x := Judge(c).Comparisons[0].Dose.Learned().Float64(); math.Abs(x-want) > 1e-9 || math.IsNaN(x) != math.IsNaN(want) {
+			t.Errorf("learned routing at a load of %v costs %v, want %v", at, x, want)
 		}
 	}
 	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)

@@ -64,11 +64,8 @@ const leastKept = 4
 func (c *comparison) leaveOut() {
 	far := c.far()
 	if !c.within() {
-		why := "launches"
-		if slices.ContainsFunc(far, func(m *Measurement) bool { return m.Position == UnknownPosition }) {
-			why = "pairs" // by which they are then named
-		}
-		c.fell(CheckOutliers, why, far)
+		unknown := slices.ContainsFunc(far, func(m *Measurement) bool { return m.Position == UnknownPosition })
+		c.fell(CheckOutliers, map[bool]string{false: "launches", true: "pairs"}[unknown], far) // as they are named
 		kept := only(c.whole, func(u Unit) bool {
 			return !slices.ContainsFunc(far, func(m *Measurement) bool { return m.Unit == u.Pair })
 		})

@@ -23,8 +23,9 @@ func rule(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(strings.ReplaceAll(pattern, `\s`, `\s\x00`) + `()`)
 }
 
-// secretWord is a word that is the value of a flag, or begins with a variable: blanks belong to the secret.
-var secretWord = rule(`((?:^|\x00)(?:-{0,2}NAME=|--?NAME\x00))[^\x00]+`)
+// secretWord is a word that is the value of a flag, or begins with a variable: blanks belong to the secret. Or it is
+// glued to -p and has capitals, as ports, -pthread and -print0 do not: -pSECRET.
+var secretWord = rule(`((?:^|\x00)(?:-{0,2}NAME=|--?NAME\x00))[^\x00]+|([\s"']-p)[^\sA-Z"']*[A-Z][^\s"']{4,}`)
 
 var secrets = []*regexp.Regexp{
 	// flags, variables and parameters of URLs
@@ -68,6 +69,6 @@ func Masked(text string) string {
 
 // Mask is Masked for the words of a command, where a value is a word whatever is in it.
 func Mask(words []string) []string {
-	line := secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}"+hidden)
+	line := secretWord.ReplaceAllString(strings.Join(words, "\x00"), "${1}${2}"+hidden)
 	return strings.Split(Masked(line), "\x00")[:len(words)]
 }

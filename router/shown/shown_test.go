@@ -37,8 +37,9 @@ func TestMasked(t *testing.T) {
 			}
 		}
 	}
-	got := Mask([]string{"client", "--api-key", "a b", "-u", "me:a", "KEY=a b", "sh -c 'x --token a'", "-p", "8000"})
-	if want := "client --api-key § -u me:§ KEY=§ sh -c 'x --token §' -p 8000"; strings.Join(got, " ") !=
+	got := Mask([]string{"client", "--api-key", "a b", "-u", "me:a", "KEY=a b", "sh -c 'x --token a -pS3cret'", "-p", "8000", "-pSESAME", "-pthread",
+		"-p8000", "-pH200"})
+	if want := "client --api-key § -u me:§ KEY=§ sh -c 'x --token § -p§' -p 8000 -p§ -pthread -p8000 -pH200"; strings.Join(got, " ") !=
 		strings.ReplaceAll(want, "§", hidden) {
 		t.Errorf("words: %q", got)
 	}

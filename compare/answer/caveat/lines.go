@@ -164,7 +164,8 @@ var sentences = map[string]string{
 	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
 	"why.placement": "do not expect the {gain:%} from placement: even ranks bring about {alone:%}",
 	"why.dose": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}] | " +
-		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][{place}]",
+		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][, {own:%} under " +
+		"learned routing][{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
 	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",

@@ -105,9 +105,6 @@ const (
 	Perfect = "perfect"
 )
 
-// own is the engine's router before any order.
-var own = Arm{"normal", Off}
-
 // Drive takes the launch through its plan. However it ends, the engine is told to go back
 // to its own router.
 func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
@@ -116,7 +113,7 @@ func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
 	defer func() {
 		end()
 		if d.order.Sequence > 0 {
-			err = errors.Join(err, d.to(own))
+			err = errors.Join(err, d.to(Arm{"normal", Off})) // as before any order
 		}
 	}()
 	for _, arm := range p.Blocks[0][:len(p.Blocks[0])/2] { // so that the first block begins with a change
