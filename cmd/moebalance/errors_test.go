@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -205,7 +206,12 @@ const asked = `
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
 2 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/perfect.txt D/normal.txt :: give the normal side first
 2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
-4 compare D/perfect.jsonl D/normal.jsonl :: report of all 4 ranks: perfect router
+4 compare D/perfect.jsonl D/normal.jsonl :: normal arm: the sides are swapped: D/perfect.jsonl, launch 1: report of all 4 ranks: perfect
+4 compare D/perfect.jsonl D/normal.jsonl :: Next: Give the learned side first. moebalance compare D/normal.jsonl D/perfect.jsonl
+4 compare D/learned.log D/balanced.log :: Attention is 93.9 % uneven over data-parallel ranks
+4 compare D/learned.log D/balanced.log :: Next: Spread requests evenly
+1 trace D/learned.log :: have a log of TensorRT-LLM: 'moebalance compare' reads lines of iterations (print_iter_log
+1 counts D/learned.log :: it is a log of TensorRT-LLM: 'moebalance compare' reads
 4 compare --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
 0 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt ::
 4 compare --trust-arms D/normal.jsonl D/perfect.jsonl,D/./normal.jsonl :: , on both sides
@@ -284,7 +290,14 @@ func askedFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	row := "[" + strings.Repeat("1,", 31) + "1]"
+	var log strings.Builder // of TensorRT-LLM, with two data-parallel ranks
+	for i := range 60 {
+		fmt.Fprintf(&log, "[08/04/2026-19:08:13] [TRT-LLM] [I] [_torch][RANK %[1]d] iter = %[2]d, global_rank = %[1]d, rank = %[1]d, "+
+			"num_scheduled_requests = %[3]d, host_step_time = 12.5ms, prev_device_step_time = 11.5ms, states = "+
+			"{'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': %[3]d}\n", i%2, i/2, 32-31*(i%2))
+	}
 	for name, content := range map[string]string{
+		"learned.log": log.String(), "balanced.log": strings.ReplaceAll(log.String(), "11.5", "10.5"),
 		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
 		"lfs.sqlite":   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
 		"run.nsys-rep": "\x00\x01\x02", "rank0.safetensors": "\x78\x00\x00\x00\x00\x00\x00\x00{\"0_0\":{\"dtype\"",

@@ -18,7 +18,10 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	k := knowing(checkCaveats(r.Checks))
 	k.verdict = Verdict(r.Verdict)
 	for _, c := range slices.Concat(r.First(), r.Failed()) {
-		k.know(c.Name, string(c.Status))
+		if k.know(c.Name, string(c.Status)); c.Name == gain.CheckAttention {
+			k.because("rest", said(c))
+			k.steps = k.next("tokens")
+		}
 	}
 	k.repeats(r, run)
 	k.evidence(r)
@@ -159,9 +162,11 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 	k.refuse(why)
 	fails := func(check string) bool { return k.values[check] == string(gain.Fail) }
 	said := strings.Join(why, " ")
+	swapped := strings.Contains(said, gain.Swapped)
+	k.know("swapped", when(swapped, run.Reports))
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
 	case run.Treatment == "hook", !fails(gain.CheckProof), fails(gain.CheckWork),
-		strings.Contains(said, gain.BalancedToo): // no better proof mends it
+		strings.Contains(said, gain.BalancedToo), swapped: // no better proof mends it
 	case !byItself:
 		k.know("unproved", "balance")
 	default:

@@ -130,8 +130,22 @@ func ReportLines(path string) ([]evidence.ProofLine, error) {
 
 // JudgeReports judges reports of both arms as launches of a campaign: by their own statements, else by the lines of
 // their ranks. A report that shows neither proves nothing: trust takes it as the arm that it is given as, and never
-// overrides what another one shows.
-func JudgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
+// overrides what another one shows. Sides of which each proves the other's arm, and not its own, are swapped.
+func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
+	all, other := judgeReports(launches, trust), judgeReports([2][]proof.Launch{launches[1], launches[0]}, false)
+	unproved := func(p gain.Proof) bool { return p.Grade == gain.None }
+	if !slices.ContainsFunc(all, unproved) || slices.ContainsFunc(other, unproved) {
+		return all
+	}
+	other = slices.CompactFunc(other, func(a, b gain.Proof) bool { return a.Arm == b.Arm })
+	for i := range other {
+		p := &other[i]
+		p.Arm, p.Rank, p.Grade, p.Evidence = gain.Arms[1-i], gain.AllRanks, gain.None, gain.Swapped+": "+p.Evidence
+	}
+	return other
+}
+
+func judgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
 	rules := proof.Rules{Treatment: Treatments[0].Name, Line: Treatments[0].Line}
 	rules.Printed = !slices.ContainsFunc(launches[1], func(l proof.Launch) bool { return len(l.Lines) == 0 })
 	for i, arm := range gain.Arms {

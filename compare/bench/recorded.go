@@ -98,7 +98,7 @@ func attemptNote(l Launch) string {
 // pair, arm and position are for the caller to fill in.
 func MeasurementOf(r metrics.Result, compared metrics.Metric) gain.Measurement {
 	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: r.Work, Setup: r.Setup,
-		Secondary: map[gain.Metric]float64{}, Load: reportedLoad(r.Proof)}
+		Secondary: map[gain.Metric]float64{}, Load: reportedLoad(r.Proof), Attention: r.Attention}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name {
 			l.Secondary[m.Metric] = m.Value.Float64()

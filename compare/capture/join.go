@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -232,12 +233,9 @@ func join(w *work, c *calls, s *spans) *Recording {
 	rec := w.Recording
 	rec.BadTimes, rec.RangeNames = int64(w.badTimes+c.badTimes+s.badTimes), s.names.valid()
 	launches := c.byProcess()
-	for pid := range launches {
-		for i, d := range w.devices.Values {
-			if len(launches) == 1 && w.processes.Values[d.Process] == 0 { // work of no process is of the only one that launched
-				w.devices.Values[i].Process = w.processes.Number(pid)
-			}
-		}
+	if len(launches) == 1 && slices.Equal(w.processes.Values, []int64{0}) { // no work names its process: the only one's
+		w.processes.Values = slices.Collect(maps.Keys(launches))
+		w.processes.number = nil
 	}
 	rec.joinLaunches(w, c, launches)
 	threads := Index[int64]{}

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -75,9 +76,10 @@ func checkFile(path string) (size int64, err error) {
 		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: "an nsys report", Try: fmt.Sprintf(
 			"run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
+		log := input.EngineLog(string(Head(path, torchHead)))
 		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
-			Found: beginning(head), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes one; 'moebalance counts' reads " +
-				"expert counts"}
+			Found: cmp.Or(log, beginning(head)), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes an export" +
+				map[bool]string{true: "; 'moebalance counts' reads expert counts"}[log == ""]}
 	}
 	return info.Size(), unfinished(path, head, info.Size())
 }

@@ -24,29 +24,21 @@ func (db *database) stream(ctx context.Context, t table) error {
 	return t.Each(ctx, db.sql, db.path, t.fill)
 }
 
-// texts are what the registered strings of an export mean, by id. Only those that occur are
+// texts gives what the registered strings of an export mean, by id. Only those that occur are
 // read: their table may hold millions.
-type texts[T any] struct {
-	ctx  context.Context
-	db   *database
-	mean func(text string) T
-	seen map[int64]T
-}
-
-func textsOf[T any](ctx context.Context, db *database, mean func(string) T) *texts[T] {
-	return &texts[T]{ctx: ctx, db: db, mean: mean, seen: map[int64]T{}}
-}
-
-func (t *texts[T]) of(id int64) (_ T, err error) {
-	v, ok := t.seen[id]
-	if !ok {
-		text := fmt.Sprintf("string %d (not in the export)", id)
-		err = t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id),
-			func(row []string) { text = row[0] })
-		v = t.mean(text)
-		t.seen[id] = v
+func texts[T any](ctx context.Context, db *database, mean func(text string) T) func(id int64) (T, error) {
+	seen := map[int64]T{}
+	return func(id int64) (_ T, err error) {
+		v, ok := seen[id]
+		if !ok {
+			text := fmt.Sprintf("string %d (not in the export)", id)
+			err = db.rows(ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id),
+				func(row []string) { text = row[0] })
+			v = mean(text)
+			seen[id] = v
+		}
+		return v, err
 	}
-	return v, err
 }
 
 // workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations
@@ -54,7 +46,7 @@ func (t *texts[T]) of(id int64) (_ T, err error) {
 func (db *database) workTables(ctx context.Context, w *work) []table {
 	room := db.room(ctx, kernelTable)
 	w.Kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
-	names := textsOf(ctx, db, func(text string) int32 {
+	names := texts(ctx, db, func(text string) int32 {
 		w.KernelNames = append(w.KernelNames, demangled(valid(text)))
 		return int32(len(w.KernelNames) - 1)
 	})
@@ -63,7 +55,7 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 		if !w.believable(k.Start, k.End) {
 			return nil
 		}
-		if k.Name, err = names.of(row.Int(4)); err != nil {
+		if k.Name, err = names(row.Int(4)); err != nil {
 			return err
 		}
 		k.Device = w.device(row.Int(3), row.Int(5))
@@ -99,10 +91,10 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 func (db *database) callTables(ctx context.Context, c *calls) []table {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
 	c.Launches, c.correlations, c.kernel = make([]Call, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
-	kinds := textsOf(ctx, db, callKindOf)
+	kinds := texts(ctx, db, callKindOf)
 	fill := func(row *rows.Row) error {
 		c.APICalls++
-		kind, err := kinds.of(row.Int(4))
+		kind, err := kinds(row.Int(4))
 		l := Call{Start: row.Int(2), End: row.Int(3)}
 		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
 			return err
@@ -123,7 +115,7 @@ var eventTypes = []int64{59, 60, 70, 71}
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 	s.Ranges = make([]Range, 0, db.room(ctx, rangeTable))
-	registered := textsOf(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
+	registered := texts(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
 	fill := func(row *rows.Row) (err error) {
 		if !slices.Contains(eventTypes, row.Int(1)) {
 			return nil
@@ -131,7 +123,7 @@ func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 		r := Range{Start: row.Int(0), End: row.Int(2), Thread: s.threads.Number(row.Int(4))}
 		if text, ok := row.Text(); ok || row.Null(3) {
 			r.Name = s.names.of(withoutInstance(text))
-		} else if r.Name, err = registered.of(row.Int(3)); err != nil {
+		} else if r.Name, err = registered(row.Int(3)); err != nil {
 			return err
 		}
 		if row.Null(2) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"sync"
 
@@ -75,11 +76,11 @@ type operatorCall struct {
 	operator int32
 }
 
-// isTorchTrace looks for an object or a list at the beginning, behind gzip too.
-func isTorchTrace(path string) bool {
-	text := bytes.TrimLeft(Head(path, 64), " \t\r\n")
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
-}
+// isTorchTrace looks for an object, or a list of such, at the beginning, behind gzip too. Lines of logs begin with
+// brackets, too: "[08/04/2026-19:08:13] ".
+func isTorchTrace(path string) bool { return beginsJSON.Match(Head(path, 64)) }
+
+var beginsJSON = regexp.MustCompile(`^\s*(?:\{|\[\s*(?:[{\[\]]|$))`)
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
@@ -125,7 +126,16 @@ func readTorchTrace(ctx context.Context, path string, progress func(int64)) (*Re
 
 // readTorch reads the events of a trace.
 func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Recording, error) {
-	in, err := unzipped(&watchedReader{ctx, from, progress})
+	in, err := unzipped(reading(func(b []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Canceled
+		}
+		n, err := from.Read(b)
+		if progress != nil {
+			progress(int64(n))
+		}
+		return n, err
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -140,23 +150,10 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	return t.recording()
 }
 
-// watchedReader tells progress, and stops when the context does.
-type watchedReader struct {
-	ctx  context.Context
-	from io.Reader
-	tell func(int64)
-}
+// reading is a function as an io.Reader.
+type reading func([]byte) (int, error)
 
-func (w *watchedReader) Read(b []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Canceled
-	}
-	n, err := w.from.Read(b)
-	if w.tell != nil {
-		w.tell(int64(n))
-	}
-	return n, err
-}
+func (r reading) Read(b []byte) (int, error) { return r(b) }
 
 // read walks the document: a list of events, or an object with one and with what the trace says about itself, such as
 // the name of the first device.

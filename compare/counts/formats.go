@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Read reads the expert statistics at path, a file or a folder, whatever engine
@@ -129,7 +130,8 @@ func (d *document) fail() {
 	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
 		fail("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
 	case d.isText() && logPrefix.Match(d.text):
-		fail("no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines")
+		fail("no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines%s",
+			strings.TrimSuffix("; it is "+input.EngineLog(string(d.text)), "; it is "))
 	case d.broken != nil:
 		fail("%w", d.broken)
 	}

@@ -88,6 +88,9 @@ func (m Metric) StepNS(value, tokens float64) router.Number {
 	return router.Undefined()
 }
 
+// Swapped begins the evidence against sides that were given in the wrong order.
+const Swapped = "the sides are swapped"
+
 // BalancedToo begins the evidence against a normal arm whose routing was balanced.
 const BalancedToo = "ran balanced, too"
 

@@ -58,7 +58,8 @@ type Measurement struct {
 	Setup map[string]string
 	// Secondary are the values of the launch's other metrics.
 	Secondary map[Metric]float64
-	Load      Load // of the ranks meanwhile
+	Load      Load    // of the ranks meanwhile
+	Attention float64 // how uneven it was over data-parallel ranks; 0 where that is not known
 
 	off float64 // its logarithm less the median of its arm: in the campaign, or in its launch where that holds all arms
 }

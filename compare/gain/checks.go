@@ -64,12 +64,13 @@ const (
 	CheckLaunches   = "separate_launches" // the caller's
 	CheckRate       = "fixed_rate"        // the caller's
 	CheckAttempts   = "first_attempts"    // the caller's
+	CheckAttention  = "uneven_attention"  // the caller's
 )
 
 // leads reports a warning that a reader has to know of before the gain.
 func (c Check) leads() bool {
 	return c.undoes() || c.Status == Warn &&
-		slices.Contains([]string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}, c.Name)
+		slices.Contains([]string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckAttention}, c.Name)
 }
 
 // undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
@@ -90,16 +91,25 @@ func (c *comparison) warn(name, why string, args ...any) {
 	c.checks = append(c.checks, check)
 }
 
+// leastUneven is the imbalance of attention from which it is told, as in a trace.
+const leastUneven = 0.03
+
 // check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
 	if c.copied() {
 		c.warn(CheckCopies, "same")
 	}
-	load := router.Number(0) // the largest that the ranks showed under the learned router
+	load, uneven := router.Number(0), 0.0 // the largest: of ranks under the learned router, and of their attention
 	for _, m := range c.Measurements {
+		if m.Point == c.Value {
+			uneven = max(uneven, m.Attention)
+		}
 		if m.Arm == Normal && m.Point == c.Value && m.Load.Measured {
 			load = max(load, m.Load.MaxOverMean)
 		}
+	}
+	if uneven > leastUneven {
+		c.warn(CheckAttention, "tokens", "imbalance", uneven)
 	}
 	key, most := "load", load-1
 	if load == 0 { // one rank may have all

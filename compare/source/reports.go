@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -49,6 +50,9 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	}
 	if !o.Builds.Named() {
 		r.recorded.Proof = bench.JudgeReports(r.launches, o.Trust)
+	}
+	if p := append(r.recorded.Proof, gain.Proof{})[0]; strings.HasPrefix(p.Evidence, gain.Swapped) {
+		slices.Reverse(sides[:])
 	}
 	r.campaign.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
 	r.campaign.Notes = append(r.campaign.Notes,

@@ -2,19 +2,21 @@ package input
 
 import "strings"
 
-// engines are those whose logs are known by what they hold, and what makes such a log say how long steps take.
-var engines = []struct{ holds, name, option string }{
-	{"[TRT-LLM]", "TensorRT-LLM", "print_iter_log: true in its --config adds a line for each iteration"},
-	{"server_args=ServerArgs(", "SGLang", "--decode-log-interval 1 adds a line for each decode step"},
-	{"Decode batch", "SGLang", "--decode-log-interval 1 adds a line for each decode step"},
+// engines are those whose logs are known by what they hold, and what of these logs is read, with the option for it.
+var engines = []struct{ holds, what string }{
+	{"[TRT-LLM]", "TensorRT-LLM: 'moebalance compare' reads lines of iterations (print_iter_log: true in its --config)"},
+	{"server_args=ServerArgs(", ofSGLang}, {"Decode batch", ofSGLang},
+	{"EngineCore", "vLLM: 'moebalance counts' reads its balancedness (--eplb-config '{\"log_balancedness\": true}')"},
 }
 
-// EngineLog is the engine whose log a text is, and the option that makes it log steps; empty where none is known.
-func EngineLog(text string) (engine, option string) {
+const ofSGLang = "SGLang: 'moebalance compare' reads lines of decode steps (--decode-log-interval 1)"
+
+// EngineLog says of which engine a text is a log, and what is read of such logs; empty where no engine is known.
+func EngineLog(text string) string {
 	for _, e := range engines {
-		if strings.Contains(text, e.holds) {
-			return e.name, e.option
+		if strings.Contains(text[:min(len(text), 1<<16)], e.holds) {
+			return "a log of " + e.what
 		}
 	}
-	return "", ""
+	return ""
 }

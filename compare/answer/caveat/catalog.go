@@ -158,6 +158,7 @@ var catalog = map[string]string{
 	"equal_work.setup":              "the arms differ in {differences:;}",
 	"equal_work.unequal":            "the arms did different work: {differences:;}[: fix the {fix} (--ignore-eos)]",
 	"equal_work.half":               "one arm alone reported {names}, so equal work is not shown",
+	"uneven_attention":              "attention is {imbalance:%} uneven over data-parallel ranks: no routing changes that",
 	"separate_launches.assumed":     "each report is taken as one start of the server: put runs of one start in one file",
 	"equal_work.none":               "no launch reported requests or tokens",
 	"explained_gain.more": "{gain:+%} is more than even ranks can give (at most {most:+%}[: rank load {load:.3}]" +

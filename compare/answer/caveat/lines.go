@@ -69,7 +69,7 @@ var Lines = map[string][]Line{
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
-			"", "rest", "trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
+			"", "rest", "swapped|trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
 		{"", "no decision: launches report the same values{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,27 @@ func TestSGLangDecodeLines(t *testing.T) {
 		all := strings.Join(r.Warnings, "\n")
 		if len(r.Metrics) > 0 || strings.Contains(all, "--iterations") == strings.Contains(text, "#running") {
 			t.Errorf("%.40s: %+v, %v", text, r, err)
+		}
+	}
+}
+
+// Attention is as uneven as the tokens of ranks in the iterations that all logged: one that alternates does not cancel.
+func TestUnevenAttention(t *testing.T) {
+	for _, c := range []struct {
+		ranks [][]router.OptInt // tokens by rank and iteration
+		want  float64
+	}{
+		{[][]router.OptInt{{32, 32}, {1, 1}}, 128.0/66 - 1}, {[][]router.OptInt{{4, 1}, {1, 4}}, 8.0/5 - 1},
+		{[][]router.OptInt{{8, 8}, {8, 8}}, 0}, {[][]router.OptInt{{8, 90}, {8}}, 0}, {[][]router.OptInt{{8, 90}}, 0}, {nil, 0},
+	} {
+		log := iterationLog{ranks: map[router.OptInt][]step{}}
+		for rank, tokens := range c.ranks {
+			for i, n := range tokens {
+				log.ranks[router.OptInt(rank)] = append(log.ranks[router.OptInt(rank)], step{iter: router.OptInt(i), prompt: n - 1, requests: 1})
+			}
+		}
+		if have := log.uneven(); math.Abs(have-c.want) > 1e-12 {
+			t.Errorf("%v: have %v, want %v", c.ranks, have, c.want)
 		}
 	}
 }

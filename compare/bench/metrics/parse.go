@@ -246,8 +246,8 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	if engine, option := input.EngineLog(p.text); engine != "" {
-		e.Try = "a log of " + engine + ": " + option + "; or "
+	if log := input.EngineLog(p.text); log != "" {
+		e.Try = log + "; or "
 	}
 	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
 		"reads expert counts"

@@ -65,10 +65,7 @@ func (t *Timeline) Sort() {
 // the one that began last, the shorter one if two began together. Ranges need
 // not nest; they are sorted already. O(n log n) in ranges and queries together.
 func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32, p Location)) {
-	if byTime := func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) }; !slices.IsSortedFunc(t.Queries,
-		byTime) {
-		slices.SortStableFunc(t.Queries, byTime)
-	}
+	slices.SortFunc(t.Queries, func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) })
 	var open openRanges
 	next := 0
 	for _, q := range t.Queries {
@@ -129,26 +126,20 @@ func (t *Timeline) Number(hooked bool) {
 	if hooked {
 		t.hookSteps()
 	}
-	renumbered := false
 	var steps []*Range
-	end := int64(math.MinInt64) // of the steps so far
-	seen := map[int32]bool{}
+	again, end := false, int64(math.MinInt64) // of the steps so far: a number comes twice, the latest end
+	seen := map[int32]bool{unnumbered: true}
 	for i := range t.Ranges {
-		m := &t.Ranges[i]
-		switch {
+		switch m := &t.Ranges[i]; {
 		case m.Step == NoID:
-			continue
 		case m.Step == unnumbered && m.End <= end:
 			m.Step = NoID
-			continue
-		case m.Step == unnumbered || seen[m.Step]:
-			renumbered = true
+		default:
+			again, end, steps = again || seen[m.Step], max(end, m.End), append(steps, m)
+			seen[m.Step] = true
 		}
-		seen[m.Step] = true
-		end = max(end, m.End)
-		steps = append(steps, m)
 	}
-	if renumbered {
+	if again {
 		for i, m := range steps {
 			m.Step = int32(i)
 		}
