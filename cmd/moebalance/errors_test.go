@@ -210,8 +210,8 @@ const asked = `
 4 compare D/perfect.jsonl D/normal.jsonl :: Next: Give the learned side first. moebalance compare D/normal.jsonl D/perfect.jsonl
 4 compare D/learned.log D/balanced.log :: Attention is 93.9 % uneven over data-parallel ranks
 4 compare D/learned.log D/balanced.log :: Next: Spread requests evenly
-1 trace D/learned.log :: have a log of TensorRT-LLM: 'moebalance compare' reads lines of iterations (print_iter_log
-1 counts D/learned.log :: it is a log of TensorRT-LLM: 'moebalance compare' reads
+2 trace D/learned.log :: is a benchmark report, not a trace: read it with: moebalance compare
+2 counts D/learned.log :: is a benchmark report, not a record of expert counts: read it with: moebalance compare
 4 compare --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt :: --trust-arms
 0 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/silent.txt D/faster.txt ::
 4 compare --trust-arms D/normal.jsonl D/perfect.jsonl,D/./normal.jsonl :: , on both sides

@@ -14,7 +14,8 @@ const (
 // switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
 // "1" and nothing else; "true" leaves its router as it is.
 func switchedOn(variable, value string) bool {
-	return value == "1" || variable != ArmVariables[0] && slices.Contains([]string{"true", "True", "uniform_random"}, value)
+	return value == "1" ||
+		variable != ArmVariables[0] && slices.Contains([]string{"true", "True", "uniform_random"}, value)
 }
 
 // Arm says which arm a capture is of, and why.
