@@ -68,6 +68,9 @@ func (o *benchOptions) describe(c call) (err error) {
 	if o.Proof != "" {
 		o.Treatment.Line = o.Proof
 	}
+	if !c.given("timeout") {
+		o.Timeout = o.DefaultTimeout()
+	}
 	if o.Folder, err = os.Getwd(); err == nil && o.needsHook(c.args) {
 		err = checkHookCache()
 	}

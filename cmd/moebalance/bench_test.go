@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -270,5 +271,25 @@ echo "rate $rate"
 	args[4], args[6] = "d", "env:OTHER=on"
 	if _, stderr, code := invoke(t.Context(), args...); code != exitNotComparable {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitNotComparable)
+	}
+}
+
+// Launches that hold all arms have a time limit unless one is given: 30 minutes for each of 8 timed runs.
+func TestLimitOfLaunches(t *testing.T) {
+	for limit, words := range map[time.Duration][]string{4 * time.Hour: {"--launches", "5"}, 0: {"--pairs", "6"},
+		time.Minute: {"--launches", "5", "--timeout", "1m"}} {
+		t.Chdir(t.TempDir())
+		invoke(t.Context(), "logits", "generate", "--model", "e4k2", "--ep", "1", "--cache", "logits")
+		t.Setenv("MOEBALANCE_CACHE", "logits")
+		words = append([]string{"bench", "--treatment", "hook", "--campaign", "c", "--server", "false", "--ready",
+			"http://127.0.0.1:1/health", "--client", "false", "--counts", "{out}/c"}, words...)
+		_, stderr, _ := invoke(t.Context(), words...)
+		c, err := bench.Open("c")
+		if err != nil {
+			t.Fatalf("%v: %v, %s", words, err, stderr)
+		}
+		if c.Close(); c.Spec.Timeout != limit {
+			t.Errorf("%v: limit %s, want %s", words, c.Spec.Timeout, limit)
+		}
 	}
 }

@@ -126,7 +126,7 @@ const asked = `
 2 counts testdata/counts/s*.csv testdata/counts/sglang.csv :: sglang.csv is named twice
 2 counts - :: standard input is not read
 2 counts NORMAL :: is a trace, not a record of expert counts: read it with: moebalance trace NORMAL
-1 counts D/empty.json :: want expert counts, have an object of the keys
+1 counts D/empty.json :: want expert counts, have an object without keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 1 counts D/lfs.sqlite :: git lfs pull
 2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
@@ -66,6 +67,21 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 		p.Points = append(p.Points, values)
 	}
 	return p
+}
+
+// clientTime is how long a run of a client may take on average in a launch that holds all arms.
+const clientTime = 30 * time.Minute
+
+// DefaultTimeout is the time limit of a launch for which none is given: by its timed runs of the client where it
+// holds all arms, so that one that hangs does not hold up the campaign; else none.
+//
+//	two arms in two blocks, no points → 8 timed runs → 4 hours
+func (s Spec) DefaultTimeout() time.Duration {
+	if !s.Design.Within() {
+		return 0
+	}
+	p := s.planOf(Launch{})
+	return clientTime * time.Duration(len(p.Blocks)*len(p.Blocks[0])*len(p.Points[0]))
 }
 
 // followed are the variables of an engine that follows a folder; none where a launch is of one arm.

@@ -55,14 +55,7 @@ func (of context) key() stepKey {
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a
 // step, or what a token chose there. The context says the step and the layer of an array without such an axis.
 func (c *collector) array(a tensor.Array, axes Axes, of context) {
-	rest := c.asked
-	for _, name := range axes {
-		at := slices.Index(rest, name)
-		if c.asked != nil && name != "copies" && at < 0 {
-			fail("--axes says %s, but the file holds %s: leave it out", strings.Join(c.asked, ","), strings.Join(axes, ","))
-		}
-		rest = rest[at+1:]
-	}
+	c.agree(axes)
 	a = axes.formed(a)
 	if len(a.Values) == 0 {
 		fail("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
@@ -97,6 +90,17 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 	}
 }
 
+// agree refuses axes that are not what --axes says. Outer ones may be told beside an array: steps,layers,experts of a
+// list of experts, by layer.
+func (c *collector) agree(axes Axes) {
+	outer := Axes{"steps", "layers", "tokens"}
+	told := slices.DeleteFunc(slices.Clone(c.asked), func(name string) bool { return outer.has(name) && !axes.has(name) })
+	names := strings.ReplaceAll(strings.Join(axes, ","), "copies", "experts")
+	if c.asked != nil && strings.Join(told, ",") != names {
+		fail("--axes says %s, but the file holds %s: leave it out", strings.Join(c.asked, ","), names)
+	}
+}
+
 func holdsAny(row []int64) bool {
 	return slices.ContainsFunc(row, func(n int64) bool { return n != 0 })
 }
@@ -125,9 +129,12 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 		c.Experts = cmp.Or(c.Experts, width)
 		width = c.Experts
 	case "copies":
-		width = onRank * max(1, c.Ranks)
+		if width = len(copies); width%max(1, c.Ranks) != 0 {
+			fail("%v: %d copies do not divide over %d ranks", into, width, c.Ranks)
+		}
 	case "ranks":
-		level = router.LevelRank
+		level, c.Ranks = router.LevelRank, cmp.Or(c.Ranks, width)
+		width = c.Ranks
 	}
 	if len(row) != width {
 		fail("%v: want %d %s, as before or in their map, have %d", into, width, inner, len(row))

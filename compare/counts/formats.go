@@ -87,10 +87,26 @@ func (c *collector) bare(v any, of *context) {
 	case len(a.Shape) != 2 || a.Shape[0] > mostLayers:
 		fail("want counts of layers × experts, have %v: name the dimensions, by --axes, such as steps,layers,experts, "+
 			"layers,ranks,experts or tokens,layers,topk", a.Shape)
+	case isTransposed(a):
+		fail("all columns have one sum, as layers have, and the rows have not: say which are layers, by --axes " +
+			"experts,layers or layers,experts")
 	default:
 		axes = Axes{"layers", "experts"}
 	}
 	c.array(a, axes, *of)
+}
+
+// isTransposed reports counts whose columns look like layers, which all route the same tokens: the sums of columns are
+// equal, and the sums of rows, whose counts are uneven, are not. [[1, 5], [3, 4], [6, 1]] → sums of 10, of 6, 7 and 7.
+func isTransposed(a tensor.Array) bool {
+	width := int(a.Shape[1])
+	rows, columns := make([]int64, a.Shape[0]), make([]int64, width)
+	uneven := false
+	for i, n := range a.Values {
+		rows[i/width], columns[i%width] = rows[i/width]+n, columns[i%width]+n
+		uneven = uneven || n != a.Values[i-i%width]
+	}
+	return uneven && len(rows) > 1 && slices.Min(columns) == slices.Max(columns) && slices.Min(rows) < slices.Max(rows)
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which
@@ -136,7 +152,9 @@ func (d *document) fail() {
 		fail("%w", d.broken)
 	}
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
-	if object, is := d.root.(map[string]any); is {
+	if object, is := d.root.(map[string]any); is && len(object) == 0 {
+		found = "an object without keys"
+	} else if is {
 		keys := slices.Sorted(maps.Keys(object))
 		found = "an object of the keys " + strings.Join(keys[:min(len(keys), 8)], ", ")
 	}

@@ -2,9 +2,11 @@ package counts
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +27,7 @@ type Reported struct {
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
 	labels [4]string // what may tell it from others
+	slots  int64     // of a pass on all GPUs, 0 where the line does not say
 }
 
 // The labels of a line.
@@ -64,8 +67,9 @@ func (c *collector) readLines(text []byte) {
 						object[name] = celled(string(m[i]))
 					}
 				}
-				within(fmt.Sprint("line ", n), func() { c.walk(object, &of) })
 				c.Format = logFormat
+				within(fmt.Sprint("line ", n), func() { c.walk(object, &of) })
+				c.Format = logFormat // the counts of a line have another
 				break
 			}
 		}
@@ -103,9 +107,8 @@ func (c *collector) report(line any, of context) {
 	default:
 		r.labels[ofPhase] = string(Decode)
 	}
-	if unsized == nil { // prefill has many times the slots of decode: 752 → 100 to 999
-		least := int64(math.Pow10(int(math.Log10(float64(max(1, slots))))))
-		r.labels[ofSize] = fmt.Sprintf("passes of %d to %d slots", least, 10*least-1)
+	if unsized == nil {
+		r.slots = slots
 	}
 	if v == 0 || unsized == nil && slots == 0 {
 		c.idle++
@@ -114,9 +117,38 @@ func (c *collector) report(line any, of context) {
 	}
 }
 
+// labelSizes names passes by their slots, apart where some have more than twice as many as others: prefill beside
+// decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
+func (c *collector) labelSizes() {
+	var group []*Reported
+	bySlots := func(a, b *Reported) int { return cmp.Compare(a.slots, b.slots) }
+	all := make([]*Reported, len(c.Reported))
+	for i := range all {
+		all[i] = &c.Reported[i]
+	}
+	slices.SortStableFunc(all, bySlots)
+	for i, r := range all {
+		group = append(group, r)
+		if i+1 < len(all) && all[i+1].slots <= 2*r.slots {
+			continue
+		}
+		text := fmt.Sprintf("passes of %d to %d slots", group[0].slots, r.slots)
+		if group[0].slots == r.slots {
+			text = fmt.Sprintf("passes of %d slots", r.slots)
+		}
+		for _, r := range group {
+			if r.slots > 0 {
+				r.labels[ofSize] = text
+			}
+		}
+		group = nil
+	}
+}
+
 // labelReported names the kind of each line by what tells lines of unlike passes apart: for want of a phase, the size
 // of the pass.
 func (c *collector) labelReported() {
+	c.labelSizes()
 	phased := false
 	for at := range ofMove + 1 {
 		kinds := map[string]bool{"": true}

@@ -166,7 +166,7 @@ func (c *collector) walk(v any, around *context) {
 	case of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)):
 		c.cell(of)
 		return
-	case part(v, "even") != nil || part(v, "uneven") != nil:
+	case c.Format == logFormat && (part(v, "even") != nil || part(v, "uneven") != nil):
 		c.report(v, of)
 		return
 	}
@@ -221,6 +221,7 @@ func (c *collector) cell(of context) {
 	if !of.has(isExpert) {
 		level, at = router.LevelRank, of.numbers[isRank]
 	}
+	c.agree(Axes{level + "s"})
 	c.add(c.at(of.key()), level, int(at), of.numbers[isCount], true)
 }
 

@@ -19,9 +19,9 @@ func TestUnlikeLinesStandApart(t *testing.T) {
 			"rearrangement: %d\n", step, even, 1000-step)
 	}
 	for text, want := range map[string][]Phase{
-		sglang("0.6", 75200) + sglang("0.4", 752) + sglang("0.4", 100): {"passes of 10000 to 99999 slots",
-			"passes of 100 to 999 slots", "passes of 100 to 999 slots"},
-		sglang("0.6", 9999) + sglang("0.4", 1000):                       {"", ""},
+		sglang("0.6", 75200) + sglang("0.4", 752) + sglang("0.4", 100): {"passes of 75200 slots",
+			"passes of 752 slots", "passes of 100 slots"},
+		sglang("0.6", 1900) + sglang("0.4", 1000):                       {"", ""},
 		vllm(400, "0.5") + vllm(500, "0.5") + vllm(0, "0.9"):            {"steps before experts moved", "steps before experts moved", "steps since experts moved"},
 		vllm(400, "0.5") + vllm(400, "0.5") + vllm(500, "0.9"):          {"", "", ""},
 		vllm(0, "0.5") + strings.Replace(vllm(0, "0.9"), "m:", "n:", 1): {"m", "n"},
@@ -39,7 +39,7 @@ func TestUnlikeLinesStandApart(t *testing.T) {
 // What lines of engines say: passes that counted nothing are left out, decode is summed over passes.
 func TestLogsOfEngines(t *testing.T) {
 	for path, want := range map[string]string{
-		"sglang.log":           "12 passes of 1000 to 9999 slots 0.734, 14 passes of 10000 to 99999 slots 0.8, [idle_steps]",
+		"sglang.log":           "12 passes of 4096 slots 0.734, 14 passes of 40960 slots 0.8, [idle_steps]",
 		"users/two-models.log": "500 deepseek-ai/DeepSeek-V3 0.5, 500 deepseek-ai/DeepSeek-V3-mtp 0.1, [vllm_axis]",
 	} {
 		r, have := mustRead(t, fixture("counts", path)), ""

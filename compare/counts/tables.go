@@ -61,6 +61,8 @@ func (t *table) headed(head []string, lists bool) bool {
 			}
 			columns[number] = spelling
 		case slices.Contains(labels, name):
+		case lists && whole != nil && len(t.parts) > 1:
+			fail("header: want counts in columns or in a list, have both; remove one")
 		case lists && whole != nil:
 			t.parts, list, level, name = []int{i}, true, whole[1], ""
 		case !list && part != nil && part[2] == strconv.Itoa(len(t.parts)):
@@ -117,7 +119,8 @@ func (t *table) object(cells []string) map[string]any {
 	}
 	switch list := make([]any, len(t.parts)); {
 	case len(t.parts) == 1:
-		if row[t.holds] = celled(cells[t.parts[0]]); !isArray(row[t.holds]) {
+		if row[t.holds] = celled(cells[t.parts[0]]); !isArray(row[t.holds]) ||
+			len(arrayOf(row[t.holds]).Shape) != 1 {
 			fail("want a list of counts, have %.60q", cells[t.parts[0]])
 		}
 	case t.parts != nil:

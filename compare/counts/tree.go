@@ -20,7 +20,7 @@ import (
 // maxValues bounds the values of a record of JSON, each of which takes ten times its text.
 const maxValues = 1 << 24
 
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+var lenient = jsontext.AllowInvalidUTF8(true)
 
 // decoder reads the records of JSON: its values, of a list of objects its items, as the lines of JSONL are.
 type decoder struct {
@@ -57,6 +57,8 @@ func (d *decoder) next() (v any, more bool) {
 func (d *decoder) notJSON(err error) error {
 	bad := (*jsontext.SyntacticError)(nil)
 	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &bad):
+		return fmt.Errorf("a key comes twice: %s", bad.JSONPointer)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
 	case !errors.As(err, &bad):

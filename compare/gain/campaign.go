@@ -83,6 +83,8 @@ const (
 	WorkRequests     = "requests"
 	WorkInputTokens  = "input_tokens"
 	WorkOutputTokens = "output_tokens"
+	WorkInputLength  = "input_length_rms" // root mean square over requests
+	WorkOutputLength = "output_length_rms"
 	WorkConcurrency  = "concurrent_requests" // their measured mean: may differ by a factor of 2
 	WorkErrors       = "errors"              // requests that failed: must be within the tolerance of the requests
 )

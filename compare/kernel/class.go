@@ -196,8 +196,8 @@ var (
 		`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|` +
 			`unsigned long long)\)(-?\d)`)
 	suffixPattern = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
-	truePattern   = regexp.MustCompile(`([<,] ?)true\b`)
-	falsePattern  = regexp.MustCompile(`([<,] ?)false\b`)
+	boolPattern   = regexp.MustCompile(`[<,] ?(?:true|false)\b`)
+	bits          = strings.NewReplacer("true", "1", "false", "0")
 	lambdaPattern = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)
 	anonymous     = strings.NewReplacer("(anonymous namespace)::", "", "<unnamed>::", "")
 	spaces        = strings.NewReplacer(" *", "*", " &", "&", "> >", ">>", "operator ()", "operator()")
@@ -212,7 +212,7 @@ var normalNames = remembered(func(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = castPattern.ReplaceAllString(name, "$1")
 	name = suffixPattern.ReplaceAllString(name, "$1")
-	name = falsePattern.ReplaceAllString(truePattern.ReplaceAllString(name, "${1}1"), "${1}0")
+	name = boolPattern.ReplaceAllStringFunc(name, bits.Replace)
 	return lambdaPattern.ReplaceAllString(name, "{lambda($1)#$2}")
 })
 

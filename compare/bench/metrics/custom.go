@@ -93,6 +93,11 @@ var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3" or "1.15k".
 var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)`)
 
+// spaced is a number with spaces between thousands, before its unit or the end: "1 150.7 tok/s", but not columns such
+// as "64 1280".
+var spaced = regexp.MustCompile(
+	`^[-+]?[1-9]\d{0,2}(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+(?:[.,]\d+)?(?: ?[a-zA-Zµ]|\s*$)`)
+
 // unitBehind is what a line prints behind a number: "ms", "K tokens/s", "tok/min".
 var unitBehind = regexp.MustCompile(`^ ?x? ?((?:[kKMGT] )?[a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
 
@@ -110,7 +115,7 @@ func (r *rule) match(text, found, rest string, line int) {
 		metric.Unit, by, fits = inUnit(behind[1], r.Unit)
 		x *= by
 	}
-	if err != nil || !fits || numberGoesOn.MatchString(rest) {
+	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
@@ -130,8 +135,11 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	case known && wantedKnown:
 		return wanted, from.by / to.by, from.unit == to.unit
 	}
+	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
+	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
+	second := func(per string) string { return strings.TrimSuffix(strings.TrimSuffix(per, "ond"), "ec") }
 	prefix, suffixed := strings.CutSuffix(printed, wanted)
-	other := strings.Contains(printed, "/") && strings.Contains(wanted, "/") && !strings.EqualFold(printed, wanted) ||
+	other := rate && wantedRate && second(per) != second(wantedPer) ||
 		wanted != "" && suffixed && len(prefix) == 1 && strings.Contains("kKMGTmun", prefix)
 	return wanted, 1, !other && !strings.Contains(printed, " ")
 }

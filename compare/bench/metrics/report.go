@@ -119,11 +119,19 @@ func (r *report) number(d *document, path string, wanted bool) (router.Number, b
 	return router.Number(n), ok
 }
 
-// list is a list of numbers, empty where there is none.
+// list is a list of numbers, empty where there is none, or more than is kept.
 func (r *report) list(d *document, path string) (numbers []float64) {
-	n, _ := d.of(path).(list)
+	n, ok := d.of(path).(list)
+	if !ok && d.of(path) != nil {
+		r.fail(d.line, input.Error{Expected: "a list of numbers in " + strconv.Quote(path), Found: kind(d.of(path))})
+	}
 	for i := range int(n) {
-		v, _ := r.number(d, path+"/"+strconv.Itoa(i), true)
+		at := path + "/" + strconv.Itoa(i)
+		if !d.has(at) {
+			r.out.warn(fmt.Sprintf("%q is not used: it has %d values, beyond what is kept of an object", path, n))
+			return nil
+		}
+		v, _ := r.number(d, at, true)
 		numbers = append(numbers, float64(v))
 	}
 	return numbers

@@ -5,17 +5,25 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"gonum.org/v1/gonum/stat"
 )
 
-// readClient counts failed requests where a client does not: it asked for them and they were not completed.
+// readClient counts failed requests where a client does not: it asked for them and they were not completed. It also
+// takes the root mean squares of the lengths that clients list with --save-detailed, which tell apart sides of equal
+// totals: 100 and 100 → 100, 40 and 160 → 116.6.
 func readClient(r *report, d *document) {
 	asked, ok := r.number(d, "num_prompts", true)
 	if done := r.at(requests); ok && r.at(failures) < 0 && done >= 0 {
 		r.put(d.line, failures, max(0, asked-r.found[done].Value))
+	}
+	for path, name := range map[string]string{"input_lens": gain.WorkInputLength, "output_lens": gain.WorkOutputLength} {
+		if lengths := r.list(d, path); len(lengths) > 0 {
+			r.put(d.line, name, router.Number(math.Sqrt(stat.MomentAbout(2, lengths, 0, nil))))
+		}
 	}
 }
 
