@@ -2,18 +2,26 @@ package kernel
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/steps"
 )
 
-// Words in names in lower case: of the kernels of a backward pass, and of kernels that mix tokens and that no rule
-// knows, of state space models and of linear and sparse attention.
+// words are looked for in names in lower case, several times as fast as by an expression.
+type words []string
+
+func (w words) in(lower string) bool {
+	return slices.ContainsFunc(w, func(word string) bool { return strings.Contains(lower, word) })
+}
+
+// Words of the kernels of a backward pass, and of kernels that mix tokens and that no rule knows, of state space models
+// and of linear and sparse attention.
 var (
-	backward = regexp.MustCompile(`bwd_|backward|flashattnbwd`)
-	mixers   = regexp.MustCompile(`attention|flash_attn|fmha|sdpa|mla_|gqa_|paged_attn|mqa_logits|indexer|linear_attn|` +
-		`lightning|mamba|ssm_|ssd_|selective_|causal_conv1d|state_passing|chunk_(?:state|scan|cumsum|fwd|gated)|bmm_chunk|` +
-		`gated_delta|recurrent|retention|wkv|_gla_|_kda_`)
+	backward = words{"bwd_", "backward", "flashattnbwd"}
+	mixers   = words(strings.Fields("attention flash_attn fmha sdpa mla_ gqa_ paged_attn mqa_logits indexer linear_attn " +
+		"lightning mamba ssm_ ssd_ selective_ causal_conv1d state_passing chunk_state chunk_scan chunk_cumsum chunk_fwd " +
+		"chunk_gated bmm_chunk gated_delta recurrent retention wkv _gla_ _kda_"))
 )
 
 // eagerSoftmax is the softmax of attention in a framework's own operators, over more
@@ -25,15 +33,15 @@ var eagerSoftmax = regexp.MustCompile(
 // marks are in the names of kernels by what these do once a step. Those of rotary
 // embedding are of attention, and run in every layer.
 var marks = []struct {
-	mark  steps.Mark
-	words *regexp.Regexp
+	mark steps.Mark
+	words
 }{
-	{0, regexp.MustCompile(`rotary`)},
-	{steps.Transfer, regexp.MustCompile(`sendrecv`)},
-	{steps.Sure, regexp.MustCompile(`embedding|argmax|sampl|multinomial|logits|penalt|top_?p_|cos_kernel|sin_kernel|` +
-		`slot_mapping|block_table|position|req_to_token|kv_indices`)},
-	{steps.Perhaps, regexp.MustCompile(`vectorized_gather|indexselect|distribution_|arange|tensor_kernel_scan|` +
-		`triu_tril|and_kernel_cuda|allgather`)},
+	{0, words{"rotary"}},
+	{steps.Transfer, words{"sendrecv"}},
+	{steps.Sure, strings.Fields("embedding argmax sampl multinomial logits penalt topp_ top_p_ cos_kernel sin_kernel " +
+		"slot_mapping block_table position req_to_token kv_indices")},
+	{steps.Perhaps, strings.Fields("vectorized_gather indexselect distribution_ arange tensor_kernel_scan " +
+		"triu_tril and_kernel_cuda allgather")},
 }
 
 // longest is how many bytes of a name are searched for words; real names have ten thousand at most.
@@ -55,7 +63,7 @@ func (c Class) asLaunch(name string) Class {
 
 func (c Class) anchor(name, lower string) steps.Anchor {
 	switch {
-	case backward.MatchString(lower):
+	case backward.in(lower):
 		return steps.Backward
 	case c.GEMM || c.FusedExperts():
 		return steps.ExpertGEMM
@@ -70,7 +78,7 @@ func (c Class) anchor(name, lower string) steps.Anchor {
 	case c.Phase == PhaseOther:
 		return steps.Dense
 	case c.Phase != PhaseUnknown || generated.MatchString(name):
-	case mixers.MatchString(lower) || eagerSoftmax.MatchString(name):
+	case mixers.in(lower) || eagerSoftmax.MatchString(name):
 		return steps.Attention
 	}
 	return steps.None
@@ -80,7 +88,7 @@ func (c Class) anchor(name, lower string) steps.Anchor {
 // and gathers perhaps.
 func markOf(lower string, collective bool) steps.Mark {
 	for _, m := range marks {
-		if m.words.MatchString(lower) && (!collective || m.mark != steps.Sure) {
+		if m.in(lower) && (!collective || m.mark != steps.Sure) {
 			return m.mark
 		}
 	}
