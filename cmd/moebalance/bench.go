@@ -36,9 +36,6 @@ func (o *benchOptions) answer(c call) (d document, err error) {
 	return render.Campaign(result), cmp.Or(campaign.Close(), o.judge(result))
 }
 
-// toTheSecond is a date in the name of a folder.
-const toTheSecond = "20060102-150405"
-
 // open opens the campaign to resume, or creates the one of the flags, if it can run on this host and decide.
 func (o *benchOptions) open() (*bench.Campaign, error) {
 	if o.Resume != "" {
@@ -62,12 +59,23 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := cmp.Or(o.Campaign.Path, "moebalance-bench-"+time.Now().Format(toTheSecond))
+	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
 	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	if errors.Is(err, bench.ErrExists) {
 		err = fmt.Errorf("%w with '%s'", err, render.ResumeCommand(folder))
 	}
 	return campaign, err
+}
+
+// freeName is that name, or with a number where another run has taken it.
+func freeName(name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); err != nil {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
 }
 
 // thisHost is the machine we run on.

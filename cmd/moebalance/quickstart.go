@@ -23,7 +23,7 @@ type quickstartOptions struct {
 }
 
 func (o *quickstartOptions) run(c call) error {
-	folder := cmp.Or(o.Dir.Path, "moebalance-quickstart-"+time.Now().Format(toTheSecond))
+	folder := cmp.Or(o.Dir.Path, freeName("moebalance-quickstart"))
 	if old, _ := os.ReadDir(folder); len(old) > 0 {
 		return usagef("--dir: want a new or empty folder: %q holds files", folder)
 	}
