@@ -20,7 +20,7 @@ type Arm struct {
 }
 
 // NewArm is an arm with the times of its steps.
-func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.Times(nil)} }
+func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.Times()} }
 
 // panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {

@@ -41,7 +41,7 @@ func OfTrace(t *trace.Trace, given string) Answer {
 // counted names the steps that an answer is about: "3 of 13 steps", and where others were recorded too, their kind:
 // "(prefill, 8192 tokens)".
 func (k *known) counted(t *trace.Trace) {
-	times := t.Times(nil)
+	times := t.Times()
 	n, all := len(times.StepsOf(imbalance.Counts)), len(times.Steps)
 	steps := when(all > n, fmt.Sprintf("%d of ", n)) + quantity.Count(max(all, n), "step")
 	k.know("of_steps", when(t.Bound.Steps > 0, steps), "step_ns", t.Bound.StepNS)

@@ -33,7 +33,7 @@ type arm struct {
 }
 
 // newArm sums an arm up. Without steps all its means are undefined.
-func newArm(t *trace.Trace, times *imbalance.Times, ranks []int, shared func(*trace.Cell) bool) *arm {
+func newArm(t *trace.Trace, times *imbalance.Times, ranks []int, cells []trace.Cell) *arm {
 	steps := times.StepsOf(imbalance.Counts)
 	at := imbalance.Places(steps)
 	a := &arm{trace: t, times: times, sums: map[place]trace.Cell{}, share: 1 / router.Number(len(ranks)*len(steps)),
@@ -41,10 +41,10 @@ func newArm(t *trace.Trace, times *imbalance.Times, ranks []int, shared func(*tr
 	if p := t.Replay(); p != nil {
 		a.run = p.Of(steps)
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range cells {
+		c := &cells[i]
 		step, counts := at[int(c.Step)]
-		if !counts || !shared(c) {
+		if !counts {
 			continue
 		}
 		if slices.Contains(outsidePhases, c.Phase) {
@@ -108,20 +108,21 @@ type arms [2]*arm
 
 // newArms takes of both traces what both have.
 func newArms(sides [2]*trace.Trace, ranks, layers []int) (a arms) {
-	shared := func(c *trace.Cell) bool {
-		return slices.Contains(ranks, c.Rank) && slices.Contains(layers, int(c.Layer))
+	alone := func(c trace.Cell) bool {
+		return !slices.Contains(ranks, c.Rank) || !slices.Contains(layers, int(c.Layer))
 	}
 	for i, t := range sides {
-		a[i] = newArm(t, t.Times(shared), ranks, shared)
+		own := slices.DeleteFunc(slices.Clone(t.Cells), alone)
+		a[i] = newArm(t, imbalance.New(own), ranks, own)
 	}
 	return a
 }
 
-func ranksOf(t *trace.Trace) []int { return append([]int{}, t.Times(nil).Ranks...) }
+func ranksOf(t *trace.Trace) []int { return append([]int{}, t.Times().Ranks...) }
 
 // layersOf lists the layers that hold time, trace.NoID first where there is time outside layers.
 func layersOf(t *trace.Trace) (layers []int) {
-	for _, l := range t.Times(nil).Layers {
+	for _, l := range t.Times().Layers {
 		layers = append(layers, int(l.Number))
 	}
 	return layers

@@ -14,13 +14,13 @@ func TestLoss(t *testing.T) {
 	for step := range router.OptInt(3) {
 		cells = append(cells, expertCell(0, step, 0, 30), expertCell(1, step, 0, 10), expertCell(0, step, 1, 6), expertCell(1, step, 1, 14))
 	}
-	x := New(cells, nil)
+	x := New(cells)
 	near(t, "loss", x.Loss(x.Rows(0)), 14)
-	one := New(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 }), nil)
+	one := New(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 }))
 	for i := range cells {
 		cells[i].Phase = kernel.PhaseOther
 	}
-	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(cells, nil)} {
+	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(cells)} {
 		if loss := x.Loss(x.Rows(0)); loss.Defined() {
 			t.Errorf("%s: %v", name, loss)
 		}
@@ -32,7 +32,7 @@ func TestExpertTimeOf(t *testing.T) {
 	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
 		a, b := expertCell(0, 0, 0, 30), expertCell(1, 0, 0, 10)
 		a.GEMMNS, a.GEMMs, b.GEMMNS, b.GEMMs = 20, 1, gemm, 1
-		if x := New([]Cell{a, b}, nil); x.Of != want {
+		if x := New([]Cell{a, b}); x.Of != want {
 			t.Errorf("%d ns in GEMMs of the second rank: time of %q, want %q", gemm, x.Of, want)
 		}
 	}

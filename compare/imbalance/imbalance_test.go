@@ -39,7 +39,7 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		Cell{Rank: 0, Step: 1, Layer: 3, TotalNS: 7, CollectiveNS: 5, BusyNS: 7},
 		Cell{Rank: 1, Step: 1, Layer: 3, TotalNS: 2, BusyNS: 2})
 	for range 2 {
-		x := New(cells, nil)
+		x := New(cells)
 		r := x.Rows(0.1)[0]
 		if r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
 			t.Errorf("%+v", r)
@@ -130,7 +130,7 @@ func TestStepsThatCount(t *testing.T) {
 		for _, s := range base() {
 			cells = append(cells, c.change(s)...)
 		}
-		x := New(cells, nil)
+		x := New(cells)
 		if have := x.StepsOf(Incomplete); !slices.Equal(have, c.incomplete) {
 			t.Errorf("%s: incomplete %v, want %v", name, have, c.incomplete)
 		}
@@ -186,7 +186,7 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 			cells = append(cells, expertCell(i%2, router.OptInt(step), router.OptInt(i/2), v))
 		}
 	}
-	x := New(cells, nil)
+	x := New(cells)
 	var rows []Row
 	for i, want := range []float64{1009 / 755.0, 430 / 420.0} {
 		r := x.Rows(0.1)[i]
@@ -266,7 +266,7 @@ func TestEdgesOfARecording(t *testing.T) {
 		"one step":              {1, only(9, 9, ""), nil},
 		"one step without end":  {1, only(0, 2, "combine"), []int{0}},
 	} {
-		if have := New(steps(c.n, c.lost), nil).StepsOf(Incomplete); !slices.Equal(have, c.want) {
+		if have := New(steps(c.n, c.lost)).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestManyStepsAndLayers(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	x := New(cells, nil)
+	x := New(cells)
 	runtime.ReadMemStats(&after)
 	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 || len(x.Steps) != n+1 || len(x.Layers) != n+1 {
 		t.Errorf("%d MiB for %d steps and %d layers", mib, len(x.Steps), len(x.Layers))

@@ -75,8 +75,8 @@ type work struct {
 // phaseSet is which phases ran, a bit for each.
 type phaseSet uint32
 
-// New adds up the cells that take lets in, whose order does not matter, and decides which steps count; nil takes all.
-func New(cells []Cell, take func(*Cell) bool) *Times {
+// New adds up cells, whose order does not matter, and decides which steps count.
+func New(cells []Cell) *Times {
 	type key struct {
 		layer, step router.OptInt
 		rank        int
@@ -84,9 +84,6 @@ func New(cells []Cell, take func(*Cell) bool) *Times {
 	t, at := &Times{}, map[key]int{}
 	for i := range cells {
 		c := &cells[i]
-		if take != nil && !take(c) {
-			continue
-		}
 		w, known := at[key{c.Layer, c.Step, c.Rank}]
 		if !known {
 			w, at[key{c.Layer, c.Step, c.Rank}] = len(t.work), len(t.work)

@@ -10,17 +10,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Times are the compute times of the trace by step, layer and rank, of the cells that
-// take lets in; nil takes all.
-func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
-	if take == nil && t.times != nil {
-		return t.times
+// Times are the compute times of the trace by step, layer and rank.
+func (t *Trace) Times() *imbalance.Times {
+	if t.times == nil {
+		t.times = imbalance.New(t.Cells)
 	}
-	times := imbalance.New(t.Cells, take)
-	if take == nil {
-		t.times = times
-	}
-	return times
+	return t.times
 }
 
 // warnMissingRanges warns where the ranges do not give steps or layers, or ranks have different layers.
@@ -53,7 +48,10 @@ func (r *reduction) imbalance() {
 	r.placedExperts()
 	r.stepTimes()
 	r.fused = r.trace.Doubt().Code == FusedExperts
-	r.judgeKinds()
+	for i := range r.trace.StepKinds {
+		own := r.rows(r.times.OfKind(router.OptInt(r.trace.StepKinds[i].Kind)))
+		r.trace.StepKinds[i].Time = imbalance.Summarize(own, router.LevelRank, imbalance.Time)
+	}
 	rows := r.rows(r.times)
 	r.trace.Bound = Bound{replay.NoGain(), r.times.Loss(rows), r.trace.StepNS(r.times), len(r.counted), r.times.Of}
 	if r.inferred() {

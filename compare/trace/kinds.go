@@ -130,17 +130,9 @@ func (r *reduction) expertKernels() map[int32][]string {
 	return ran
 }
 
-// judgeKinds judges each kind of steps by itself.
-func (r *reduction) judgeKinds() {
-	for i := range r.trace.StepKinds {
-		k := &r.trace.StepKinds[i]
-		k.Time = imbalance.Summarize(r.rows(r.times.OfKind(router.OptInt(k.Kind))), router.LevelRank, imbalance.Time)
-	}
-}
-
 // OtherKinds gives the kind of the steps that count, nil where none do, and all other kinds.
 func (t *Trace) OtherKinds() (counted *StepKind, others []StepKind) {
-	steps := t.Times(nil).StepsOf(imbalance.Counts)
+	steps := t.Times().StepsOf(imbalance.Counts)
 	for i := range t.StepKinds {
 		if k := &t.StepKinds[i]; len(steps) > 0 && slices.Contains(k.Steps, steps[0]) {
 			counted = k

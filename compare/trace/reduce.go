@@ -143,7 +143,7 @@ func (r *reduction) cells() {
 	r.trace.Cells = r.cellsBy(func(g group) router.OptInt { return router.OptInt(g.at.Step) })
 	r.trace.Phases = r.cellsBy(func(group) router.OptInt { return NoID })
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
-	r.times = r.trace.Times(nil)
+	r.times = r.trace.Times()
 	r.kinds()
 }
 

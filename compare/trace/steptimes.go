@@ -111,11 +111,10 @@ func (r *reduction) stepTimes() {
 // Treatment is the switch by which bench reaches the engine that ran, as the ranges of its steps tell: "hook" for
 // engines on PyTorch, "" for TensorRT-LLM and where no range tells.
 func (t *Trace) Treatment() string {
-	onPyTorch := func(s StepTime) bool {
-		return ranges.BatchOf(s.Range).Named && !strings.HasPrefix(s.Range, "[Executor]")
-	}
-	if slices.ContainsFunc(t.StepTimes, onPyTorch) {
-		return "hook"
+	for _, s := range t.StepTimes {
+		if ranges.BatchOf(s.Range).Named && !strings.HasPrefix(s.Range, "[Executor]") {
+			return "hook"
+		}
 	}
 	return ""
 }

@@ -120,8 +120,11 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 			summaryLimit, head.Magic, head.Size)
 	}
 	text, err := io.ReadAll(io.LimitReader(in, int64(head.Size)))
-	if err = cmp.Or(err, json.Unmarshal(text, &exports), checkExports(exports)); err != nil {
+	if err = cmp.Or(err, json.Unmarshal(text, &exports)); err != nil {
 		return nil, err
+	}
+	if len(exports) == 0 || slices.ContainsFunc(exports, (*exportSummary).impossible) {
+		return nil, errors.New("ranks, names or places that no export has")
 	}
 	for _, d := range exports {
 		for _, p := range d.Ranks {
@@ -136,40 +139,24 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	return exports, nil
 }
 
-// checkExports holds a header against what writeSummary can have written, because
-// everything behind it takes that for granted.
-func checkExports(exports []*exportSummary) error {
+// impossible reports a header that writeSummary cannot have written, because everything behind it takes that for
+// granted.
+func (d *exportSummary) impossible() bool {
 	unknown := func(p Phase) bool { return !slices.Contains(kernel.Phases, p) }
-	if len(exports) == 0 {
-		return errors.New("want at least one export, have none")
-	}
-	for _, d := range exports {
-		if d == nil || len(d.Ranks) == 0 || len(d.Classes) != len(d.Names) ||
-			slices.ContainsFunc(d.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) {
-			return errors.New("want at least one rank of each export, and a class of each name")
-		}
-		for _, at := range d.Places.Values {
-			if min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase) || at.Evidence >= ranges.Evidences {
-				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
-					at.Layer, at.Expert)
-			}
-		}
-		for _, p := range d.Ranks {
-			if p == nil || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
-				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0 {
-				return fmt.Errorf("no rank of the listed %v in %q has this number and sums", d.Export.Ranks, d.Export.Path)
-			}
-		}
-	}
-	return nil
+	return d == nil || len(d.Ranks) == 0 || len(d.Classes) != len(d.Names) ||
+		slices.ContainsFunc(d.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) ||
+		slices.ContainsFunc(d.Places.Values, func(at location) bool {
+			return min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase) || at.Evidence >= ranges.Evidences
+		}) ||
+		slices.ContainsFunc(d.Ranks, func(p *rankEvents) bool {
+			return p == nil || p.Events < 0 || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
+				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0
+		})
 }
 
 // readEvents reads the table of one rank. Memory grows with what is
 // there, not with what the header promises.
 func readEvents(in io.Reader, n, places, names int) (events []event, err error) {
-	if n < 0 {
-		return nil, fmt.Errorf("want 0 or more events, have %d", n)
-	}
 	last, total, limit := -capture.TimeLimit, int64(0), capture.TimeLimit
 	for n > 0 {
 		part := make([]event, min(n, eventsAtOnce))
