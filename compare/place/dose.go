@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -14,11 +13,6 @@ import (
 type Dose struct {
 	Tokens float64 // in a step of all ranks; 0 where not known
 	Result gain.Result
-}
-
-// SlotsPerStep is the mean slots of a layer in one recorded step.
-func SlotsPerStep(r *counts.Record) float64 {
-	return float64(r.Slots()) / float64(max(1, len(r.Iterations())*len(r.Layers())))
 }
 
 // sameTokens is by how much of them tokens may differ from those that were measured.
