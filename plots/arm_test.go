@@ -30,14 +30,14 @@ func small() *trace.Trace {
 			for rank, us := range row {
 				t.Cells = append(t.Cells,
 					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseExperts,
-						TotalNS: us * 1000},
+						Sum: imbalance.Sum{TotalNS: us * 1000}},
 					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseDispatch,
-						TotalNS: 4000, CollectiveNS: 3000})
+						Sum: imbalance.Sum{TotalNS: 4000, CollectiveNS: 3000}})
 			}
 		}
 	}
 	t.Cells = append(t.Cells, trace.Cell{Rank: 0, Step: trace.NoID, Layer: trace.NoID, Phase: trace.PhaseOther,
-		TotalNS: 1e6})
+		Sum: imbalance.Sum{TotalNS: 1e6}})
 	for layer := router.OptInt(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, trace.ExpertStat{

@@ -19,7 +19,7 @@ func TestHostileValues(t *testing.T) {
 	broken := &trace.Trace{Ranks: []trace.Rank{{Rank: -5}, {Rank: 1 << 40}}}
 	for i, ns := range []int64{most, -most, 1, -1, 0} {
 		broken.Cells = append(broken.Cells, trace.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
-			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
+			Phase: trace.PhaseExperts, Sum: imbalance.Sum{TotalNS: ns, CollectiveNS: -ns / 2}})
 		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
 			Basis: imbalance.Observed, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
 		broken.RankSteps = append(broken.RankSteps, trace.RankStep{Rank: -5, WaitNS: router.Number(ns), TransferNS: 1,

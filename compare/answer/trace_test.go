@@ -105,11 +105,11 @@ func TestTracesLeadOn(t *testing.T) {
 		"moebalance compare NORMAL x")
 	check(t, "even", OfTrace(traced(1.02, 1.01, false), "x"), "even", "", "", "moebalance profile -- YOUR_COMMAND")
 	served := traced(1.5, 1.01, true)
-	served.Phases = []trace.Cell{{Phase: trace.PhaseCombine, CollectiveNS: 1}}
+	served.Phases = []trace.Cell{{Phase: trace.PhaseCombine, Sum: imbalance.Sum{CollectiveNS: 1}}}
 	served.StepTimes = []trace.StepTime{{Range: "execute_context_0(0)_generation_64(64)"}}
 	check(t, "served", OfTrace(served, "x"), Uneven, "", "", "logits generate --model MODEL --ep 2 --mode tep --cache "+
 		"cache && MOEBALANCE_CACHE=cache moebalance bench --treatment hook --server SERVER")
-	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, CollectiveNS: 1})
+	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, Sum: imbalance.Sum{CollectiveNS: 1}})
 	check(t, "own tokens", OfTrace(served, "--counts c --model m x"), Uneven, "", "", "--model m --ep 2 --mode dep --cache")
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
 	check(t, "one of 4", OfTrace(one, "--phase 'a=b c' --counts d x"), "no answer", "", "",

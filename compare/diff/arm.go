@@ -26,17 +26,17 @@ type arm struct {
 	trace   *trace.Trace
 	run     *replay.Run // of these steps, nil where they cannot be replayed
 	times   *imbalance.Times
-	sums    map[place]trace.Cell // over all ranks and steps
-	share   router.Number        // of a rank in a step
-	outside []float64            // compute outside the MoE blocks, step by step, mean over ranks
-	tokens  router.Number        // mean over steps, 0 where a range does not say
+	sums    map[place]imbalance.Sum // over all ranks and steps
+	share   router.Number           // of a rank in a step
+	outside []float64               // compute outside the MoE blocks, step by step, mean over ranks
+	tokens  router.Number           // mean over steps, 0 where a range does not say
 }
 
 // newArm sums an arm up. Without steps all its means are undefined.
 func newArm(t *trace.Trace, times *imbalance.Times, ranks []int, cells []trace.Cell) *arm {
 	steps := times.StepsOf(imbalance.Counts)
 	at := imbalance.Places(steps)
-	a := &arm{trace: t, times: times, sums: map[place]trace.Cell{}, share: 1 / router.Number(len(ranks)*len(steps)),
+	a := &arm{trace: t, times: times, sums: map[place]imbalance.Sum{}, share: 1 / router.Number(len(ranks)*len(steps)),
 		outside: make([]float64, len(steps))}
 	if p := t.Replay(); p != nil {
 		a.run = p.Of(steps)
@@ -52,7 +52,7 @@ func newArm(t *trace.Trace, times *imbalance.Times, ranks []int, cells []trace.C
 		}
 		for _, layer := range []int{int(c.Layer), every} {
 			sum := a.sums[place{layer, c.Phase}]
-			sum.Add(c)
+			sum.Add(&c.Sum)
 			a.sums[place{layer, c.Phase}] = sum
 		}
 	}

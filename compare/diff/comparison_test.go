@@ -13,8 +13,8 @@ import (
 // cell is a short way to write one: work and collective time of a phase.
 func cell(rank int, step, layer router.OptInt, phase trace.Phase, work, collective int64) trace.Cell {
 	return trace.Cell{
-		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
-		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
+		Rank: rank, Step: step, Layer: layer, Phase: phase,
+		Sum: imbalance.Sum{Instances: 1, TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	of "github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
@@ -23,7 +24,8 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *tra
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
 			t.Cells = append(t.Cells, trace.Cell{Rank: rank, Step: router.OptInt(s), Layer: 0, Phase: trace.PhaseExperts,
-				Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.OptInt(kind)})
+				Kind: router.OptInt(kind),
+				Sum:  imbalance.Sum{Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns}})
 		}
 	}
 	return t

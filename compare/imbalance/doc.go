@@ -13,7 +13,7 @@
 //
 // Time passes through these forms:
 //
-//	Cell            kernel time of one rank, step, layer and phase, from package trace
+//	Sum, Cell       kernel time, of one rank, step, layer and phase, from package trace
 //	Times           expert time by layer, step and rank, and which steps count
 //	router.Balance  one layer in one step: max/mean over its parts
 //	Row             one layer over the steps that count

@@ -14,7 +14,7 @@ import (
 
 // expertCell is compute of the phase experts.
 func expertCell(rank int, step, layer router.OptInt, ns int64) Cell {
-	return Cell{Rank: rank, Step: step, Layer: layer, Phase: kernel.PhaseExperts, TotalNS: ns, BusyNS: ns}
+	return Cell{Rank: rank, Step: step, Layer: layer, Phase: kernel.PhaseExperts, Sum: Sum{TotalNS: ns, BusyNS: ns}}
 }
 
 // alternating is two ranks that are hot in turns: 30 and 10 ns, 4 steps, 1 layer.
@@ -36,8 +36,8 @@ func near(t *testing.T, what string, have router.Number, want float64) {
 
 func TestAlternatingRanksDoNotCancel(t *testing.T) {
 	cells := append(alternating(),
-		Cell{Rank: 0, Step: 1, Layer: 3, TotalNS: 7, CollectiveNS: 5, BusyNS: 7},
-		Cell{Rank: 1, Step: 1, Layer: 3, TotalNS: 2, BusyNS: 2})
+		Cell{Rank: 0, Step: 1, Layer: 3, Sum: Sum{TotalNS: 7, CollectiveNS: 5, BusyNS: 7}},
+		Cell{Rank: 1, Step: 1, Layer: 3, Sum: Sum{TotalNS: 2, BusyNS: 2}})
 	for range 2 {
 		x := New(cells)
 		r := x.Rows(0.1)[0]
@@ -120,7 +120,7 @@ func TestStepsThatCount(t *testing.T) {
 		"a layer that no rank ran": {change: without(func(s Cell) bool { return s.Step == 2 && s.Layer == 1 })},
 		"stages of a pipeline":     {change: without(func(s Cell) bool { return int(s.Layer) != s.Rank })},
 		"time outside layers differs": {change: func(s Cell) []Cell {
-			return []Cell{s, {Rank: 0, Step: 4, Layer: router.NoID, TotalNS: 1}}
+			return []Cell{s, {Rank: 0, Step: 4, Layer: router.NoID, Sum: Sum{TotalNS: 1}}}
 		}},
 		"an incomplete, long first one": {incomplete: []int{0}, warmUp: []int{1}, change: func(s Cell) []Cell {
 			return slices.DeleteFunc(long(1)(s), func(c Cell) bool { return c.Step == 0 && c.Rank == 1 })
@@ -238,7 +238,7 @@ func TestEdgesOfARecording(t *testing.T) {
 					for rank := range 2 {
 						if !lost(step, layer, phase) {
 							cells = append(cells, Cell{Rank: rank, Step: router.OptInt(step),
-								Layer: router.OptInt(layer), Phase: kernel.Phase(phase), TotalNS: 10})
+								Layer: router.OptInt(layer), Phase: kernel.Phase(phase), Sum: Sum{TotalNS: 10}})
 						}
 					}
 				}

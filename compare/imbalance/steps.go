@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
@@ -51,21 +52,24 @@ const (
 // that it has and another rank ran, or fewer expert GEMMs of the layer; or the recording of a rank begins or ends in
 // it.
 func (t *Times) excludePartial() {
-	steps := map[int][]int{} // positions of the steps in which each rank ran anything
-	t.inLayers(func(l *Layer, s *Step, own []work) {
-		equal := true
-		for _, w := range own {
-			equal, steps[w.Rank] = equal && w.GEMMs == own[0].GEMMs, append(steps[w.Rank], w.step)
+	steps := map[int][]router.OptInt{} // in which each rank ran anything
+	t.inLayers(func(l *Layer, s *Step, own []Cell) {
+		equal, gemms := true, map[int]int64{} // by rank
+		for _, c := range own {
+			gemms[c.Rank] += c.GEMMs
+		}
+		for rank, n := range gemms {
+			equal, steps[rank] = equal && n == gemms[own[0].Rank], append(steps[rank], s.Number)
 		}
 		switch {
 		case !l.Number.Defined():
-		case len(own) < len(l.Ranks):
+		case len(gemms) < len(l.Ranks):
 			s.Excluded = Incomplete
 		case !equal && s.Excluded == Counts:
 			s.Excluded = Lost
 		}
 	})
-	ran := make([]int, len(t.Steps)) // ranks
+	ran := map[router.OptInt]int{} // ranks
 	for rank, own := range steps {
 		slices.Sort(own)
 		steps[rank] = slices.Compact(own)
@@ -75,7 +79,7 @@ func (t *Times) excludePartial() {
 	}
 	for step, ranks := range ran {
 		if ranks < len(t.Ranks) {
-			t.Steps[step].Excluded = Incomplete
+			t.step(step).Excluded = Incomplete
 		}
 	}
 	t.excludeCut(steps)
@@ -85,21 +89,25 @@ func (t *Times) excludePartial() {
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
 // steps with the layer, was not recorded. Of the only step of one of several ranks the layers
 // are compared.
-func (t *Times) excludeCut(steps map[int][]int) {
-	type place struct{ rank, layer int } // −1 for the layers with experts in the only step
-	ran := map[place]map[int]phaseSet{}  // by step, or by layer
-	for _, w := range t.work {
-		at, by, only := place{w.Rank, w.layer}, w.step, len(steps[w.Rank]) == 1
-		if only {
-			at.layer, by = -1, w.layer
-		}
-		if w.Layer.Defined() && (!only || w.expertNS > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
-			if ran[at] == nil {
-				ran[at] = map[int]phaseSet{}
+func (t *Times) excludeCut(steps map[int][]router.OptInt) {
+	type place struct{ rank, layer int }          // −1 for the layers with experts in the only step
+	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
+	t.inLayers(func(l *Layer, s *Step, own []Cell) {
+		experts := t.experts(l, own)
+		for _, c := range own {
+			at, by, only := place{c.Rank, int(l.Number)}, s.Number, len(steps[c.Rank]) == 1
+			if only {
+				at.layer, by = -1, l.Number
 			}
-			ran[at][by] = w.ran
+			rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
+			if l.Number.Defined() && (!only || experts[rank] > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
+				if ran[at] == nil {
+					ran[at] = map[router.OptInt]phaseSet{}
+				}
+				ran[at][by] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+			}
 		}
-	}
+	})
 	for at, phases := range ran {
 		order := steps[at.rank]
 		if at.layer < 0 {
@@ -109,16 +117,19 @@ func (t *Times) excludeCut(steps map[int][]int) {
 			if at.layer < 0 {
 				end = steps[at.rank][0]
 			}
-			t.Steps[end].Excluded = Incomplete
+			t.step(end).Excluded = Incomplete
 		}
 	}
 }
 
+// phaseSet is which phases ran, a bit for each.
+type phaseSet uint32
+
 // cut gives the first and the last of steps, or of layers, in order, if they lack phases that
 // all others have: those between, or without any the other one. What lacks altogether
 // between says nothing.
-func cut(order []int, ran map[int]phaseSet) (cut []int) {
-	ends := []int{order[0], order[len(order)-1]}
+func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.OptInt) {
+	ends := []router.OptInt{order[0], order[len(order)-1]}
 	for _, end := range slices.Compact(slices.Clone(ends)) {
 		always, seen := ^phaseSet(0), false
 		for at, phases := range ran {
@@ -163,7 +174,7 @@ func (t *Times) OfKind(kind router.OptInt) *Times {
 	for i, l := range own.Layers {
 		own.Layers[i] = &Layer{Number: l.Number, Ranks: l.Ranks, steps: counted}
 	}
-	own.inLayers(func(l *Layer, s *Step, ran []work) {
+	own.inLayers(func(l *Layer, s *Step, ran []Cell) {
 		if s.Excluded == Counts {
 			l.Experts = append(l.Experts, own.experts(l, ran))
 		}

@@ -15,26 +15,31 @@ import (
 // Cell is the kernel time of one rank, step, layer and phase: the grain at which arms are compared
 // and imbalance is computed.
 type Cell struct {
-	Rank         int           `json:"rank"`
-	Step         router.OptInt `json:"step"`  // undefined outside every step
-	Layer        router.OptInt `json:"layer"` // undefined outside every layer
-	Phase        kernel.Phase  `json:"phase"`
-	Instances    int64         `json:"instances"`
-	TotalNS      int64         `json:"total_ns"`
-	CollectiveNS int64         `json:"collective_ns"` // the part of TotalNS in collectives
-	BusyNS       int64         `json:"busy_ns"`       // union of the kernels' intervals
-	GEMMs        int64         `json:"gemms"`         // recognized GEMMs of routed experts
-	GEMMNS       int64         `json:"gemm_ns"`       // the part of TotalNS in them
-	Kind         router.OptInt `json:"step_kind"`     // see Kinds; undefined of a step that some rank did not record whole
+	Rank  int           `json:"rank"`
+	Step  router.OptInt `json:"step"`  // undefined outside every step
+	Layer router.OptInt `json:"layer"` // undefined outside every layer
+	Phase kernel.Phase  `json:"phase"`
+	Sum
+	Kind router.OptInt `json:"step_kind"` // see Kinds; undefined of a step that some rank did not record whole
+}
+
+// Sum is what kernels add up to.
+type Sum struct {
+	Instances    int64 `json:"instances"`
+	TotalNS      int64 `json:"total_ns"`
+	CollectiveNS int64 `json:"collective_ns"` // the part of TotalNS in collectives
+	BusyNS       int64 `json:"busy_ns"`       // union of the kernels' intervals
+	GEMMs        int64 `json:"gemms"`         // recognized GEMMs of routed experts
+	GEMMNS       int64 `json:"gemm_ns"`       // the part of TotalNS in them
 }
 
 // ComputeNS is the time outside collectives, in which ranks mostly wait for each other.
-func (c *Cell) ComputeNS() int64 { return c.TotalNS - c.CollectiveNS }
+func (s *Sum) ComputeNS() int64 { return s.TotalNS - s.CollectiveNS }
 
-// Add adds another cell's numbers.
-func (c *Cell) Add(o *Cell) {
-	c.Instances, c.TotalNS, c.CollectiveNS = c.Instances+o.Instances, c.TotalNS+o.TotalNS, c.CollectiveNS+o.CollectiveNS
-	c.BusyNS, c.GEMMs, c.GEMMNS = c.BusyNS+o.BusyNS, c.GEMMs+o.GEMMs, c.GEMMNS+o.GEMMNS
+// Add adds the kernels of another sum.
+func (s *Sum) Add(o *Sum) {
+	s.Instances, s.TotalNS, s.CollectiveNS = s.Instances+o.Instances, s.TotalNS+o.TotalNS, s.CollectiveNS+o.CollectiveNS
+	s.BusyNS, s.GEMMs, s.GEMMNS = s.BusyNS+o.BusyNS, s.GEMMs+o.GEMMs, s.GEMMNS+o.GEMMNS
 }
 
 // Times is the expert time of a recording by step, layer and rank.
@@ -52,7 +57,7 @@ type Times struct {
 	// most expert time.
 	Kinds int
 
-	work []work // in steps, by layer, step and rank
+	cells []Cell // in steps, by layer, step and rank
 }
 
 // Layer is the expert time of one layer.
@@ -63,63 +68,30 @@ type Layer struct {
 	steps   int           // that count
 }
 
-// work is what a rank ran in a layer of a step, all phases together. There is one only where anything ran, so there are
-// no more than cells.
-type work struct {
-	Cell
-	layer, step int // positions in Layers and Steps
-	ran         phaseSet
-	expertNS    int64 // compute of the phase experts
-}
-
-// phaseSet is which phases ran, a bit for each.
-type phaseSet uint32
-
 // New adds up cells, whose order does not matter, and decides which steps count.
 func New(cells []Cell) *Times {
-	type key struct {
-		layer, step router.OptInt
-		rank        int
-	}
-	t, at := &Times{}, map[key]int{}
-	for i := range cells {
-		c := &cells[i]
-		w, known := at[key{c.Layer, c.Step, c.Rank}]
-		if !known {
-			w, at[key{c.Layer, c.Step, c.Rank}] = len(t.work), len(t.work)
-			t.work = append(t.work, work{Cell: Cell{Layer: c.Layer, Step: c.Step, Rank: c.Rank, Kind: c.Kind}})
-		}
-		own := &t.work[w]
-		own.Add(c)
-		own.ran |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
-		if c.Phase == kernel.PhaseExperts {
-			own.expertNS += c.ComputeNS()
-		}
-	}
+	t := &Times{cells: slices.SortedFunc(slices.Values(cells), func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Rank, b.Rank))
+	})}
 	t.list()
 	t.excludePartial()
 	t.sumSteps()
 	return t.OfKind(router.NoID)
 }
 
-// list puts the work in order, and lists its ranks, steps and layers.
+// list lists the ranks, steps and layers of the cells.
 func (t *Times) list() {
-	slices.SortFunc(t.work, func(a, b work) int {
-		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Rank, b.Rank))
-	})
 	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{}
 	var outside, all int64
-	for i := range t.work {
-		w := &t.work[i]
-		if i == 0 || w.Layer != t.work[i-1].Layer {
-			t.Layers = append(t.Layers, &Layer{Number: w.Layer})
+	for i, c := range t.cells {
+		if i == 0 || c.Layer != t.cells[i-1].Layer {
+			t.Layers = append(t.Layers, &Layer{Number: c.Layer})
 		}
-		w.layer = len(t.Layers) - 1
-		l := t.Layers[w.layer]
-		l.Ranks = append(l.Ranks, w.Rank)
-		ranks[w.Rank], kindOf[w.Step] = true, w.Kind
-		if all += w.TotalNS; !w.Step.Defined() {
-			outside += w.TotalNS
+		l := t.Layers[len(t.Layers)-1]
+		l.Ranks = append(l.Ranks, c.Rank)
+		ranks[c.Rank], kindOf[c.Step] = true, c.Kind
+		if all += c.TotalNS; !c.Step.Defined() {
+			outside += c.TotalNS
 		}
 	}
 	for _, l := range t.Layers {
@@ -130,39 +102,45 @@ func (t *Times) list() {
 		t.Unmarked, outside = true, 0
 	} else {
 		delete(kindOf, router.NoID)
-		t.work = slices.DeleteFunc(t.work, func(w work) bool { return !w.Step.Defined() })
+		t.cells = slices.DeleteFunc(t.cells, func(c Cell) bool { return !c.Step.Defined() })
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = slices.Sorted(maps.Keys(ranks))
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
 		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number]})
 	}
-	for i := range t.work {
-		w := &t.work[i]
-		w.step, _ = slices.BinarySearchFunc(t.Steps, w.Step, func(s Step, n router.OptInt) int { return int(s.Number - n) })
-	}
+}
+
+// step is the step of a number.
+func (t *Times) step(number router.OptInt) *Step {
+	i, _ := slices.BinarySearchFunc(t.Steps, number, func(s Step, n router.OptInt) int { return int(s.Number - n) })
+	return &t.Steps[i]
 }
 
 // inLayers visits each layer in each step in which any rank ran it, with what the ranks ran.
-func (t *Times) inLayers(visit func(*Layer, *Step, []work)) {
-	for begin, end := 0, 0; begin < len(t.work); begin = end {
-		w := &t.work[begin]
-		for end < len(t.work) && t.work[end].layer == w.layer && t.work[end].step == w.step {
+func (t *Times) inLayers(visit func(*Layer, *Step, []Cell)) {
+	layers := t.Layers
+	for begin, end := 0, 0; begin < len(t.cells); begin = end {
+		c := &t.cells[begin]
+		for end < len(t.cells) && t.cells[end].Layer == c.Layer && t.cells[end].Step == c.Step {
 			end++
 		}
-		visit(t.Layers[w.layer], &t.Steps[w.step], t.work[begin:end])
+		for layers[0].Number != c.Layer {
+			layers = layers[1:]
+		}
+		visit(layers[0], t.step(c.Step), t.cells[begin:end])
 	}
 }
 
 // ofTime is OfGEMM where every rank that ran experts in a judged layer ran recognized GEMMs there, in every step.
 func (t *Times) ofTime() Of {
 	of := OfPhase
-	for _, w := range t.work {
+	for _, c := range t.cells {
 		switch {
-		case !w.Layer.Defined() && len(t.Layers) > 1:
-		case w.GEMMNS > 0:
+		case !c.Layer.Defined() && len(t.Layers) > 1:
+		case c.GEMMNS > 0:
 			of = OfGEMM
-		case w.expertNS > 0:
+		case c.expertNS() > 0:
 			return OfPhase
 		}
 	}
@@ -172,13 +150,13 @@ func (t *Times) ofTime() Of {
 // sumSteps adds the layers up step by step.
 func (t *Times) sumSteps() {
 	t.Of = t.ofTime()
-	t.inLayers(func(l *Layer, s *Step, own []work) {
+	t.inLayers(func(l *Layer, s *Step, own []Cell) {
 		experts := t.experts(l, own)
 		s.SlowestExpertsNS += router.Number(slices.Max(experts))
 		s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
-		for _, w := range own {
-			s.BusyNS += router.Number(w.BusyNS)
-			s.expertNS, s.OutsideNS = s.expertNS+float64(w.expertNS), s.OutsideNS+float64(w.ComputeNS()-w.expertNS)
+		for _, c := range own {
+			s.BusyNS += router.Number(c.BusyNS)
+			s.expertNS, s.OutsideNS = s.expertNS+float64(c.expertNS()), s.OutsideNS+float64(c.ComputeNS()-c.expertNS())
 		}
 	})
 	for i := range t.Steps {
@@ -189,13 +167,23 @@ func (t *Times) sumSteps() {
 	}
 }
 
+// expertNS is compute of the phase experts.
+func (c *Cell) expertNS() int64 {
+	if c.Phase != kernel.PhaseExperts {
+		return 0
+	}
+	return c.ComputeNS()
+}
+
 // experts is the expert time of each rank of a layer in a step.
-func (t *Times) experts(l *Layer, own []work) []float64 {
+func (t *Times) experts(l *Layer, own []Cell) []float64 {
 	times := make([]float64, len(l.Ranks))
-	for _, w := range own {
-		rank, _ := slices.BinarySearch(l.Ranks, w.Rank)
-		if times[rank] = float64(w.expertNS); t.Of == OfGEMM {
-			times[rank] = float64(w.GEMMNS)
+	for _, c := range own {
+		rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
+		if t.Of == OfGEMM {
+			times[rank] += float64(c.GEMMNS)
+		} else {
+			times[rank] += float64(c.expertNS())
 		}
 	}
 	return times

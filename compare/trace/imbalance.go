@@ -85,7 +85,7 @@ func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
 func (r *reduction) expertRows() (rows []imbalance.Row) {
 	type place struct{ layer, step, expert int32 }
 	times := sums(r, func(g group) (place, bool) {
-		return place{g.at.Layer, g.at.Step, g.at.Expert}, g.at.Expert != NoID && g.ns > 0 &&
+		return place{g.at.Layer, g.at.Step, g.at.Expert}, g.at.Expert != NoID && g.TotalNS > 0 &&
 			r.judged(router.OptInt(g.at.Layer))
 	})
 	own, ran := map[int]bool{}, map[place]bool{}

@@ -155,7 +155,7 @@ func (r *reduction) cellsBy(step func(group) router.OptInt) []Cell {
 	})
 	cells := make([]Cell, 0, len(by))
 	for c, s := range by {
-		c.Add(&s)
+		c.Sum = s
 		cells = append(cells, c)
 	}
 	slices.SortFunc(cells, func(a, b Cell) int {

@@ -4,17 +4,18 @@ import (
 	"iter"
 
 	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 )
 
-// row is what the kernels of one name at one place of a rank add up to.
+// row is what the kernels of one name at one place of a rank add up to. They are busy while the GPU runs them and no
+// earlier kernels of the step, layer and phase.
 type row struct {
 	place, name int32
-	kernels, ns int64
-	busy        int64 // for how long the GPU ran these and no earlier kernels of the step, layer and phase
+	imbalance.Sum
 }
 
-// group is a row with what its numbers stand for.
+// group is a row with what its place and name stand for.
 type group struct {
 	*row
 	rank  *rankEvents
@@ -22,27 +23,15 @@ type group struct {
 	class *kernel.Class
 }
 
-// cell is what the group adds up to. Its rank, step, layer and phase are not set.
-func (g group) cell() Cell {
-	c := Cell{Instances: g.kernels, TotalNS: g.ns, BusyNS: g.busy}
-	if g.class.Collective {
-		c.CollectiveNS = g.ns
-	}
-	if g.class.GEMM && g.at.Phase == PhaseExperts {
-		c.GEMMs, c.GEMMNS = g.kernels, g.ns
-	}
-	return c
-}
-
 // sums is the one group-by: the kernels of all ranks, added up by a key that tells where they ran or
 // what they are. It leaves out those without one. For example, the time of each step is
 // sums(r, func(g group) (int32, bool) { return g.at.Step, true }).
-func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]Cell {
-	by := map[K]Cell{}
+func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]imbalance.Sum {
+	by := map[K]imbalance.Sum{}
 	for g := range r.groups() {
 		if key, ok := keyOf(g); ok {
-			s, own := by[key], g.cell()
-			s.Add(&own)
+			s := by[key]
+			s.Add(&g.Sum)
 			by[key] = s
 		}
 	}
@@ -82,7 +71,14 @@ func (p *rankEvents) tabulate() {
 		w, ran := &p.rows[at], &busy[cellOf[e.Place]]
 		before := ran.NS
 		ran.Add(e.Start, e.NS)
-		w.kernels, w.ns, w.busy = w.kernels+1, w.ns+e.NS, w.busy+ran.NS-before
+		w.Instances, w.TotalNS, w.BusyNS = w.Instances+1, w.TotalNS+e.NS, w.BusyNS+ran.NS-before
+		c := p.class(e)
+		if c.Collective {
+			w.CollectiveNS = w.TotalNS
+		}
+		if c.GEMM && p.place(e).Phase == PhaseExperts {
+			w.GEMMs, w.GEMMNS = w.Instances, w.TotalNS
+		}
 	}
 }
 

@@ -42,15 +42,17 @@
 //   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
 //     not carry the same load in pairs, nothing that is inferred is kept.
 //
-// A kernel's time takes seven forms on its way from a file to a printed ratio:
+// A kernel's time takes seven forms on its way from a file to the max/mean of a layer, and two more to a sentence:
 //
-//	a row of SQLite, or an event of JSON   compare/capture
-//	capture.Kernel                         compare/capture: with its launch and its name
-//	event                                  exportsummary.go: with its location; a summary file holds it
-//	row                                    table.go: added up by location and name
-//	Cell                                   compare/imbalance: added up by rank, step, layer and phase
-//	imbalance.Times                        compare/imbalance: expert time by layer, step and rank
-//	imbalance.Row                          compare/imbalance: max/mean over ranks, which tables and answers print
+//	rows.Row or torchEvent  compare/capture: a row of SQLite, or an event of JSON
+//	capture.Kernel          compare/capture: with its launch and its name
+//	event                   exportsummary.go: with its location; a summary file holds it
+//	imbalance.Sum           table.go: added up by location and name; in a Cell by rank, step, layer and phase
+//	imbalance.Layer         the table Experts: expert time by step that counts and rank
+//	router.Balance          max/mean over the ranks in a step
+//	imbalance.Row           over the steps; tables print it
+//	imbalance.Summary       over the layers
+//	answer.Number           in words, with a unit and an interval; its Line is the sentence
 //
 // A gain goes another way from the event on: replay.Kernel, the segments of a replay, replay.Gain. Every gain is a
 // replay.Gain: of even ranks and even tokens in Replay, and again in Bound, beside the loss of time that it answers.

@@ -240,7 +240,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 		Coverage: trace.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
 		Imbalance: []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan,
 			Floor: nan, NullP95: nan, Worst: -1}},
-		Cells: []trace.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: trace.PhaseExperts, TotalNS: 10}}}
+		Cells: []trace.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: trace.PhaseExperts, Sum: imbalance.Sum{TotalNS: 10}}}}
 	invalid := campaign(0.2)
 	invalid.Verdict = gain.Invalid
 	for says, in := range map[string]source.Item{
