@@ -126,7 +126,7 @@ func float(b []byte, d safetensors.DType) float32 {
 // picks the promised experts of it with equal weights.
 func TestEveryMethodTypeAndMode(t *testing.T) {
 	for _, method := range router.Methods() {
-		for _, d := range DTypes {
+		for _, d := range dtypes {
 			for _, mode := range []router.Mode{router.DEP, router.TEP} {
 				s := specOf(t, small(method), 4)
 				s.DType, s.Mode = DType(d), mode
@@ -346,7 +346,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	path := filepath.Join(dir, ManifestName)
+	path := filepath.Join(dir, manifestName)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

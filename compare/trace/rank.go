@@ -26,7 +26,7 @@ type Rank struct {
 
 // Errors of ranks that cannot be numbered as asked, and of exports that cannot be ranks of one run.
 var (
-	ErrRank      = errors.New("ranks cannot be assigned")
+	errRank      = errors.New("ranks cannot be assigned")
 	ErrNotOneRun = errors.New("the exports are not of one run")
 )
 
@@ -39,7 +39,7 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 	flagged, given := givenRank(flag, path)
 	if given && n != 1 {
 		return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(n, "process"),
-			Try: "leave the rank out", Err: ErrRank}
+			Try: "leave the rank out", Err: errRank}
 	}
 	recorded, known := rec.Metadata.Rank()
 	named, hasName := capture.RankInName(path)
@@ -127,7 +127,7 @@ func (r *reduction) oneRun() error {
 		if i > 0 && r.ranks[i-1].Rank.Rank == p.Rank.Rank {
 			o := r.ranks[i-1]
 			return refuse(o, p, fmt.Sprintf("two that claim rank %d (by %s and by %s)", p.Rank.Rank, o.Rank.Evidence,
-				p.Rank.Evidence), ErrRank)
+				p.Rank.Evidence), errRank)
 		}
 	}
 	return nil
