@@ -9,10 +9,7 @@ import (
 
 // The campaign of the field names its two slow launches, and asks for no more pairs.
 func TestOutliersOfTheField(t *testing.T) {
-	content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json"))
 	var recorded Result
 	if err := json.Unmarshal(content, &recorded); err != nil {
 		t.Fatal(err)
