@@ -13,7 +13,10 @@ func TestContiguous(t *testing.T) {
 	if l, err := Contiguous(7, 3); err != nil || !reflect.DeepEqual(l.held, want) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l := must(Contiguous(8, 4))
+	l, err := Contiguous(8, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if per, ok := l.PerRank(); per != 2 || !ok {
 		t.Errorf("per rank %d %v, want 2", per, ok)
 	}

@@ -9,7 +9,10 @@ import (
 func TestRouteByHand(t *testing.T) {
 	check := func(g Gate, logits []float32, ids []int32, weights []float32) {
 		t.Helper()
-		r := must(NewRouter(g))
+		r, err := NewRouter(g)
+		if err != nil {
+			t.Fatal(err)
+		}
 		gotIDs, gotWeights := make([]int32, len(ids)), make([]float32, len(ids))
 		r.Route(logits, gotIDs, gotWeights)
 		if !slices.Equal(gotIDs, ids) {

@@ -10,7 +10,10 @@ import (
 func TestWarningsReadBack(t *testing.T) {
 	type word string
 	w := Warn("code", "file", "n", 3, "words", []word{"a", "b"}, "shares", []Number{0.5, Undefined()}, "none", Undefined())
-	text := must(json.Marshal(w))
+	text, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var back Warning
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, w) {
 		t.Errorf("%s: %v", text, err)

@@ -16,12 +16,12 @@ import (
 // benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
 	bench.Spec
-	Server   words         `flag:"server"`
-	Client   words         `flag:"client"`
-	Proof    string        `flag:"proof"`
-	Metrics  []string      `flag:"metric"`
-	Campaign target.Folder `flag:"campaign"`
-	Resume   string        `flag:"resume"`
+	Server   words            `flag:"server"`
+	Client   words            `flag:"client"`
+	Proof    string           `flag:"proof"`
+	Metrics  []metrics.Wanted `flag:"metric"`
+	Campaign target.Folder    `flag:"campaign"`
+	Resume   string           `flag:"resume"`
 	gainGates
 	resultFlags
 }
@@ -62,8 +62,13 @@ func (o *benchOptions) describe(c call) (err error) {
 	if _, o.Typed = flags.Given(c.Command, slices.Concat(ofDesign, whileResuming, outputFlags)...); len(c.args) > 0 {
 		o.Typed = slices.Concat(o.Typed, []string{"--"}, c.args)
 	}
-	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c), o.readMetrics()); err != nil {
+	if err := cmp.Or(o.nameBuilds(c), o.chooseDesign(c)); err != nil {
 		return err
+	}
+	for _, m := range o.Metrics {
+		if o.Metric = cmp.Or(o.Metric, m.Name); m.Rule != nil {
+			o.Custom = append(o.Custom, m.Text)
+		}
 	}
 	if o.Proof != "" {
 		o.Treatment.Line = o.Proof
@@ -121,19 +126,4 @@ func (o *benchOptions) chooseDesign(c call) error {
 func (o *benchOptions) needsHook(words []string) bool {
 	engine := slices.Concat(o.Command.Server, words)
 	return o.Treatment.Name == "hook" && (len(engine) == 0 || engine[0] != launch.OwnName)
-}
-
-// readMetrics takes the wanted metrics apart.
-func (o *benchOptions) readMetrics() error {
-	for _, m := range o.Metrics {
-		name, rule, err := metrics.ParseWanted(m)
-		if err != nil {
-			return usagef("--metric: %w", err)
-		}
-		if rule != nil {
-			o.Custom = append(o.Custom, m)
-		}
-		o.Metric = cmp.Or(o.Metric, name)
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -118,9 +117,6 @@ func swapped(sides [2]source.Side) bool {
 
 // reports judges the launches that two sets of benchmark reports hold.
 func (o *compareOptions) reports(c call, sides [2]source.Side) (d document, err error) {
-	if o.Metric, o.Custom, err = metrics.ParseWanted(o.Metric); err != nil {
-		return d, usagef("--metric: %w", err)
-	}
 	if o.Builds.Named() && !c.given("threshold") {
 		o.Threshold = 0
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -30,7 +31,7 @@ import (
 // parsers read the texts of flags, by the type that they return.
 var parsers = []any{target.ParseFile, target.ParseFolder, output.ParseFormat, counts.ParseAxes, router.ParseMethod,
 	router.ParseMode, logits.ParseDType, bench.ParseTreatment, bench.ParseArm, points.Parse, kernel.ParseRule,
-	parseWords, parseModel}
+	metrics.ParseWanted, parseWords, parseModel}
 
 // words are the words of a command.
 type words []string

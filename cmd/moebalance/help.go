@@ -4,7 +4,6 @@ import (
 	"embed"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
@@ -18,9 +17,9 @@ var help embed.FS
 const helpWidth = 100
 
 // command is a verb with its text of help, a file: the line of its use, a line that says what it is for, the
-// description, after "Examples:" commands that run as they stand, and after "Flags:" what each is for. Its
-// flags are the fields of the options, a pointer to a struct that runs or answers with some tables, or nil.
-func command(file string, options any, args cobra.PositionalArgs, tables []string) *cobra.Command {
+// description, after "Tables:" their names, after "Examples:" commands that run as they stand, and after "Flags:" what
+// each is for. Its flags are the fields of the options, a pointer to a struct that runs or answers, or nil.
+func command(file string, options any, args cobra.PositionalArgs) *cobra.Command {
 	use, rest, _ := strings.Cut(helpText(file), "\n")
 	short, rest, _ := strings.Cut(rest, "\n\n")
 	rest, _, _ = strings.Cut(rest, "\nFlags:\n")
@@ -32,14 +31,19 @@ func command(file string, options any, args cobra.PositionalArgs, tables []strin
 	case nil:
 		return c
 	case answering:
-		c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(tables, ", "), helpWidth)
-		c.RunE = running(func(c call) error { return show(c, o, tables) })
+		c.RunE = running(func(c call) error { return show(c, o, tablesOf(c.Long)) })
 	case interface{ run(c call) error }:
 		c.RunE = running(o.run)
 	}
 	flags.Bind(c, options, func(flag string) string { return usageOf(file, flag) }, parsers...)
 	target.Guard(c, wrote)
 	return c
+}
+
+// tablesOf are the names of tables in a text of help: "Tables: layers, gain" → layers, gain.
+func tablesOf(help string) []string {
+	_, names, _ := strings.Cut(help, "\nTables: ")
+	return strings.Fields(strings.ReplaceAll(names, ",", " "))
 }
 
 func running(run func(call) error) func(*cobra.Command, []string) error {

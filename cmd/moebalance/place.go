@@ -56,19 +56,17 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 	}
 	var written []answer.Written
 	at := result.Placements[0].Plan
-	for _, w := range []struct {
-		engine string
-		file   *target.File
-	}{{counts.VLLM, &o.VLLM}, {counts.TensorRT, &o.TensorRT}, {counts.SGLang, &o.SGLang}, {counts.Ascend, &o.Ascend}} {
-		if w.file.Path == "" {
+	engines := []string{counts.VLLM, counts.TensorRT, counts.SGLang, counts.Ascend}
+	for i, file := range []*target.File{&o.VLLM, &o.TensorRT, &o.SGLang, &o.Ascend} {
+		if file.Path == "" {
 			continue
 		}
-		if err := w.file.Write(nil, func(to io.Writer) error {
-			return result.Slots[at].Write(to, w.engine, result.Experts, at.Ranks, result.MoELayers)
+		if err := file.Write(nil, func(to io.Writer) error {
+			return result.Slots[at].Write(to, engines[i], result.Experts, at.Ranks, result.MoELayers)
 		}); err != nil {
 			return d, err
 		}
-		written = append(written, answer.Written{Engine: w.engine, File: w.file.Path})
+		written = append(written, answer.Written{Engine: engines[i], File: file.Path})
 	}
 	apart := c.same(c.args, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
 	return render.Place(result, apart, written...), nil

@@ -54,8 +54,14 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Headline)
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
-	_, err := fmt.Fprintf(stdout, "%s\npage: %s\n\n%s", &found, filepath.Join(dir, "report.html"), render.TourNext(again))
+	_, err := fmt.Fprintf(stdout, "%s\npage: %s\n\n%s", &found, filepath.Join(dir, "report.html"), next(again))
 	return err
+}
+
+// next are the commands to go on with, which the text of help ends with.
+func next(again string) string {
+	_, text, _ := strings.Cut(helpText("quickstart"), "\nNext:\n")
+	return strings.ReplaceAll(text, "moebalance ", again+" ")
 }
 
 // again is how this program, called by a name, can be called once more.

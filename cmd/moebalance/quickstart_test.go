@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/moebalance/moebalance/cmd/internal/render"
 )
 
 // shortTour prepares, finds, and draws, in less than a second.
@@ -54,7 +52,7 @@ func TestQuickstart(t *testing.T) {
 // The next commands call this program as it was called, and have flags that exist.
 func TestNextCommands(t *testing.T) {
 	commands := 0
-	for line := range strings.SplitSeq(strings.ReplaceAll(render.TourNext("moebalance"), " && ", "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(next("moebalance"), " && ", "\n"), "\n") {
 		if strings.HasPrefix(line, "  moebalance ") || strings.HasPrefix(line, "moebalance ") {
 			checkCommand(t, line)
 			commands++

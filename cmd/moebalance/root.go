@@ -15,11 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
@@ -125,26 +123,19 @@ var verbs = []struct {
 	group, file string
 	options     func() any
 	args        cobra.PositionalArgs
-	tables      []string // of the result
 }{
-	{"Run an engine", "bench", fresh[benchOptions], cobra.ArbitraryArgs, render.CampaignTables},
-	{"", "bench-dataset", fresh[datasetOptions], none, nil},
-	{"", "profile", fresh[profileOptions], argCount(1, -1, "a command after --"), nil},
-	{"", "hook", fresh[hookOptions], none, nil}, {"", "workload", fresh[workloadOptions], none, nil},
-	{"Read what engines recorded", "trace", fresh[traceOptions], some, render.Trace(&trace.Trace{}, "").TableNames()},
-	{"", "compare", fresh[compareOptions], some, render.ComparisonTables},
-	{"", "counts", fresh[countsOptions], some, render.CountsTables}, {"", "report", fresh[reportOptions], some, nil},
-	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs, nil},
-	{"", "logits-generate", fresh[generateOptions], none, []string{"entries"}},
-	{"", "logits-verify", fresh[cacheOptions], one, render.VerifiedCache("", logits.Verification{}).TableNames()},
-	{"", "logits-list", listOptions, one, render.ListedCache("", logits.Verification{}).TableNames()},
-	{"", "logits-plans", fresh[plansOptions], none, render.Plans{}.Document().TableNames()},
-	{"", "place", fresh[placeOptions], some,
-		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()},
-	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs, render.Models(nil).TableNames()},
-	{"Start", "quickstart", fresh[quickstartOptions], none, nil},
-	{"", "campaigns", topic, none, nil}, {"", "numbers", topic, none, nil}, {"", "formats", topic, none, nil},
-	{"", "exit-codes", topic, none, nil}, {"", "proof", topic, none, nil}, {"", "loader", topic, none, nil},
+	{"Run an engine", "bench", fresh[benchOptions], cobra.ArbitraryArgs},
+	{"", "bench-dataset", fresh[datasetOptions], none}, {"", "hook", fresh[hookOptions], none},
+	{"", "profile", fresh[profileOptions], argCount(1, -1, "a command after --")},
+	{"", "workload", fresh[workloadOptions], none},
+	{"Read what engines recorded", "trace", fresh[traceOptions], some}, {"", "compare", fresh[compareOptions], some},
+	{"", "counts", fresh[countsOptions], some}, {"", "report", fresh[reportOptions], some},
+	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs}, {"", "logits-generate", fresh[generateOptions], none},
+	{"", "logits-verify", fresh[cacheOptions], one}, {"", "logits-list", listOptions, one},
+	{"", "logits-plans", fresh[plansOptions], none}, {"", "place", fresh[placeOptions], some},
+	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs},
+	{"Start", "quickstart", fresh[quickstartOptions], none}, {"", "campaigns", topic, none}, {"", "numbers", topic, none},
+	{"", "formats", topic, none}, {"", "exit-codes", topic, none}, {"", "proof", topic, none}, {"", "loader", topic, none},
 }
 
 func fresh[T any]() any { return new(T) }
@@ -170,14 +161,14 @@ func (*group) run(c call) error {
 }
 
 func rootCmd() *cobra.Command {
-	root := command("moebalance", new(group), cobra.ArbitraryArgs, nil)
+	root := command("moebalance", new(group), cobra.ArbitraryArgs)
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d",
 		helpWidth)))
 	last := ""
 	for _, v := range verbs {
-		c := command(v.file, v.options(), v.args, v.tables)
+		c := command(v.file, v.options(), v.args)
 		if v.group != "" {
 			last = v.group
 			root.AddGroup(&cobra.Group{ID: last, Title: last + ":"})

@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -28,9 +32,17 @@ func TestVersionAndHelp(t *testing.T) {
 			t.Errorf("%s: short help of %d characters, want under 60", c.Name(), len(c.Short))
 		}
 	}
+	named := map[string]output.Document{"trace": render.Trace(&trace.Trace{}, ""), "models": render.Models(nil),
+		"logits-plans": render.Plans{}.Document(), "logits-verify": render.VerifiedCache("", logits.Verification{})}
 	for _, v := range verbs {
+		tables := tablesOf(helpText(v.file))
+		for i, table := range named[v.file].Tables {
+			if i >= len(tables) || tables[i] != table.Name {
+				t.Errorf("help/%s.txt: no table %s among %q", v.file, table.Name, tables)
+			}
+		}
 		for _, table := range regexp.MustCompile(`--table (\w+)`).FindAllStringSubmatch(helpText(v.file), -1) {
-			if v.tables != nil && !slices.Contains(v.tables, table[1]) {
+			if len(tables) > 0 && !slices.Contains(tables, table[1]) {
 				t.Errorf("help/%s.txt: no table %q", v.file, table[1])
 			}
 		}

@@ -11,15 +11,14 @@ import (
 
 // marks are how what we write begins: results, pages, figures and the hook. Placements and data sets have an
 // engine's own layout, which tells nobody who wrote them, so they are replaced only with --force.
-var marks = regexp.MustCompile(
-	`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|` +
-		`<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
-		regexp.QuoteMeta(plots.Mark) +
-		`|.PNG\r\n.{0,60}Software\x00moebalance|` +
-		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance)`)
+const marks = `(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|` +
+	`<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
+	`\Q` + plots.Mark + `\E` +
+	`|.PNG\r\n.{0,60}Software\x00moebalance|` +
+	hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance)`
 
 // wrote reports whether this program wrote a file.
 func wrote(path string) bool {
 	head, err := input.Head(path, 4096)
-	return err == nil && marks.Match(head) || trace.IsSummary(path)
+	return err == nil && regexp.MustCompile(marks).Match(head) || trace.IsSummary(path)
 }

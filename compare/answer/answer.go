@@ -15,8 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -42,28 +40,6 @@ const (
 	Uneven       Verdict = "uneven"        // a layer is more uneven than the threshold and chance
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
 )
-
-// Tone is how a verdict is colored: whether something is to be done.
-type Tone int
-
-// The tones.
-const (
-	Undecided Tone = iota // yellow
-	Fine                  // green
-	Costs                 // red
-)
-
-// tones are by what a verdict means for the user: a placement that is worth a trial is good news.
-var tones = map[Verdict]Tone{
-	"even": Fine, "complete": Fine, Verdict(gain.NotSignificant): Fine, Verdict(gain.Faster): Fine,
-	Verdict(gain.Equal): Fine, Verdict(place.NotNow): Fine, Verdict(place.Trial): Fine,
-	Uneven: Costs, LateLaunches: Costs, "slower GPU": Costs, "attention uneven": Costs, "failed": Costs,
-	Verdict(gain.NotComparable): Costs, Verdict(gain.Significant): Costs, Verdict(gain.Slower): Costs,
-	Verdict(gain.Invalid): Costs,
-}
-
-// Tone is the color of a verdict.
-func (v Verdict) Tone() Tone { return tones[v] }
 
 // Note is the least severity of a caveat.
 const Note = caveat.Note
@@ -122,15 +98,10 @@ func (n Number) Interval() string {
 // Shown is the value alone, with its unit.
 func (n Number) Shown() string { return n.shown(n.Value) }
 
-func (n Number) shown(v router.Number) string {
-	switch n.Unit {
-	case Fraction:
-		return quantity.Percent(v)
-	case NS:
-		return quantity.Duration(v)
-	}
-	return quantity.Decimals(v, 2)
-}
+func (n Number) shown(v router.Number) string { return writers[n.Unit](v) }
+
+var writers = map[Unit]func(router.Number) string{Fraction: quantity.Percent[router.Number],
+	NS: quantity.Duration[router.Number], MaxMean: func(v router.Number) string { return quantity.Decimals(v, 2) }}
 
 // Step is something to do next. Command works as typed, but for words in capitals; it is
 // empty where there is none.

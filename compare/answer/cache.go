@@ -28,11 +28,8 @@ func OfCache(v *logits.Verification, dir string) Answer {
 		}
 	}
 	k.know("folder", word(dir), "files", len(v.Entries), "exact", len(v.Entries)-bad)
-	if best, sizes := v.AtFloor(); drawn == 0 && best == sizes {
-		k.know("balanced", "as balanced as can be")
-	} else if sizes > 0 {
-		k.know("best", best, "sizes", sizes)
-	}
+	best, sizes := v.AtFloor()
+	k.know("balanced", when(drawn == 0 && best == sizes, "as balanced as can be"), "best", best, "sizes", positive(sizes))
 	return k.tell("cache")
 }
 

@@ -22,6 +22,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 			k.because("rest", said(c))
 			k.steps = k.next("tokens")
 		}
+		k.because("checks", when(c.Status == gain.Warn, said(c)))
 	}
 	k.repeats(r, run)
 	k.evidence(r)
@@ -40,12 +41,9 @@ func (k *known) gain(g gain.Gain, v Verdict, what string) {
 	k.know("what", what, "gain", g.Estimate, "low", g.Low, "high", g.High)
 	k.add("gain", Number{"gain" + when(g.Method == gain.OneLaunch, ", widened interval"), g.Estimate, Fraction, g.Low,
 		g.High, Measured})
-	switch undecided := v == Verdict(gain.Inconclusive); {
-	case undecided && g.Low > 0:
-		k.know("undecided", what)
-	case g.Low <= 0 && g.High >= 0:
-		k.know("between", "gain", "unshown", when(!undecided && v != Verdict(gain.NoVerdict), "gain"))
-	}
+	open, undecided := g.Low <= 0 && g.High >= 0, v == Verdict(gain.Inconclusive)
+	k.know("undecided", when(undecided && g.Low > 0, what), "between", when(open, "gain"),
+		"unshown", when(open && !undecided && v != Verdict(gain.NoVerdict), "gain"))
 }
 
 // gains are the gain of a campaign, how its units agree, and what imbalance costs.
@@ -67,9 +65,6 @@ func (k *known) gains(r gain.Result) {
 			k.know("at", at, "at_gain", g.Estimate, "at_low", g.Low, "at_high", g.High)
 			k.because("points", k.say("point"))
 		}
-	}
-	for _, check := range r.First() {
-		k.because("checks", said(check))
 	}
 }
 
@@ -119,12 +114,14 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 	if r.Builds.Named() || treatment == "trtllm" { // which is the default
 		treatment = ""
 	}
-	k.know("folder", word(run.Folder), "treatment", word(treatment), "again", run.Again, "unit", unit, "units",
-		units, "n", r.Gain.N, "more", least, "ranks", positive(run.Ranks), "counts", "COUNTS",
+	k.know("folder", word(run.Folder), "treatment", word(treatment), "again", run.Again, "unit", unit, "units", units,
+		"metric", flag(run.Again, "metric"), "n", r.Gain.N, "more", least, "ranks", positive(run.Ranks), "counts", "COUNTS",
 		"complete", quantity.Count(r.Gain.N, "complete "+unit), "counted", quantity.Count(r.Gain.N, unit))
 	if r.Builds.Named() {
 		k.builds(r.Builds)
-		k.know("again", cmp.Or(run.Again, fmt.Sprint(k.values["arms"], " -- YOUR_BENCHMARK {arm}")))
+		if !strings.Contains(run.Again, "--arm ") {
+			k.know("again", fmt.Sprint(k.values["arms"], " ", cmp.Or(run.Again, "-- YOUR_BENCHMARK"), " {arm}"))
+		}
 	} else if hooked.MatchString(run.Format) { // the hook compares no builds
 		k.know("hook", "hook")
 	}
@@ -136,7 +133,7 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 // evidence is what a verdict rests on: an interval, and how the balance of the arms is known.
 func (k *known) evidence(r gain.Result) {
 	grade := map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured"}[r.Balance]
-	k.know("threshold", r.Threshold,
+	k.know("threshold", positive(router.Number(r.Threshold)),
 		"balance", when(!r.Builds.Named() && !r.Verdict.Refused(), cmp.Or(grade, "not proved")),
 		"side", map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
 			gain.Inconclusive: "contains"}[r.Verdict])
@@ -158,7 +155,7 @@ var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `
 
 // failed says why checks refuse a campaign, and how balance is proved where that is missing.
 func (k *known) failed(r gain.Result, run gain.Run) {
-	why := failures(r)
+	why := Failures(r)
 	k.refuse(why)
 	fails := func(check string) bool { return k.values[check] == string(gain.Fail) }
 	said := strings.Join(why, " ")
@@ -206,13 +203,8 @@ func Worded(r gain.Result) gain.Result {
 	return r
 }
 
-// Why says why a result passes no gate: its failed checks, or the line of the answer.
-func Why(r gain.Result, run gain.Run) string {
-	return cmp.Or(strings.Join(failures(r), "; "), OfCampaign(r, run).Line)
-}
-
-// failures are the words of the failed checks. Unequal work leads where it makes the arms not comparable.
-func failures(r gain.Result) (texts []string) {
+// Failures are the words of the failed checks. Unequal work leads where it makes the arms not comparable.
+func Failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
 		if text := caveat.Text(c.Warning()); r.Verdict == gain.NotComparable && c.Name == gain.CheckWork {
 			texts = slices.Insert(texts, 0, text)

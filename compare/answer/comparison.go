@@ -76,9 +76,6 @@ func Refusals(c *diff.Comparison) (texts []string) {
 		of := when(w.Subject != "", fmt.Sprintf("the %s side is uncertain: ", w.Subject)) // a warning of its trace
 		texts = append(texts, of+caveat.Text(w))
 	}
-	if len(texts) == 0 {
-		texts = []string{"the sides are no two arms of one run"}
-	}
 	return texts
 }
 
@@ -106,9 +103,10 @@ func (k *known) predicted(c *diff.Comparison) {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
-			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"])
+			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"],
+			"bar", when(s.Verdict == gain.NotSignificant && s.Measured.High > 0, "threshold"))
 		if len(c.Kinds) > 0 && c.Kinds[0].Measured != nil { // else of the whole campaign
-			k.know("place", " for "+c.Kinds[0].Steps)
+			k.know("place", " for "+c.Kinds[0].Steps, "loads", "")
 		}
 	case s.Known():
 		k.know("evidence", "predicted from", "doubt", caveat.Text(warned(c.Warnings, diff.CampaignUnlike)))
@@ -117,8 +115,6 @@ func (k *known) predicted(c *diff.Comparison) {
 	case few.Code != "":
 		k.doubt(few)
 		k.know("apart", "ranks")
-	default:
-		k.know("doubt", "these traces allow no prediction of the gain")
 	}
 	if s.Known() {
 		k.parts(c)
@@ -175,14 +171,9 @@ func (k *known) foretold(c *diff.Comparison) {
 // mostly names the part that makes most of a gain, which explains more than half of it; where the other part
 // costs more than a tenth of the gain, both with their times: even ranks save 677 µs and even experts cost 110 µs.
 func (k *known) mostly(s diff.Split) {
-	var most, cost diff.Part
-	for _, p := range s.Parts {
-		switch balance := p.Name == diff.EvenRanks || p.Name == diff.EvenExperts; {
-		case balance && p.Gain > most.Gain:
-			most = p
-		case balance && p.Gain < cost.Gain:
-			cost = p
-		}
+	most, cost := s.Parts[0], s.Parts[1] // what is not explained is no part of balance
+	if cost.Gain > most.Gain {
+		most, cost = cost, most
 	}
 	switch {
 	case !(s.Gain > 0) || !(2*most.Gain > s.Gain):

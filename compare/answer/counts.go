@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	if beyond := experts % max(1, worst.Parts); experts > 0 { // of which a placement and a trace need the slots
 		copies := when(beyond > 0, fmt.Sprintf("--redundant %d ", worst.Parts-beyond)) // for experts to divide over ranks
 		if !strings.Contains(given, "--axes ") {                                       // which trace does not take
-			k.know("counted", strings.TrimSpace(word(s.Source)+" "+modelFlag.FindString(given)))
+			k.know("counted", strings.TrimSpace(word(s.Source)+" "+flag(given, "model")))
 		}
 		k.know("ranks", worst.Parts, "counts", copies+given)
 	}
@@ -69,14 +70,19 @@ func (k *known) loads(c *counts.Result, s counts.Summary) (worst imbalance.Row) 
 
 // MostUneven is the record with the most uneven load, over ranks where that is known.
 func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
-	for _, o := range c.Summary {
-		ranks, before := o.Level == router.LevelRank, s.Level == router.LevelRank
-		if o.WorstMaxOverMean.Defined() && len(rowsOf(c, o)) > 0 &&
-			(!ok || ranks && !before || ranks == before && o.WorstMaxOverMean > s.WorstMaxOverMean) {
-			s, ok = o, true
-		}
+	known := slices.DeleteFunc(slices.Clone(c.Summary), func(s counts.Summary) bool {
+		return !s.WorstMaxOverMean.Defined() || len(rowsOf(c, s)) == 0
+	})
+	if len(known) == 0 {
+		return s, false
 	}
-	return s, ok
+	return slices.MaxFunc(known, ByLoad), true
+}
+
+// ByLoad orders records by their most uneven load, load over ranks above load over experts.
+func ByLoad(a, b counts.Summary) int {
+	ranks := func(s counts.Summary) int { return map[bool]int{true: 1}[s.Level == router.LevelRank] }
+	return cmp.Or(cmp.Compare(ranks(a), ranks(b)), cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean))
 }
 
 // rowsOf are the layers of a summary, the most uneven first.
@@ -90,14 +96,11 @@ func rowsOf(c *counts.Result, s counts.Summary) []imbalance.Row {
 // apart are no one average: line 1 has the most uneven.
 func (k *known) reported(c *counts.Result) {
 	k.know("one_rank", caveat.Text(warned(c.Warnings, counts.OneRank)))
-	type kind struct {
-		source string
-		phase  counts.Phase
-	}
+	type kind struct{ source, phase string }
 	var kinds []kind
 	passes, totals, worst := map[kind]router.Number{}, map[kind]router.Number{}, router.Number(0)
 	for _, r := range c.Reported {
-		of := kind{r.Source, r.Phase}
+		of := kind{r.Source, string(r.Phase)}
 		if !slices.Contains(kinds, of) {
 			kinds = append(kinds, of)
 		}
@@ -105,14 +108,10 @@ func (k *known) reported(c *counts.Result) {
 		totals[of] += router.Number(r.Passes) * r.MaxOverMean
 	}
 	for _, of := range kinds {
-		label := "rank load"
-		if of.phase != "" {
-			label += " of " + string(of.phase)
-		}
-		mean := totals[of] / passes[of]
-		if k.number("reported", label+" (max/mean)", mean, MaxMean, Claimed); mean > worst {
+		mean, label := totals[of]/passes[of], "rank load"+when(of.phase != "", " of "+of.phase)+" (max/mean)"
+		if k.number("reported", label, mean, MaxMean, Claimed); mean > worst {
 			worst = mean
-			k.know("reported", mean, "phase", string(of.phase), "passes", passes[of])
+			k.know("reported", mean, "phase", of.phase, "passes", passes[of])
 		}
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -34,11 +35,13 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
 	if best.Verdict != place.Trial { // nothing is put to use
 		k.steps = nil
+	} else if len(files) == 1 { // which the step says
+		delete(k.reasons, "written")
 	}
 	switch {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given, "flat", when(why == place.Flat, decided),
-			"same_run", when(why == place.Flat || why == place.Contradicts, "trace"))
+			"same_run", when(slices.Contains([]any{place.Flat, place.Contradicts, place.Unlike}, why), "trace"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
 		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))
@@ -52,11 +55,9 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 // keeping are the ranks, model and running placement of arguments, as counts takes them: 4, "--from p x" → "4
 // --placement p".
 func keeping(ranks int, given string) string {
-	placement := strings.Replace(fromFlag.FindString(given), "--from", "--placement", 1)
-	return strings.Join(strings.Fields(fmt.Sprint(ranks, " ", modelFlag.FindString(given), " ", placement)), " ")
+	placement := strings.Replace(flag(given, "from"), "--from", "--placement", 1)
+	return strings.Join(strings.Fields(fmt.Sprint(ranks, " ", flag(given, "model"), " ", placement)), " ")
 }
-
-var modelFlag, fromFlag = regexp.MustCompile(`--model \S+`), regexp.MustCompile(`--from \S+`)
 
 // withCopies says how many copies a placement has: "with 2 redundant experts".
 func withCopies(p place.Placement) string {
@@ -71,6 +72,7 @@ func (k *known) written(files []Written) {
 	var texts []string
 	for _, f := range files {
 		k.know("file", word(f.File))
+		k.know("placed", launch.Quote([]string{"placed=" + k.say(f.Engine+"_arm")}))
 		step := k.next(f.Engine)
 		k.steps, texts = append(k.steps, step...), append(texts, step[0].Text)
 	}

@@ -29,7 +29,8 @@ func TestPlacementsLeadOn(t *testing.T) {
 	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "",
 		"--write-sglang NEW.json x.json")
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
-		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running --arm placed")
+		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running "+
+			"--arm 'placed=--init-expert-location n.json --ep-num-redundant-experts 2' --server SERVER")
 	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"sglang", "n.json"}),
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
 		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
@@ -58,9 +59,9 @@ func TestPlacementsLeadOn(t *testing.T) {
 		t.Errorf("a written placement that is not worth it: %+v", a)
 	}
 	for why, want := range map[string]string{place.Flat: "Not enough evidence: expert time does not follow load, as in a trace " +
-		"of another arm or run", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
+		"of another arm or run", place.Unlike: "Not enough evidence: load explains", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
 		other := trial
-		other.Verdict, other.Reason = place.NoVerdict, router.Warn("placement", "", "why", why)
+		other.Verdict, other.Reason = place.NoVerdict, router.Warn("placement", "", "why", why, "explained", 0.1)
 		check(t, why, OfPlacement(windows(other), "x.json"), Verdict(place.NoVerdict), want, "", "moebalance profile --")
 	}
 	refused := trial

@@ -111,11 +111,10 @@ func (k *known) judge(t *trace.Trace, given string) {
 // evened is what even ranks and even tokens would gain.
 func (k *known) evened(t *trace.Trace) {
 	k.know("gain", max(t.Bound.Estimate, 0), "little", when(t.Bound.Estimate < 0.0005, "gain"))
-	p := t.Replay()
-	if t.Bound.InTime > 0.0005 && p != nil && p.Undecided && t.Warned(trace.LateLaunches) {
-		k.know("most_gain", t.Bound.InTime)
-	}
-	if p != nil {
+	if p := t.Replay(); p != nil {
+		if t.Bound.InTime > 0.0005 && p.Undecided && t.Warned(trace.LateLaunches) {
+			k.know("most_gain", t.Bound.InTime)
+		}
 		k.know("token_gain", max(p.EvenTokens.Estimate, 0))
 		k.number("tokens", "gain of even tokens", p.EvenTokens.Estimate, Fraction, Inferred)
 	}
@@ -146,10 +145,7 @@ func last(w *trace.Waiting) *trace.Arrival {
 // cause says for what ranks wait: the part that explains most of it, and how much.
 func (k *known) cause(c trace.Cause, whole router.Number) string {
 	much := quantity.Duration(c.NS)
-	switch {
-	case c.Name == "":
-		much = ""
-	case c.NS >= whole || much == quantity.Duration(whole):
+	if c.NS >= whole || much == quantity.Duration(whole) {
 		much = "all" // where it is more, the rank has less of something else
 	}
 	what := strings.Replace(c.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1)
@@ -172,9 +168,7 @@ func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
 	}
 	switch many := len(rows) > 1; {
 	case first.Steps > 0 && 2*first.WorstSteps <= first.Steps: // no rank is the slowest in most steps
-		if k.know("changing", where); many {
-			k.know("changing", quantity.Count(len(rows), unit(t)))
-		}
+		k.know("changing", cmp.Or(when(many, quantity.Count(len(rows), unit(t))), where))
 	case !slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }):
 		k.know("rank", first.Worst, "most", when(many, ", most"))
 	default:
@@ -221,11 +215,9 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	several, both := strings.Contains(given, " "), t.Warned("other_arms") // several are two sides to compare
 	k.know("both", when(both && !several, given),
 		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
-	found := strings.Join(countsFlag.FindAllString(given, -1), " ")
-	_, model, _ := strings.Cut(found, "--model ")
-	k.know("counts", when(strings.Contains(given, "--counts "), strings.ReplaceAll(found, "--counts ", "")),
-		"model", append(strings.Fields(model), "")[0])
-	k.know("hook", t.Treatment())
+	found, model := flag(given, "counts"), flag(given, "model")
+	k.know("counts", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model), "model",
+		strings.TrimPrefix(model, "--model "), "hook", t.Treatment())
 	for _, p := range t.Phases {
 		k.exchanges(p.Phase, router.Number(p.CollectiveNS))
 	}
@@ -241,8 +233,10 @@ func (k *known) exchanges(p trace.Phase, ns router.Number) {
 // typed finds the flags before the files of arguments.
 var typed = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`)
 
-// countsFlag finds the recorded counts among the arguments of trace, and their model.
-var countsFlag = regexp.MustCompile(`--(counts|model) \S+`)
+// flag is a flag of arguments, with its value: "--model 'm 1' --ep 4 x", model → "--model 'm 1'".
+func flag(given, name string) string {
+	return regexp.MustCompile(`--` + name + ` (?:'[^']*'|\S)+`).FindString(given)
+}
 
 // unit is what the numbers of layers count: expert blocks where layers are unknown.
 func unit(t *trace.Trace) string {

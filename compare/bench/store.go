@@ -88,7 +88,8 @@ func createStore(folder string, c Campaign) error {
 func openStore(folder string, write bool) (s store, err error) {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); err != nil {
-		return s, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none"}
+		return s, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none",
+			Try: "name the folder of --campaign; 'moebalance compare' shows a JSON result"}
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {

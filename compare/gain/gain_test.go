@@ -13,7 +13,10 @@ import (
 // abba reads the launches of the recorded campaign in the order they ran.
 func abba(t *testing.T) []Measurement {
 	t.Helper()
-	f := must(os.Open("../../testdata/pairs-abba.jsonl"))
+	f, err := os.Open("../../testdata/pairs-abba.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer f.Close()
 	var launches []Measurement
 	for rows := bufio.NewScanner(f); rows.Scan(); {
@@ -126,7 +129,10 @@ func TestStoredCampaigns(t *testing.T) {
 		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07853}, Measured},
 		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.26022}, Measured},
 	} {
-		text := must(os.ReadFile("../../testdata/" + name))
+		text, err := os.ReadFile("../../testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var stored Result
 		if err := json.Unmarshal(text, &stored); err != nil {
 			t.Fatal(err)
@@ -162,12 +168,4 @@ func TestGainLaws(t *testing.T) {
 	x := gainFrom(perfect, normal, true)
 	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
 	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

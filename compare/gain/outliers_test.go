@@ -9,7 +9,10 @@ import (
 
 // The campaign of the field names its two slow launches, and asks for no more pairs.
 func TestOutliersOfTheField(t *testing.T) {
-	content := must(os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json"))
+	content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var recorded Result
 	if err := json.Unmarshal(content, &recorded); err != nil {
 		t.Fatal(err)

@@ -38,13 +38,13 @@ type kernelRule struct {
 }
 
 // compiled are the expressions of kernelRules.
-var compiled = func() (list []struct{ function, arguments *regexp.Regexp }) {
+var compiled = sync.OnceValue(func() (list []struct{ function, arguments *regexp.Regexp }) {
 	for _, r := range kernelRules {
 		list = append(list, struct{ function, arguments *regexp.Regexp }{
 			regexp.MustCompile(`^(?:` + r.function + `)`), regexp.MustCompile(r.arguments)})
 	}
 	return list
-}()
+})
 
 // Rule is a rule of the user: kernels whose demangled name it matches anywhere
 // are of the phase, whatever else their name says. As experts they count as GEMMs of
@@ -137,7 +137,7 @@ func GateExperts(name string) (experts int) {
 func ruleOf(name string) int {
 	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	beginnings := componentsOf(function[:min(len(function), longestFunction)])
-	for i, r := range compiled {
+	for i, r := range compiled() {
 		if slices.ContainsFunc(beginnings, r.function.MatchString) && r.arguments.MatchString(arguments) {
 			return i
 		}

@@ -35,8 +35,8 @@ type Cost struct {
 // leastExplained is the share of the variance of time over ranks that load must explain: most of it.
 const leastExplained = 0.5
 
-// unlike is why no time is predicted, and no placement worth a trial: load explains too little.
-const unlike = "unlike"
+// Unlike is why no time is predicted, and no placement worth a trial: load explains too little.
+const Unlike = "unlike"
 
 // NoEvidence is why no time is predicted: no trace and no campaign was given.
 const NoEvidence = "no_evidence"
@@ -102,7 +102,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		if t.Warned(trace.LoadWithoutTime) {
 			return nil, noTime(Flat), nil
 		}
-		return nil, noTime(unlike, "explained", c.Explained), nil
+		return nil, noTime(Unlike, "explained", c.Explained), nil
 	}
 	return c, reason, nil
 }

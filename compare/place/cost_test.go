@@ -16,7 +16,10 @@ func traced(t *testing.T, pattern string) *trace.Trace {
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	trace := must(trace.Read(t.Context(), paths, trace.Options{}))
+	trace, err := trace.Read(t.Context(), paths, trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return trace
 }
 

@@ -20,7 +20,10 @@ import (
 func read(t *testing.T, paths ...string) (records []*counts.Record) {
 	t.Helper()
 	for _, path := range paths {
-		r := must(counts.Read(path))
+		r, err := counts.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		records = append(records, r)
 	}
 	return records
@@ -68,7 +71,10 @@ func write(t *testing.T, path, text string) {
 // placedOn judges on some ranks, without redundant experts unless asked, at a threshold of 10 %.
 func placedOn(t *testing.T, learn, judge []Window, ranks int, redundant ...int) (*Result, Placement) {
 	t.Helper()
-	res := must(Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1}))
+	res, err := Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return res, res.Placements[0]
 }
 
@@ -189,7 +195,7 @@ func TestVerdicts(t *testing.T) {
 		"better in 1 of 2 judged windows" {
 		t.Error(why)
 	}
-	if have, why := verdict(p, []Workload{better}, 0.1, noTime(unlike, "explained", 0.014)); have != NoVerdict ||
+	if have, why := verdict(p, []Workload{better}, 0.1, noTime(Unlike, "explained", 0.014)); have != NoVerdict ||
 		!strings.Contains(caveat.Text(why), "load explains 1.4 %") {
 		t.Errorf("%s (%s), want no verdict where time does not follow load", have, why)
 	}
@@ -285,7 +291,10 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n")
-	running := must(counts.ReadPlacement(path, 0))
+	running, err := counts.ReadPlacement(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		records []*counts.Record
 		from    *counts.Placement
@@ -297,7 +306,10 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
 	} {
 		learn, judge := Halves(c.records)
-		res := must(Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from}))
+		res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from})
+		if err != nil {
+			t.Fatal(err)
+		}
 		p := res.Placements[0]
 		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved ||
 			math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
@@ -328,12 +340,4 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -69,8 +69,8 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NoVerdict, because(Flat)
 	case noTime.Args["doubt"] == trace.CountsContradict:
 		return NoVerdict, because(Contradicts, "layer", noTime.Args["layer"])
-	case noTime.Args["why"] == unlike:
-		return NoVerdict, because(unlike, "explained", noTime.Args["explained"])
+	case noTime.Args["why"] == Unlike:
+		return NoVerdict, because(Unlike, "explained", noTime.Args["explained"])
 	}
 	return Trial, fall
 }

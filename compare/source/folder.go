@@ -28,6 +28,8 @@ func classify(path string, skipped func(paths []string), depth int) (inputs []In
 		return []Input{{kind, path}}, err
 	case bench.IsCampaign(path):
 		return []Input{{Campaigns, path}}, nil
+	case filepath.Base(path) == "launches" && bench.IsCampaign(filepath.Join(path, "..")):
+		return []Input{{Campaigns, filepath.Join(path, "..")}}, nil
 	case logits.IsCache(path):
 		return []Input{{Caches, path}}, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -82,7 +83,8 @@ func expanded(args []string) (paths []string, err error) {
 			err = usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", arg)
 		case !strings.ContainsAny(arg, "*?["):
 			err = &input.Error{File: arg, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
-				Try: "check its name and folder"}
+				Found: map[bool]string{true: "no such file"}[errors.Is(missing, fs.ErrNotExist)],
+				Try:   "check its name and folder"}
 		default:
 			if found, err = filepath.Glob(arg); err == nil && len(found) == 0 {
 				err = fmt.Errorf("no file matches %q", arg)

@@ -17,11 +17,10 @@ import (
 
 // ReportOptions say how benchmark reports are read and judged.
 type ReportOptions struct {
-	// Metric is the name of the metric compared; empty: the first report's primary one.
-	Metric    string  `flag:"metric"`
-	Trust     bool    `flag:"trust-arms"` // take the sides as the arms they are given as
-	Threshold float64 `flag:"threshold" in:"%" preset:"10%"`
-	Custom    []metrics.Custom
+	// Metric is the metric compared; without a name: the first report's primary one.
+	Metric    metrics.Wanted `flag:"metric"`
+	Trust     bool           `flag:"trust-arms"` // take the sides as the arms they are given as
+	Threshold float64        `flag:"threshold" in:"%" preset:"10%"`
 	Builds    gain.Builds
 }
 
@@ -54,7 +53,11 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	if p := append(r.recorded.Proof, gain.Proof{})[0]; strings.HasPrefix(p.Evidence, gain.Swapped) {
 		slices.Reverse(sides[:])
 	}
-	r.campaign.Run.Reports = launch.Quote([]string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")})
+	given := []string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")}
+	if wanted := []string{"--metric", o.Metric.Text}; o.Metric.Text != "" {
+		r.campaign.Run.Again, given = launch.Quote(append(wanted, "--", "YOUR_BENCHMARK")), slices.Concat(wanted, given)
+	}
+	r.campaign.Run.Reports = launch.Quote(given)
 	r.campaign.Notes = append(r.campaign.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
 	r.campaign.Result = gain.Judge(r.recorded)
@@ -63,7 +66,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 
 // read reads the launches of a file of an arm.
 func (r *reports) read(arm int, path string) error {
-	runs, err := readRuns(path, r.Custom)
+	runs, err := readRuns(path, r.Metric.Rule)
 	if err != nil {
 		return Meant(path, err, Reports)
 	}
@@ -104,7 +107,7 @@ func readRuns(path string, custom []metrics.Custom) ([]metrics.Result, error) {
 // measure takes the measurement of a launch from its report. All must have the metric of the first one.
 func (r *reports) measure(arm int, run metrics.Result) error {
 	first, unit := &r.recorded.Metric, len(r.launches[arm])
-	m, err := run.Wanted(cmp.Or(first.Name, r.Metric))
+	m, err := run.Wanted(cmp.Or(first.Name, r.Metric.Name))
 	switch {
 	case err != nil:
 		return err
@@ -116,7 +119,7 @@ func (r *reports) measure(arm int, run metrics.Result) error {
 	}
 	measured := bench.MeasurementOf(run, m)
 	measured.Unit, measured.Arm, measured.Position = unit, gain.Arms[arm], gain.UnknownPosition
-	if len(r.Custom) == 0 { // a number of the user's may come from any output
+	if r.Metric.Rule == nil { // a number of the user's may come from any output
 		tool, _, _ := strings.Cut(run.Format, "/")
 		measured.Setup = map[string]string{"tool": tool}
 		maps.Copy(measured.Setup, run.Setup)

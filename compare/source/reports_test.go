@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -31,7 +32,7 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
 		r, err := ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
 			write("perfect.jsonl", line, "120", "124", "116", "118", "122", "120")}, ReportOptions{Trust: true,
-			Metric: "output_throughput", Threshold: gain.DefaultThreshold})
+			Metric: metrics.Wanted{Name: "output_throughput"}, Threshold: gain.DefaultThreshold})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -89,8 +90,8 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	case headErr != nil || !known:
 		return in, &input.Error{File: name, Expected: "a campaign folder, captures, expert counts, benchmark reports, or " +
 			"the JSON result of trace, bench, logits verify, counts, compare, place",
-			Err: cmp.Or(headErr, fmt.Errorf("JSON of the kind %q", head.Kind)),
-			Try: "write a result with 'moebalance VERB --format json -o FILE'"}
+			Err: cmp.Or(headErr, errors.New(strings.TrimSuffix(fmt.Sprintf("other JSON: kind %q", head.Kind), `: kind ""`))),
+			Try: "write a result with 'moebalance VERB -o FILE.json'"}
 	case head.Schema < 1 || head.Schema > kind.schema:
 		return in, &input.Error{File: name, Position: "schema_version", Expected: fmt.Sprint("at most ", kind.schema),
 			Found: fmt.Sprint(head.Schema), Try: "read it with a newer version, or write it again with this one"}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -26,7 +27,7 @@ type Rank struct {
 
 // Errors of ranks that cannot be numbered as asked, and of exports that cannot be ranks of one run.
 var (
-	errRank      = errors.New("ranks cannot be assigned")
+	ErrRank      = errors.New("ranks cannot be assigned")
 	ErrNotOneRun = errors.New("the exports are not of one run")
 )
 
@@ -39,7 +40,7 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 	flagged, given := givenRank(flag, path)
 	if given && n != 1 {
 		return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(n, "process"),
-			Try: "leave the rank out", Err: errRank}
+			Try: "leave the rank out", Err: ErrRank}
 	}
 	recorded, known := rec.Metadata.Rank()
 	named, hasName := capture.RankInName(path)
@@ -115,7 +116,7 @@ func (r *reduction) oneRun() error {
 	refuse := func(o, p *rankEvents, found string, err error) error {
 		return &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path, Expected: "exports of one run, one per rank",
 			Found: found, Err: err,
-			Try: "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
+			Try: "give the files of one run, or of two runs to 'moebalance compare'; 'trace --rank FILE=N' mends a wrong rank"}
 	}
 	sameTime := func(a, b event) bool { return a.Start == b.Start && a.NS == b.NS }
 	for i, p := range r.ranks {
@@ -126,8 +127,8 @@ func (r *reduction) oneRun() error {
 		}
 		if i > 0 && r.ranks[i-1].Rank.Rank == p.Rank.Rank {
 			o := r.ranks[i-1]
-			return refuse(o, p, fmt.Sprintf("two that claim rank %d (by %s and by %s)", p.Rank.Rank, o.Rank.Evidence,
-				p.Rank.Evidence), errRank)
+			by := slices.Compact([]string{o.Rank.Evidence, p.Rank.Evidence})
+			return refuse(o, p, fmt.Sprintf("two of rank %d (by %s)", p.Rank.Rank, strings.Join(by, " and by ")), ErrRank)
 		}
 	}
 	return nil

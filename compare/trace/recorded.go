@@ -59,7 +59,7 @@ func (r *reduction) recorded() (err error) {
 			l.Layer = int32(counted[l.Layer])
 		}
 	})
-	r.warn("counts_order", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
+	r.warn("counts_order", "", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (r *reduction) checkRecorded() (err error) {
 			quantity.Ranges(worked))
 	default:
 		code := map[bool]string{true: CountsContradict, false: CountsLayers}[without]
-		r.warn(code, "counted", len(counted), "layers", len(worked))
+		r.warn(code, "", "counted", len(counted), "layers", len(worked))
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (r *reduction) experts() error {
 		}
 	}
 	if len(grouped) > 0 && len(given) == 0 {
-		r.warn("no_expert_times")
+		r.warn("no_expert_times", "")
 	}
 	for key, steps := range grouped {
 		if c := given[key[1]]; key[0] < c.Layout.Ranks() && c.Layout.Experts() == len(c.PerExpert) {
@@ -224,7 +224,7 @@ func (r *reduction) otherSteps() bool {
 	if counted == 0 || tokens == 0 || mostUnlike*counted >= tokens && counted <= mostUnlike*most {
 		return false
 	}
-	r.warn("counts_steps", "counted", int(math.Round(counted)), "traced", int(math.Round(tokens)))
+	r.warn("counts_steps", "", "counted", int(math.Round(counted)), "traced", int(math.Round(tokens)))
 	return true
 }
 
@@ -262,7 +262,7 @@ func (r *reduction) checkLoadFits() {
 	}
 	for _, code := range codes {
 		if at := layers[code]; 2*len(at) > uneven {
-			r.warn(code, "layer", at[0])
+			r.warn(code, "", "layer", at[0])
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,21 +56,14 @@ func (p *Page) lead() (Input, kind) {
 	panic("an input without a result") // which New refuses
 }
 
-// byLoad orders records of counts by their most uneven load, load over ranks above load over
-// experts; other results are equal.
+// byLoad orders records of counts by their most uneven load; other results are equal.
 func byLoad(a, b Input) int {
 	if a.Counts == nil || b.Counts == nil {
 		return 0
 	}
 	one, _ := answer.MostUneven(a.Counts)
 	other, _ := answer.MostUneven(b.Counts)
-	switch ranks := one.Level == router.LevelRank; {
-	case one.Level == other.Level:
-		return cmp.Compare(one.WorstMaxOverMean, other.WorstMaxOverMean)
-	case ranks:
-		return 1
-	}
-	return -1
+	return answer.ByLoad(one, other)
 }
 
 // answer is the lead's, with what traces of both arms add to a campaign.

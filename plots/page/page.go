@@ -233,8 +233,17 @@ var style string
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
 	"tone": tone, "class": class, "words": strings.Fields, "mask": shown.Masked, "drawing": inline}).Parse(markup))
 
-// tone is the style of a verdict.
-func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
+// tone is by what a verdict means for the user: a placement that is worth a trial is good news.
+func tone(v answer.Verdict) string {
+	switch v {
+	case "even", "complete", "below the threshold", "faster", "equivalent", "not now", "worth a trial":
+		return "good"
+	case "uneven", "late launches", "slower GPU", "attention uneven", "failed", "not comparable", "imbalance significant",
+		"slower", "invalid":
+		return "bad"
+	}
+	return "warn"
+}
 
 // inline is a figure as the address of an image that holds it.
 func inline(f plots.Figure) (template.URL, error) {

@@ -37,21 +37,9 @@ func TestCertificateByHand(t *testing.T) {
 	if c.Duplicates != 1 || c.Valid || c.Optimal {
 		t.Errorf("expert 1 twice in a token: %+v", c)
 	}
-	for what, k := range map[string]struct {
-		p       Problem
-		plan    Plan
-		optimal bool
-	}{
-		"3 slots per rank, 1 or 2 per expert": {p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}), true},
-		"4 and 2 slots per rank":              {p, listed([]int32{0, 1, 0, 1}, []int32{2, 3}), false},
-		"4 slots per rank, 3 of one expert": {problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 2),
-			listed([]int32{0, 2, 0, 3}, []int32{0, 2, 1, 3}), false},
-		"4 slots per rank, none of one expert": {problem(t, 6, 2, 0, 0, 2, router.DEP, 2, 2),
-			listed([]int32{0, 3, 0, 3}, []int32{1, 4, 1, 4}), false},
-	} {
-		if c := Certify(k.p, k.plan); c.Optimal != k.optimal {
-			t.Errorf("%s: %+v", what, c)
-		}
+	c = Certify(p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}))
+	if !c.Optimal {
+		t.Errorf("3 slots per rank, 1 or 2 per expert: optimal; got %+v", c)
 	}
 	grouped := problem(t, 4, 2, 4, 1, 2, router.DEP, 1)
 	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
@@ -166,7 +154,10 @@ func TestFloorsRoundUp(t *testing.T) {
 	if f := boundsOf(p, 0); f.reach != 2 || f.rank != 2 {
 		t.Errorf("%+v, want a reach of 2 ranks, one of which has 2 slots", f)
 	}
-	l := must(router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}}))
+	l, err := router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for tokens, want := range map[int]int64{4: 1, 5: 2} {
 		f := boundsOf(Problem{Shape: router.Shape{Experts: 4, TopK: 1}, Layout: l, Mode: router.TEP,
 			Tokens: []int{tokens, tokens}}, 0)

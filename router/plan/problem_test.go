@@ -9,7 +9,10 @@ import (
 
 func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, tokens ...int) Problem {
 	t.Helper()
-	l := must(router.Contiguous(experts, ranks))
+	l, err := router.Contiguous(experts, ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(tokens) == 1 {
 		tokens = slices.Repeat(tokens, ranks)
 	}
@@ -19,14 +22,9 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, 
 
 func certify(t testing.TB, name string, p Problem, o Options) Certificate {
 	t.Helper()
-	plan := must(New(name, p, o))
-	return Certify(p, plan)
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
+	plan, err := New(name, p, o)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return v
+	return Certify(p, plan)
 }

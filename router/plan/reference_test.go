@@ -74,7 +74,10 @@ func (g golden) check(t *testing.T, name string, method router.Method) {
 // fill is one rank's ids of a plan.
 func fill(t testing.TB, name string, p Problem, o Options, rank int) []int32 {
 	t.Helper()
-	plan := must(New(name, p, o))
+	plan, err := New(name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ids := make([]int32, p.Tokens[rank]*p.Shape.TopK)
 	plan.Fill(ids, rank)
 	return ids

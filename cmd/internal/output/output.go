@@ -105,24 +105,17 @@ func writeJSON(w io.Writer, value any) error {
 		json.FormatNilSliceAsNull(false), jsontext.EscapeForHTML(false), json.WithMarshalers(masked))
 }
 
-// TableNames are the names of the tables, in their order.
-func (d Document) TableNames() (names []string) {
-	for _, t := range d.Tables {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
 // Named is a copy of the table of this name, the first for "". Where the result has none, the title says so.
 func (d Document) Named(name string) *table.Table {
 	notes := table.Of(Notes, "", d.Notes, "note", table.Computed("note", func(note string) any { return note }))
+	var names []string
 	for _, t := range append(slices.Clone(d.Tables), notes) {
-		if name == "" || t.Name == name {
+		if names = append(names, t.Name); name == "" || t.Name == name {
 			return &t
 		}
 	}
 	return &table.Table{Name: name, Title: fmt.Sprintf("%s: none in this result, which has %s", name,
-		strings.Join(d.TableNames(), ", "))}
+		strings.Join(names, ", "))}
 }
 
 // CheckTable refuses a name that is no table of a verb, and not Notes.

@@ -15,21 +15,16 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// CampaignTables are the names of the tables of a result, some of which may be
-// missing from it.
-var CampaignTables = []string{"comparisons", "pairs", "launches", "dose", "secondary", "proof", "checks"}
-
 // Campaign renders a judged campaign: the verdict first, then what it rests on.
 func Campaign(r source.Campaign) output.Document {
 	var notes []string
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
-	why := answer.Why(r.Result, r.Run)
 	r.Result = answer.Worded(r.Result)
 	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), r,
 		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool { return t.Len() == 0 })...)
-	d.Why = why
+	d.Why = cmp.Or(strings.Join(answer.Failures(r.Result), "; "), d.Headline)
 	if r.Run.Reports != "" {
 		d.Value = answered[gain.Result]{r.Result, d.Answer}
 	}
@@ -46,7 +41,7 @@ func Campaign(r source.Campaign) output.Document {
 // gained are the columns of a gain below an item.
 const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high:percent, n<gain.n:count"
 
-// campaignTables are the tables of a result, named as in CampaignTables.
+// campaignTables are the tables of a result.
 func campaignTables(r gain.Result) []table.Table {
 	type dosed struct {
 		Point float64 `json:"point,omitempty"`

@@ -12,9 +12,6 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// ComparisonTables are the names of the tables of compare: of traces, and of reports and campaigns.
-var ComparisonTables = append([]string{"work", "kinds", "phases", "layers", "gain", "kernels"}, CampaignTables...)
-
 // Comparison lays a comparison out for people, with the counts that OfComparison takes; JSON carries it as it is.
 func Comparison(r diff.Comparison, counts ...string) output.Document {
 	d := document(answer.OfComparison(&r, counts...), nil, r, comparisonTables(r)...)

@@ -7,9 +7,6 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// CountsTables are the names of the tables of counts, some of which may be missing from a result.
-var CountsTables = []string{"imbalance", "summary", "reported"}
-
 // Counts renders judged expert statistics, given as arguments of a command.
 func Counts(result *counts.Result, given string) output.Document {
 	d := document(answer.OfCounts(result, given), nil, result,

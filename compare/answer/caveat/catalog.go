@@ -128,8 +128,7 @@ var catalog = map[string]string{
 	"few_ranks":                 "warning: the sides share {common} of the run's {world} ranks: give all ranks' files",
 	"one_launch":                "one launch ({steps} and {others:step}): only a campaign (bench) gives a verdict",
 	"campaign_refused":          "warning: the campaign is {verdict}: its gain and step time are not used",
-	"campaign_unlike.ranks":     "warning: the campaign is of {here:rank}, the traces are of {there}",
-	"campaign_unlike.gpus":      "warning: the campaign ran on {here}, the traces on {there}",
+	"campaign_unlike":           "warning: the campaign ran on {here:rank}, the traces on {there}",
 	"campaign_apart":            "warning: the campaign measured {measured:+%}, the traces predict {predicted:+%}",
 	"campaign_step_time":        "the campaign gives no step time: several loads, kinds of steps or no complete pair",
 	"campaign_step_time.metric": "the campaign has {name} in {unit}; for tokens per second, add --step-tokens",
@@ -185,5 +184,4 @@ const (
 )
 
 // unchecked words why a check had nothing to look at, for checks without words of their own for it.
-var unchecked = map[string]string{"few": "too few launches to tell", "no_pair": "no complete pair to look at",
-	"noise": "the values vary too much to tell", "no_noise": "the values do not vary", "unrecorded": "was not recorded"}
+var unchecked = map[string]string{"few": "too few launches to tell", "unrecorded": "was not recorded"}

@@ -16,7 +16,6 @@ const (
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
 	openNext    = "measure.hook|more|longer"
-	newer       = "{other} is {gain:speed} than {one}[{place}]."
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
 	measureNext = "measure.hook|measure"
@@ -53,19 +52,21 @@ var Lines = map[string][]Line{
 		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait", "both|balanced|other_load"}},
 
 	"compare": {
-		{"not comparable", "{verdict}: {why}" + slowerToo, "", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
+		{"not comparable", "{?refusal}{verdict}: {why|the sides are no two arms of one run}" + slowerToo,
+			"", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
 		{"no answer", noAnswer, compared, "remedy kinds", "whole|" + measureNext},
 		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 			"normal perfect change", "phase", "builds"},
 		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
-		{"", "{=said}" + foretold, compared, "kinds", measureNext},
+		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
 		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
 			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
 			compared, "kinds", measureNext},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
 			"{here:.3}.", compared, "kinds", measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
-			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext}},
+			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext},
+		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, "kinds", measureNext}},
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
@@ -77,8 +78,7 @@ var Lines = map[string][]Line{
 		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},
 		{"no verdict", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
 		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
-		{"faster", newer, "gain", campaignWhy, buildsNext},
-		{"slower", newer, "gain", campaignWhy, buildsNext},
+		{"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
 		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace place"},
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
@@ -98,13 +98,11 @@ var Lines = map[string][]Line{
 			"ep|keep"},
 		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.", countsOf, "",
 			"counts"},
-		{"no answer", "no answer: {one_rank}.", "", "", "counts"},
-		{"no answer", "no answer: no load is recorded.", "", "", "counts"}},
+		{"no answer", "no answer: {one_rank|no load is recorded}.", "", "", "counts"}},
 
 	"cache": {
 		{"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
-		{"complete", "{exact:is file} exact[ and {balanced}][; {best} of {sizes:is batch size} as balanced as can be]" +
-			"[; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
+		{"complete", "{exact:is file} exact[{=balance}][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
 		{"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "fault", "verify"},
 		{"complete", "all {files:file} for {model} are there" + served, "", "", "verify"}},
 
@@ -116,8 +114,8 @@ var sentences = map[string]string{
 	"basis.trace":   "{evidence}" + ofTrace + " | {gpu_ns:ns} of kernels seen" + ofTrace,
 	"basis.compare": "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}",
 	"basis.bench":   "{=interval}[ · balance {balance}]",
-	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | " +
-		"no interval from {alone} | interval of {counted}[ {side} the {threshold:0%} threshold]",
+	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | no interval from {alone} | " +
+		"interval of {counted} {side} the {threshold:0%} threshold | interval of {counted}[ {side} 0 %]",
 	"basis.place": "[learned from {one} · ]{=judged} · {ranks:rank} · baseline: {baseline}",
 	"judged": "judged on {kinds:kind} of windows left out in turn · written plan learned from all | " +
 		"judged on {windows:other window}[, {alike} of them like a learned one] | judged on no other window",
@@ -126,6 +124,7 @@ var sentences = map[string]string{
 	"basis.cache": "{exact} of {files:file} exact | " +
 		"{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}",
 	"basis.plans": "{basis}",
+	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
 
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
@@ -146,7 +145,6 @@ var sentences = map[string]string{
 	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
-	"again":     "{again|-- YOUR_BENCHMARK}",
 	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
 	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
@@ -168,6 +166,10 @@ var sentences = map[string]string{
 		"learned routing][{place}]",
 
 	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"sglang_arm":  "--init-expert-location {file}[ --ep-num-redundant-experts {redundant}]",
+	"vllm_arm":    "MOEBALANCE_PLACEMENT={file} --enable-eplb",
+	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
+	"trtllm_arm":  "--extra_llm_api_options OPTIONS.yaml",
 	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
 	"why.flat":    "or the kernels take as long for few tokens as for many; with another backend a placement may gain",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
@@ -198,18 +200,18 @@ var steps = map[string][2]string{
 	"both_arms": {"{?unrecorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
 	"trust":     {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
 
-	"measure":      {"Measure what balance gains.", "bench -- YOUR_BENCHMARK"},
+	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
-	"loads":        {"Measure at the loads that you serve.", "bench --points {loads} -- YOUR_BENCHMARK ‹concurrency›"},
-	"backend":      {"Measure with another expert backend.", "bench --arm one --arm other -- YOUR_BENCHMARK ‹arm›"},
-	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads} -- YOUR_BENCHMARK ‹concurrency› ‹arm›"},
+	"loads":        {"Measure at the loads that you serve.", "bench --points {loads}" + yours + " ‹concurrency›"},
+	"backend":      {"Measure with another expert backend.", "bench --arm one --arm other" + yours + " ‹arm›"},
+	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":       {"Run the rest.", "bench --resume {folder}"},
 	"more":         {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
 	"longer":       {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
 	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
-	"prove_hook":   {"{?unproved}Let the hook balance: its counts prove it.", "bench --treatment hook {=again}"},
+	"prove_hook":   {"{?unproved}Use the hook: counts prove it.", "bench --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"{?unseen}Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"bench -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
+		"bench[ {metric}] -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
 	"checks": {"See all checks.", "compare --table checks {folder}"},
 	"page":   {"See it as a page.", "report -o report.html {folder}"},
 	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
@@ -221,17 +223,14 @@ var steps = map[string][2]string{
 	"place":        {"Find a placement, judged on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS {counts}"},
 	"judge":        {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
 	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
-	"write":        {"Write it for {engine|SGLang, say}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
+	"write":        {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
 	"keep":         {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
-	"gain_placed":  {"Measure it against what runs.", "bench --arm running --arm placed -- YOUR_BENCHMARK ‹arm›"},
-	"sglang": {"{file} is written: SGLang loads it at start.",
-		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {redundant}]"},
+	"gain_placed":  {"Measure it against what runs.", "bench --arm running --arm {placed} " + anyServer},
+	"sglang":       {"{file} is written: SGLang loads it at start.", "SGLANG_SERVER {=sglang_arm}"},
 	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
 		"MOEBALANCE_PLACEMENT={file} VLLM_SERVER --enable-eplb"},
-	"ascend": {"{file} is written: vllm-ascend loads it as its expert map.",
-		"VLLM_SERVER --additional-config '{\"expert_map_path\": \"{file}\"}'"},
-	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.",
-		"TRTLLM_SERVER --extra_llm_api_options OPTIONS.yaml"},
+	"ascend": {"{file} is written: vllm-ascend loads it as its expert map.", "VLLM_SERVER {=ascend_arm}"},
+	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.", "TRTLLM_SERVER {=trtllm_arm}"},
 
 	"generate": {"Write the logits.", generate + "--cache cache"},
 	"rewrite":  {"Write the cache again.", generate + "--dtype {dtype|DTYPE} --cache {folder}"},
@@ -241,10 +240,11 @@ var steps = map[string][2]string{
 
 // Parts of commands.
 const (
+	yours     = "[ {metric}] -- YOUR_BENCHMARK"
 	record    = "profile -- YOUR_COMMAND"
 	anyServer = "--server SERVER --ready URL --client CLIENT"
 	generate  = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
-	hookBench = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook} "
-	asBefore  = "[ --treatment {treatment}] {=again}"
+	hookBench = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook}[ {metric}] "
+	asBefore  = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
 	planned   = "place --ep {ranks} --redundant {copies} "
 )

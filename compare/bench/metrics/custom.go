@@ -50,14 +50,19 @@ func ParseCustom(s string) (c Custom, err error) {
 	return c, err
 }
 
-// ParseWanted reads the name of a metric, or a rule as ParseCustom takes it, and
-// returns the name and the rule, if it is one.
-func ParseWanted(s string) (name string, rule []Custom, err error) {
+// Wanted is a metric as a user names it: by its name alone, or by a rule that finds it.
+type Wanted struct {
+	Name, Text string
+	Rule       []Custom // nil for a name
+}
+
+// ParseWanted reads the name of a metric, or a rule as ParseCustom takes it.
+func ParseWanted(s string) (Wanted, error) {
 	if !strings.ContainsAny(s, `= ()[]\|*+?^$`) {
-		return s, nil, nil
+		return Wanted{Name: s, Text: s}, nil
 	}
 	c, err := ParseCustom(s)
-	return c.Name, []Custom{c}, err
+	return Wanted{c.Name, s, []Custom{c}}, err
 }
 
 // rule is a custom metric and its matches.
