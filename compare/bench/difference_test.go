@@ -12,7 +12,7 @@ import (
 func TestWordDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string
-		want    []string // "name: normal | perfect", "+" in front where declared
+		want    []string // "name: normal | perfect"
 	}{
 		"no {arm}": {"run --batch 8", nil},
 		"the arm's own file": {"run --save r-{arm}-{launch}.json",
@@ -21,21 +21,11 @@ func TestWordDifferences(t *testing.T) {
 	} {
 		spec := Spec{Command: Command{Normal: strings.Fields(c.command)}}
 		var got []string
-		undeclared := 0
 		for _, d := range spec.wordDifferences(gain.Perfect) {
-			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
-			if d.Declared {
-				text = "+" + text
-			} else {
-				undeclared++
-			}
-			got = append(got, text)
+			got = append(got, fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect))
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		if (spec.Undeclared() == "") != (undeclared == 0) {
-			t.Errorf("%s: undeclared %q", name, spec.Undeclared())
+		if !slices.Equal(got, c.want) || (spec.Undeclared() == "") != (c.want == nil) {
+			t.Errorf("%s: %q, want %q; undeclared %q", name, got, c.want, spec.Undeclared())
 		}
 	}
 }
@@ -43,31 +33,24 @@ func TestWordDifferences(t *testing.T) {
 // A build or a further arm is named for what --arm gives it.
 func TestArmsAreNamedForTheirDifferences(t *testing.T) {
 	for name, k := range map[string]struct {
-		arms   []string
+		spec   string
 		builds gain.Builds
 		arm    gain.Arm
 		want   []string // "name: normal | other", "+" in front where declared
 	}{
-		"of a further arm": {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1",
+		"of a further arm": {spec: "more=SKEW=1 --eplb", arm: "more", want: []string{"+SKEW: not set | 1",
 			"+--eplb: no such word | --eplb"}},
-		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"},
+		"of a build by name": {spec: "after=SKEW=1 --eplb", builds: gain.Builds{"before", "after"}, arm: gain.Perfect,
 			want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
 	} {
-		s := Spec{Command: Command{Normal: []string{"run"}}, Builds: k.builds}
-		for _, text := range k.arms {
-			a, err := ParseArm(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Arms = append(s.Arms, a)
+		a, err := ParseArm(k.spec)
+		if err != nil {
+			t.Fatal(err)
 		}
-		arm := k.arm
-		if arm == "" {
-			arm = gain.Perfect
-		}
+		s := Spec{Command: Command{Normal: []string{"run"}}, Builds: k.builds, Arms: []ArmSpec{a}}
 		given := func(a gain.Arm) Attempt { return Attempt{Environment: s.arm(a).Env} }
 		var got []string
-		for _, d := range s.differences(arm, given(gain.Normal), given(arm)) {
+		for _, d := range s.differences(k.arm, given(gain.Normal), given(k.arm)) {
 			text := fmt.Sprintf("%s: %s | %s", d.Name, d.Normal, d.Perfect)
 			if d.Declared {
 				text = "+" + text

@@ -18,16 +18,15 @@ func (s Spec) prove(arm gain.Arm, v view, ranks int, printed bool) (all []proved
 	rules, shown := s.rules(), s.shown(v)
 	rules.Printed, shown.Ranks = printed, ranks
 	for _, p := range rules.OfArm(arm, []proof.Launch{shown}) {
-		one := proved{p, arm}
+		one := proved{Proof: p}
 		switch {
 		case p.Grade != gain.None:
+			one.shows = arm
 		case strings.HasPrefix(p.Evidence, gain.BalancedToo):
 			one.shows = gain.Perfect
 		case len(rules.OfArm(gain.Normal, []proof.Launch{shown})) > 0 && arm == gain.Perfect &&
 			rules.OfArm(gain.Normal, []proof.Launch{shown})[0].Grade != gain.None:
 			one.shows = gain.Normal
-		default:
-			one.shows = ""
 		}
 		all = append(all, one)
 	}

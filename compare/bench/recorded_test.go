@@ -36,13 +36,9 @@ func TestRecorded(t *testing.T) {
 	c.Launches[3].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
 
 	got := Recorded(c)
-	if got.Threshold != 0.2 ||
-		got.Command != "run 'a b'" {
-		t.Errorf("threshold %v, command %q", got.Threshold, got.Command)
-	}
-	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true,
-		Definition: "rate/d"}); got.Metric != want {
-		t.Errorf("metric %+v, want %+v", got.Metric, want)
+	want := gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true, Definition: "rate/d"}
+	if got.Threshold != 0.2 || got.Command != "run 'a b'" || got.Metric != want {
+		t.Errorf("threshold %v, command %q, metric %+v", got.Threshold, got.Command, got.Metric)
 	}
 	// One launch each that counts, is of another tool, has other numbers, did not end.
 	type row struct {
@@ -56,14 +52,14 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("launch %d: arm %s", l.Position, l.Arm)
 		}
 	}
-	want := []row{
+	wanted := []row{
 		{0, 0, gain.StatusOK, "attempt 1 failed: no memory"},
 		{1, 0, "reports rate (rate/d) of another tool, not rate (rate/d) of tool", ""},
 		{2, 1, "reports speed (speed/d) of tool, not rate (rate/d) of tool", ""},
 		{3, 1, "interrupted", "attempt 1 interrupted: ended"},
 	}
-	if !reflect.DeepEqual(rows, want) {
-		t.Errorf("launches\n%+v\nwant\n%+v", rows, want)
+	if !reflect.DeepEqual(rows, wanted) {
+		t.Errorf("launches\n%+v\nwant\n%+v", rows, wanted)
 	}
 	first := got.Measurements[0]
 	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||

@@ -146,10 +146,10 @@ func (r *runner) recover() error {
 // marker is what the campaign's processes carry.
 func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
-// accept asks, after the first pair and before the second, whether to go on.
+// accept asks, after the first pair and before the second, whether to go on. A plan puts the launches of a pair side
+// by side.
 func (r *runner) accept() error {
-	first := len(r.Spec.arms()) // a plan puts the launches of a pair side by side
-	if r.host.Accept == nil || r.Finished() != map[bool]int{false: first, true: 1}[r.Spec.Design.Within()] {
+	if r.host.Accept == nil || r.Finished() != map[bool]int{false: len(r.Spec.arms()), true: 1}[r.Spec.Design.Within()] {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)

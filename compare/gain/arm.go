@@ -35,14 +35,11 @@ type Builds [2]Arm
 
 // NewBuilds are two builds by their names, or none.
 func NewBuilds(names []string) (b Builds, err error) {
-	switch {
-	case len(names) == 0:
-	case len(names) != 2 || names[0] == "" || names[1] == "" || names[0] == names[1]:
-		err = fmt.Errorf("want two names, such as before and after, have %q", names)
-	default:
-		b = Builds{Arm(names[0]), Arm(names[1])}
+	if n := len(names); n > 0 && (n != 2 || names[0] == "" || names[1] == "" || names[0] == names[1]) {
+		return b, fmt.Errorf("want two names, such as before and after, have %q", names)
 	}
-	return b, err
+	copy(b[:], mapped(names, func(name string) Arm { return Arm(name) }))
+	return b, nil
 }
 
 // Named reports whether there are any.

@@ -100,11 +100,9 @@ func (c *comparison) check() {
 		c.warn(CheckCopies, "same")
 	}
 	load, uneven := router.Number(0), 0.0 // the largest: of ranks under the learned router, and of their attention
-	for _, m := range c.Measurements {
-		if m.Point == c.Value {
-			uneven = max(uneven, m.Attention)
-		}
-		if m.Arm == Normal && m.Point == c.Value && m.Load.Measured {
+	for _, m := range only(c.Measurements, func(m Measurement) bool { return m.Point == c.Value }) {
+		uneven = max(uneven, m.Attention)
+		if m.Arm == Normal && m.Load.Measured {
 			load = max(load, m.Load.MaxOverMean)
 		}
 	}

@@ -112,19 +112,17 @@ func (c *comparison) estimate() {
 	c.sd = t.SD
 	c.Gain = Gain{method, fractions(t), t.N}
 	if !c.within() && len(c.whole) < MinPairs || c.copied() {
-		u := router.Undefined()
-		c.Gain.Low, c.Gain.High, c.Gain.Confidence = u, u, u
+		c.Gain.Interval = Interval{c.Gain.Estimate, router.Undefined(), router.Undefined(), router.Undefined()}
 	}
 }
 
-// overLaunches is a number that each launch shows in each block: Student's t over launches; of a single
-// one over its blocks, widened by the standard deviation by which launches differ.
+// overLaunches is a number that each launch shows in each block: Student's t over launches, which may be of two kinds;
+// of a single one over its blocks, widened by the standard deviation by which launches differ.
 func overLaunches(launches [][]float64, sd, confidence float64) stats.Interval {
-	launches = slices.DeleteFunc(launches, func(blocks []float64) bool { return len(blocks) == 0 })
 	if len(launches) == 1 {
 		return stats.Widened(launches[0], sd, confidence)
 	}
-	return stats.PairedT(mapped(launches, mean), confidence)
+	return stats.OverGroups(mapped(launches, mean), confidence)
 }
 
 // only are the items of a list that fit.
@@ -152,12 +150,11 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 	few := map[bool]Verdict{true: NoVerdict}[len(c.whole) < c.leastUnits()]
 	c.Verdict = cmp.Or(invalid, few, verdictOf(c.Gain, c.threshold(), c.builds()))
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.Value == c.Value && o.differs() }) {
-		u := router.Undefined()
 		c.Gain.Interval, c.Verdict = noInterval, NotComparable
 		for i := range c.all {
-			c.all[i].Gain = u
+			c.all[i].Gain = router.Undefined()
 			for j := range c.all[i].Blocks {
-				c.all[i].Blocks[j].Gain = u
+				c.all[i].Blocks[j].Gain = router.Undefined()
 			}
 		}
 	}

@@ -166,6 +166,24 @@ func TestCoverageWithinLaunches(t *testing.T) {
 	}
 }
 
+// Likewise launches of two kinds, of which each pattern comes equally often.
+func TestCoverageOfTwoKinds(t *testing.T) {
+	for _, blocks := range []int{1, 2, 4} {
+		line := fmt.Sprint(blocks)
+		for _, launches := range []int{5, 6, 7, 8, 10, 12} {
+			c := withinCell{launches: launches, blocks: blocks, launch: 0.05, interaction: 0.0055, segment: 0.015}
+			rng := rand.New(rand.NewPCG(17, uint64(100*launches+blocks)))
+			o := simulate(campaigns, DefaultThreshold, func() Recorded {
+				c.kinds += 0x9e3779b97f4a7c15 // odd: its low bits take every value before one comes again
+				return within(c.segments(rng, math.Log1p(DefaultThreshold)))
+			})
+			line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
+			bounds(t, fmt.Sprintf("%+v", c), o)
+		}
+		t.Log(line)
+	}
+}
+
 // bounds wants the coverage between 93.5 and 97.5 %, give or take what so many campaigns show.
 func bounds(t *testing.T, name string, o outcome) {
 	off := 0.0

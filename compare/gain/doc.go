@@ -24,8 +24,9 @@
 // other launches, which nothing within it shows. So a launch counts once, by the mean of the
 // log ratios of its blocks, and the interval is Student's t over launches. A verdict takes five:
 // where a launch gains nothing or twice the threshold by chance, four agree in one of eight
-// campaigns. A block counts where it has as many values of both arms, two at least; a launch,
-// where it has such a block.
+// campaigns. Six of seven agree in one of nine, and then t is too narrow: the interval also holds the middle between
+// two groups of launches wherever a sign test does not show that either is the more frequent (stats.OverGroups).
+// A block counts where it has as many values of both arms, two at least; a launch, where it has such a block.
 //
 // A segment that is far from the median of its arm in its launch, beyond 4 + 5/blocks + 24/segments standard
 // deviations by their median, falls out of its block and is named: in about 2 % of campaigns without any. A
@@ -38,22 +39,31 @@
 //
 //	launches  blocks       0.3 %        1.5 %          5 %  1.5 %, gains    slow segments    of one arm
 //	                                                          2 % apart
-//	       2       1    94.2         96.0         95.4         95.3
-//	               2    94.5  4.3    94.9  8.6    95.5 25.6    95.3 16.4    95.4 19.6    95.3 13.4
-//	               4    95.5  4.1    95.8  6.9    95.8 18.9    94.7 15.4    94.6  8.2    94.2  7.3
+//	       2       1    94.3  4.4    96.2 11.7    95.6 37.2    95.5 17.8    94.6 51.2    94.8 31.5
+//	               2    94.5  4.3    95.0  8.6    95.5 25.6    95.3 16.4    95.5 19.6    95.3 13.4
+//	               4    95.5  4.1    95.8  6.9    95.8 18.9    94.8 15.4    94.6  8.2    94.2  7.3
 //	               6    95.0  4.1    96.2  6.1    95.7 15.6    94.8 15.4    95.8  6.5    96.5  6.4
-//	       3       1    95.6  1.4    95.0  3.5    94.9 11.0    94.9  5.5
-//	               2    95.7  1.3    95.4  2.6    94.1  7.8    95.2  4.9    95.3  6.6    95.0  4.8
-//	               4    95.0  1.2    95.1  2.0    94.7  5.6    94.9  4.7    95.0  2.6    94.8  2.2
+//	       3       1    95.7  1.4    95.0  3.5    94.9 11.0    95.0  5.5    96.8 17.8    95.8 11.4
+//	               2    95.7  1.3    95.4  2.6    94.2  7.8    95.2  4.9    95.3  6.6    95.0  4.8
+//	               4    95.0  1.2    95.1  2.0    94.7  5.6    95.0  4.7    95.0  2.6    94.8  2.2
 //	               6    95.3  1.2    95.0  1.8    95.3  4.7    95.1  4.6    95.5  2.0    95.3  1.9
-//	       5       1    94.1  0.7    95.6  1.9    95.3  5.8    94.3  2.9    96.9         95.4
+//	       5       1    94.2  0.7    95.6  1.9    95.3  5.8    94.3  2.9    97.1  8.4    95.5  5.0
 //	               2    94.9  0.7    95.3  1.4    95.0  4.2    95.1  2.7    95.1  2.8    94.5  1.9
-//	               4    95.1  0.7    96.0  1.1    95.4  3.0    95.3  2.5    95.3  1.2    95.6  1.2
+//	               4    95.2  0.7    96.0  1.1    95.4  3.0    95.3  2.5    95.3  1.2    95.6  1.2
 //	               6    95.5  0.7    95.5  1.0    95.0  2.5    95.5  2.5    95.0  1.0    95.2  1.0
-//	       8       1    95.4  0.5    94.7  1.3    94.4  4.1    95.4  2.0    97.0  5.1    94.7  3.1
-//	               2    94.6  0.5    93.7  1.0    94.4  2.9    94.8  1.8    94.0  1.8    93.9  1.3
-//	               4    95.2  0.5    95.0  0.8    94.8  2.1    95.1  1.7    95.6  0.9    95.0  0.8
-//	               6    94.3  0.5    94.3  0.7    94.2  1.7    94.2  1.7    94.7  0.7    94.2  0.7
+//	       8       1    95.8  0.5    95.2  1.3    95.0  4.2    95.9  2.1    97.0  5.2    94.8  3.2
+//	               2    95.0  0.5    94.4  1.0    94.7  3.0    95.3  1.9    94.2  1.8    94.2  1.4
+//	               4    95.7  0.5    95.7  0.8    95.2  2.1    95.4  1.8    96.0  0.9    95.6  0.8
+//	               6    94.5  0.5    94.5  0.7    94.8  1.7    94.5  1.7    95.2  0.7    94.7  0.7
+//
+// Launches that gain nothing or twice the threshold by chance, by TestCoverageOfTwoKinds (each pattern of them equally
+// often; a noise of 1.5 %): five agree in one of sixteen campaigns, of which no interval knows. By t alone seven
+// covered 88 to 93 % and eight 92 to 93 %.
+//
+//	launches           5            6            7            8           10           12
+//	1 block      93.8 11.7    96.5 10.0    94.2  8.9    96.7  8.1    94.4  6.9    95.2  6.1
+//	2 blocks     93.8 11.6    96.8  9.9    94.2  8.8    97.0  8.0    93.9  6.8    95.6  6.1
+//	4 blocks     93.8 11.5    96.9  9.9    94.2  8.8    96.9  8.0    94.6  6.8    95.9  6.1
 //
 // Noise of 5 % hides slow segments: where one arm alone has them, the intervals covered 85 to 94 % in a
 // simulation, and nothing shows it.
@@ -131,8 +141,8 @@
 // 95 % interval, and its mean half-width in % of time for each 10 % of imbalance.
 //
 //	launches       1     2     3     5     8
-//	covers      97.5  95.0  94.9  95.2  95.1
-//	half-width  2.30  1.81  0.57  0.30  0.20
+//	covers      97.3  95.1  94.9  95.4  95.4
+//	half-width  2.30  1.83  0.57  0.30  0.21
 //
 // The package stands on plain values. It launches, stores and reads nothing.
 package gain

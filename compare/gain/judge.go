@@ -92,8 +92,7 @@ func (c *comparison) share(ceiling *comparison) *Interval {
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
 // The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
 func leading(points []*comparison) *comparison {
-	unlike := func(c *comparison) bool { return c.Verdict == NotComparable }
-	if first := slices.IndexFunc(points, unlike); first >= 0 {
+	if first := slices.IndexFunc(points, func(c *comparison) bool { return c.Verdict == NotComparable }); first >= 0 {
 		return points[first]
 	}
 	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain.Interval, b.Gain.Interval) })

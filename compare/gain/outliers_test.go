@@ -4,8 +4,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 )
+
+// Slow launches fall out with their pairs where four remain; where more than a quarter go, nothing is decided.
+func TestSlowLaunches(t *testing.T) {
+	for _, k := range []struct {
+		pairs, slow, kept int
+		want              Verdict
+	}{{6, 1, 5, Significant}, {6, 2, 4, Inconclusive}, {8, 2, 6, Significant}, {8, 3, 5, Inconclusive}} {
+		launches := paired(slices.Repeat([]float64{0.2}, k.pairs)...)
+		for i := range launches {
+			launches[i].Value *= 1 + 0.0005*float64(7*i%17)
+			if i < 2*k.slow && launches[i].Arm == Perfect {
+				launches[i].Value *= 0.7
+			}
+		}
+		if r := Judge(valid(launches)); r.Verdict != k.want || r.Gain.N != k.kept || r.Outliers() != k.slow {
+			t.Errorf("%d pairs, %d slow: %s of %d, %d named", k.pairs, k.slow, r.Verdict, r.Gain.N, r.Outliers())
+		}
+	}
+}
 
 // The campaign of the field names its two slow launches, and asks for no more pairs.
 func TestOutliersOfTheField(t *testing.T) {
@@ -17,16 +37,7 @@ func TestOutliersOfTheField(t *testing.T) {
 	if err := json.Unmarshal(content, &recorded); err != nil {
 		t.Fatal(err)
 	}
-	var launches []Measurement
-	for _, p := range recorded.Pairs {
-		second := map[string]int{"AB": 1}[p.Order]
-		launches = append(launches,
-			Measurement{Unit: p.Pair, Arm: Normal, Position: 2*p.Pair + 1 - second, Status: StatusOK,
-				Value: p.Normal.Float64()},
-			Measurement{Unit: p.Pair, Arm: Perfect, Position: 2*p.Pair + second, Status: StatusOK,
-				Value: p.Perfect.Float64()})
-	}
-	r := Judge(valid(launches))
+	r := rejudged(recorded)
 	if far := check(t, r, CheckOutliers); r.Outliers() != 2 ||
 		fmt.Sprint(far.Args["launches"], far.Args["pairs"]) != "[7 8] [3 4]" {
 		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", far)

@@ -120,7 +120,7 @@ func TestWithinChecks(t *testing.T) {
 			}
 		}, CheckWork, "unequal"},
 	} {
-		segments := withinCell{5, 2, 0.05, 0.002, 0.001, 0, false}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
+		segments := withinCell{launches: 5, blocks: 2, launch: 0.05, interaction: 0.002, segment: 0.001}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
 		plain := Judge(within(segments))
 		for _, c := range plain.Checks {
 			if c.Status == Warn || c.Status == Fail {

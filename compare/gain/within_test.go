@@ -1,8 +1,10 @@
 package gain
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -13,13 +15,17 @@ type withinCell struct {
 	launches, blocks             int
 	launch, interaction, segment float64
 	slow                         float64
-	one                          bool // of the normal arm alone
+	one                          bool   // of the normal arm alone
+	kinds                        uint64 // of launches, by its bits: they gain nothing or twice as much; 0: all the same
 }
 
 // segments are a campaign of one log gain, ABBA and BAAB in turn.
 func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Measurement) {
 	for i := range c.launches {
 		base, extra := c.launch*rng.NormFloat64(), c.interaction*rng.NormFloat64()
+		if c.kinds > 0 {
+			extra += gain * (1 - 2*float64(c.kinds>>i&1))
+		}
 		for b := range c.blocks {
 			for place, side := range []int{0, 1, 1, 0} {
 				side ^= (i + b) % 2
@@ -79,19 +85,23 @@ func TestWithinByHand(t *testing.T) {
 		launches [][]float64
 		mean     float64
 		half     float64
+		low      float64 // where it is not mean − half
 		method   string
 		verdict  Verdict
 	}{
 		// launch means 0.20, 0.22, 0.27: mean 0.23, s = √((0.03² + 0.01² + 0.04²)/2) = 0.036056
 		"three": {[][]float64{{0.19, 0.21}, {0.20, 0.24}, {0.27, 0.27}}, 0.23,
-			quantiles[2] * 0.0360555 / math.Sqrt(3), LaunchT, NoVerdict},
+			quantiles[2] * 0.0360555 / math.Sqrt(3), 0, LaunchT, NoVerdict},
 		// s = √(4·0.01²/3) = 0.011547 of four blocks
 		"one": {[][]float64{{0.19, 0.21, 0.19, 0.21}}, 0.2,
-			math.Hypot(quantiles[3]*0.0115470/2, 1.96*0.006), OneLaunch, NoVerdict},
-		"one block": {[][]float64{{0.2}}, 0.2, math.NaN(), OneLaunch, NoVerdict},
+			math.Hypot(quantiles[3]*0.0115470/2, 1.96*0.006), 0, OneLaunch, NoVerdict},
+		"one block": {[][]float64{{0.2}}, 0.2, math.NaN(), 0, OneLaunch, NoVerdict},
+		// Six of 0.19 and one of 0, s = 0.0718133: by t alone the low end is 0.096441, above ln 1.1; the middle is below.
+		"two kinds": {append(slices.Repeat([][]float64{{0.18, 0.20}}, 6), []float64{-0.01, 0.01}), 0.1628571,
+			2.44691 * 0.0718133 / math.Sqrt(7), 0.095, LaunchT, Inconclusive},
 	} {
 		r := Judge(within(blocksOf(k.launches...)))
-		want := [3]float64{k.mean, k.mean - k.half, k.mean + k.half}
+		want := [3]float64{k.mean, cmp.Or(k.low, k.mean-k.half), k.mean + k.half}
 		for i, x := range logs(r.Gain) {
 			if math.Abs(x-want[i]) > 1e-5 || math.IsNaN(x) != math.IsNaN(want[i]) {
 				t.Errorf("%s: %v, want %v", name, logs(r.Gain), want)

@@ -18,12 +18,15 @@ func TestPairedTPublished(t *testing.T) {
 	checkNear(t, "maize t", m.Estimate/(m.SD/math.Sqrt(15)), 2.148, 5e-4)
 }
 
-func TestPairedTByHand(t *testing.T) {
-	// 1, 3: mean 2, sd √2, standard error 1; against 1 t = 1 with 1 degree of
-	// freedom, where P(|T| > 1) = ½ and t₀.₉₇₅ = 12.7062.
-	r := PairedT([]float64{1, 3}, 0.95)
-	checkNear(t, "low", r.Low, 2-12.7062, 1e-4)
-	checkNear(t, "sd", r.SD, math.Sqrt2, 1e-15)
+// Between six of about 2 and one of 0 the middle is 1, beyond what t reaches: 2.1/2.4469 standard errors. Their noise
+// (sd 0.1·√(6/5)) adds t₀.₆₂₅ = 0.33672 of its standard errors. Ten show that nine are of the more frequent kind.
+func TestOverGroupsByHand(t *testing.T) {
+	seven := []float64{2.1, 1.9, 0, 2.1, 1.9, 2.1, 1.9}
+	r, alone := OverGroups(seven, 0.95), PairedT(seven, 0.95)
+	checkNear(t, "low", r.Low, 1-0.33672*0.1*math.Sqrt(6./5)*math.Sqrt(1+1./6)/2, 1e-6)
+	checkNear(t, "high", r.High, alone.High, 0)
+	ten := append(seven, 2, 2, 2)
+	checkNear(t, "low of ten", OverGroups(ten, 0.95).Low, PairedT(ten, 0.95).Low, 0)
 }
 
 func TestPairedTUndefined(t *testing.T) {
@@ -32,9 +35,7 @@ func TestPairedTUndefined(t *testing.T) {
 			t.Errorf("%v: %+v, want no bounds", d, r)
 		}
 	}
-	equal := PairedT([]float64{0.1, 0.1, 0.1}, 0.95)
-	checkNear(t, "equal values", equal.Low, 0.1, 1e-12)
-	checkNear(t, "equal values", equal.High, 0.1, 1e-12)
+	checkNear(t, "equal values", PairedT([]float64{0.1, 0.1, 0.1}, 0.95).Low, 0.1, 1e-12)
 }
 
 // Effects 0.11 and 0.13 with the normal arm first, 0.05 and 0.07 with it second: means

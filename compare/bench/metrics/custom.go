@@ -103,23 +103,20 @@ var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)
 var spaced = regexp.MustCompile(
 	`^[-+]?[1-9]\d{0,2}(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+(?:[.,]\d+)?(?: ?[a-zA-Zµ]|\s*$)`)
 
-// unitBehind is what a line prints behind a number: "ms", "K tokens/s", "tok/min".
-var unitBehind = regexp.MustCompile(`^ ?x? ?((?:[kKMGT] )?[a-zA-Zµ]+(?:/[a-zA-Z]+)*)`)
+// unitBehind is what a line prints behind a number, if anything: "ms", "K tokens/s", "tok/min".
+var unitBehind = regexp.MustCompile(`^(?: ?x? ?((?:[kKMGT] )?[a-zA-Zµ]+(?:/[a-zA-Z]+)*))?`)
 
 // match takes the text found in a line; rest is the text behind it. A known unit is turned into the rule's: "1.02 s" in
 // ms → 1020. A match that stops within its number, before a prefix of its unit, or before a unit of another kind is an
-// error: "1.0x ktok/s" and "69 tok/min" are no tok/s.
+// error: "1.0x ktok/s" and "69 tok/min" are no tok/s, and "1150 tok/s" is no ktok/s.
 func (r *rule) match(text, found, rest string, line int) {
 	x, err := strconv.ParseFloat(found, 64)
 	if grouped.MatchString(found) {
 		x, err = strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	}
-	metric, fits := r.Metric, true
-	if behind := unitBehind.FindStringSubmatch(rest); behind != nil {
-		var by float64
-		metric.Unit, by, fits = inUnit(behind[1], r.Unit)
-		x *= by
-	}
+	metric, by, fits := r.Metric, 1.0, true
+	metric.Unit, by, fits = inUnit(unitBehind.FindStringSubmatch(rest)[1], r.Unit)
+	x *= by
 	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
@@ -129,8 +126,8 @@ func (r *rule) match(text, found, rest string, line int) {
 }
 
 // inUnit returns the unit of a number that is printed in one unit and wanted in another, by how much to multiply it,
-// and whether they are of one kind, as far as it is known: "s", "ms" → "ms", 1000. Where no unit is wanted, it is the
-// vocabulary's.
+// and whether they are of one kind, as far as it is known: "s", "ms" → "ms", 1000. Either may be empty. Where no unit
+// is wanted, it is the vocabulary's.
 func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	from, known := units[strings.ToLower(printed)]
 	to, wantedKnown := units[strings.ToLower(wanted)]
@@ -143,10 +140,16 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
 	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
 	second := func(per string) string { return strings.TrimSuffix(strings.TrimSuffix(per, "ond"), "ec") }
-	prefix, suffixed := strings.CutSuffix(printed, wanted)
 	other := rate && wantedRate && second(per) != second(wantedPer) ||
-		wanted != "" && suffixed && len(prefix) == 1 && strings.Contains("kKMGTmun", prefix)
+		min(printed, wanted) != "" && (prefixed(printed, wanted) || prefixed(wanted, printed))
 	return wanted, 1, !other && !strings.Contains(printed, " ")
+}
+
+// prefixed reports a unit that is another one behind a prefix: "ktok/s" of "tok/s" and of "tokens/s".
+func prefixed(unit, other string) bool {
+	rest, bare := unit[1:], units[strings.ToLower(unit[1:])]
+	same := rest == other || bare.by > 0 && bare == units[strings.ToLower(other)]
+	return same && strings.Contains("kKMGTmun", unit[:1])
 }
 
 // end adds the match to a result. Of several it adds the last or their median, and says how many there were.
