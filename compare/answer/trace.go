@@ -70,14 +70,14 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
-	k.number("loss", "loss per step", t.Bound.LossNS, NS, basis)
+	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" alone per step", t.Bound.LossNS, NS, basis)
 	if o, ok := t.RankTime(); ok {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", layer(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
 		k.load(t, o.Imbalance, basis)
 	}
 	k.evened(t)
-	k.waits(w, t.Bound.StepNS)
+	k.waits(t)
 	k.leadsTo(t, given)
 	if rank, by, slower := t.SlowGPU(); slower {
 		k.know("slow_rank", rank, "by", by, "or", when(t.Attention == nil, "more tokens"))
@@ -121,16 +121,17 @@ func (k *known) evened(t *trace.Trace) {
 }
 
 // waits says how long ranks wait and mostly why, where that matters, and what to look at on the host of the rank that
-// arrives last.
-func (k *known) waits(w *trace.Waiting, stepNS router.Number) {
-	if w.Matters(stepNS) {
+// arrives last. What Python did there is no doing of the profiler's.
+func (k *known) waits(t *trace.Trace) {
+	w := &t.Waiting
+	if w.Matters(t.Bound.StepNS) {
 		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
 	}
 	whose, did := "the ranks' CPUs", w.Did
 	if rank := last(w); rank != nil {
 		whose, did = fmt.Sprintf("rank %d's CPU", rank.Rank), cmp.Or(rank.Did, did)
 	}
-	k.know("whose", whose)
+	k.know("whose", whose, "suspect", when(t.ByPyTorch() && (did == "" || did == trace.Launches), "PyTorch's profiler"))
 	k.because("host", k.say("host."+strings.ReplaceAll(string(did), " ", "_")))
 }
 
@@ -216,6 +217,9 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	k.know("both", when(both && !several, given),
 		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
 	found, model := flag(given, "counts"), flag(given, "model")
+	if t.Warned(trace.OtherSteps) {
+		found = "" // they were not used
+	}
 	k.know("counts", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model), "model",
 		strings.TrimPrefix(model, "--model "), "hook", t.Treatment())
 	for _, p := range t.Phases {

@@ -142,7 +142,8 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	in, stop := ahead(in)
 	defer stop()
 	work, calls, spans := newParts()
-	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID, origin: noTime}
+	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID, origin: noTime,
+		metadata: Metadata{SchemaVersion: "PyTorch profiler"}}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {
 		return nil, t.in.err

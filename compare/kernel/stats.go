@@ -1,8 +1,9 @@
 package kernel
 
 import (
-	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -29,20 +30,14 @@ func StatsOf(durations []int64) Stats {
 		return s
 	}
 	slices.Sort(durations)
-	for _, d := range durations {
-		s.TotalNS += d
+	values := make([]float64, n)
+	for i, d := range durations {
+		values[i], s.TotalNS = float64(d), s.TotalNS+d
 	}
-	mean := float64(s.TotalNS) / float64(n)
-	s.MeanNS = router.Number(mean)
+	mean, deviation := stat.MeanStdDev(values, nil)
+	s.MeanNS, s.StdDevNS = router.Number(mean), router.Number(deviation)
 	s.MinNS, s.MaxNS = durations[0], durations[n-1]
-	s.MedianNS = router.Number((float64(durations[(n-1)/2]) + float64(durations[n/2])) / 2)
-	if n > 1 {
-		var squares float64
-		for _, d := range durations {
-			squares += (float64(d) - mean) * (float64(d) - mean)
-		}
-		s.StdDevNS = router.Number(math.Sqrt(squares / float64(n-1)))
-	}
+	s.MedianNS = router.Number((values[(n-1)/2] + values[n/2]) / 2)
 	return s
 }
 

@@ -58,7 +58,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		case trace.CountsLayers:
 			return nil, reason, &input.Error{File: c.Source, Found: fmt.Sprintf("experts run in %v layers, %v have load in %s",
 				w.Args["layers"], w.Args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
-		case trace.CountsContradict:
+		case trace.CountsContradict, trace.OtherSteps:
 			return nil, doubted(w), nil
 		}
 	}

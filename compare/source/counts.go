@@ -72,6 +72,9 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 		return r, err
 	}
 	r = trace.Recorded{Imbalance: rows, Layers: map[int]trace.Counted{}, StepTokens: stepTokens(record, o.Shape)}
+	if r.AtMost = r.StepTokens == 0; r.AtMost {
+		r.StepTokens = slotsPerLayer(record)
+	}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
 		r.Warnings = append(r.Warnings, w)
@@ -93,20 +96,26 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 	return r, err
 }
 
-// stepTokens is the tokens of all ranks in a step, mean over the recorded steps without layers that hold no experts;
-// 0 where a record does not tell them.
+// stepTokens is the tokens of all ranks in a step, mean over the recorded steps; 0 where a record does not tell them.
 func stepTokens(record *counts.Record, shape *router.Shape) float64 {
-	layers, topK := 0, record.TopK
+	topK := record.TopK
 	if shape != nil {
 		topK = shape.TopK
 	}
+	if record.Window || topK == 0 {
+		return 0
+	}
+	return slotsPerLayer(record) / float64(topK)
+}
+
+// slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones, without layers that hold no
+// experts.
+func slotsPerLayer(record *counts.Record) float64 {
+	layers := 0
 	for _, s := range record.Steps() {
 		if s.Load.Total() > 0 {
 			layers++
 		}
 	}
-	if record.Window || layers*topK == 0 {
-		return 0
-	}
-	return float64(record.Slots()) / float64(layers*topK)
+	return float64(record.Slots()) / float64(max(1, layers))
 }

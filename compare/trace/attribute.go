@@ -223,10 +223,8 @@ func (a *attribution) place(p placing) int32 {
 	if l.Phase == ranges.PhaseIgnored {
 		return -1
 	}
-	if class.Given {
-		l.Phase, l.Evidence = class.Phase, ranges.ByUser
-	} else {
-		l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(p.operator, l.Operator), class.Phase)
+	if l.Phase = ranges.PhaseBy(l, cmp.Or(p.operator, l.Operator), class.Phase); class.Given {
+		l.Phase = class.Phase
 	}
 	l.Module, l.Operator = false, 0
 	return a.Places.Number(l)

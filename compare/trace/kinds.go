@@ -27,7 +27,7 @@ type StepKind struct {
 	Time imbalance.Summary `json:"time"`
 
 	batches []ranges.Batch // of the steps
-	outside float64        // compute outside the experts of the longest step, mean over ranks
+	busyNS  router.Number  // GPU time of all steps, mean over ranks
 }
 
 // InGraph is behind the name of a kernel that a CUDA graph replayed.
@@ -89,7 +89,7 @@ func (r *reduction) kinds() {
 		if s.Kind.Defined() {
 			k := &kinds[s.Kind]
 			k.Steps, k.batches = append(k.Steps, int(s.Number)), append(k.batches, r.batch(int32(s.Number)))
-			k.outside = max(k.outside, s.OutsideNS/float64(len(r.ranks)))
+			k.busyNS += s.BusyNS
 		}
 	}
 	for i := range r.trace.Cells {
@@ -101,7 +101,8 @@ func (r *reduction) kinds() {
 		k := &kinds[i]
 		k.Name = ranges.BatchesName(k.batches)
 		if slices.ContainsFunc(k.batches, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
-			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(k.outside)+" outside the experts", ", ")
+			each := quantity.Duration(k.busyNS / router.Number(len(k.Steps)))
+			k.Name = strings.TrimPrefix(k.Name+", "+each+" of GPU time each", ", ")
 		}
 	}
 	r.trace.StepKinds = kinds

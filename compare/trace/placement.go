@@ -185,7 +185,7 @@ func (p *placement) placeBlocks() {
 			p.change(i, step, func(l *location, c *kernel.Class) {
 				if i < begin || layer == NoID {
 					if i < routing && l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // of dense layers
-						l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
+						l.Phase = PhaseOther
 					}
 					return
 				}
@@ -196,7 +196,7 @@ func (p *placement) placeBlocks() {
 				phase := positionOf(i, routing, routed, block)
 				if l.Phase == PhaseUnknown ||
 					l.Phase == PhaseCommunication && (phase == PhaseDispatch || phase == PhaseCombine) {
-					l.Phase, l.Evidence = phase, ranges.ByPosition
+					l.Phase = phase
 				}
 			})
 		}

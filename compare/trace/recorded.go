@@ -23,8 +23,10 @@ type Recorded struct {
 	Layers    map[int]Counted
 	Imbalance []imbalance.Row  // of the load, at both levels
 	Warnings  []router.Warning // of whoever read it, passed on
-	// StepTokens is the tokens of all ranks in a step, mean over the counted steps; 0 where not known.
+	// StepTokens is the tokens of all ranks in a step, mean over the counted steps; 0 where not known. It is AtMost
+	// these where passes are added up, or experts per token are not recorded.
 	StepTokens float64
+	AtMost     bool
 	// OnRanks is the same on the ranks of a run, 0 where unknown, some of which are in
 	// the trace; nil where the counts record their ranks.
 	OnRanks func(run, traced int) (Recorded, error)
@@ -203,17 +205,20 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 // LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.
 const LoadWithoutTime = "load_without_time"
 
+// OtherSteps is the code of the warning that counts of other steps than the trace's are not used.
+const OtherSteps = "counts_steps"
+
 // mostUnlike is the largest ratio of tokens per counted step and tokens per traced step, either way.
 const mostUnlike = 2
 
-// otherSteps warns of counts of steps with far more or fewer tokens than the steps that count: counts of decode
+// dropOtherSteps drops counts of steps with far more or fewer tokens than the steps that count: counts of decode
 // beside a trace of prefill. Where every rank has tokens of its own and equally many, ranges name one rank's alone.
-func (r *reduction) otherSteps() bool {
-	counted, tokens := r.options.Recorded.StepTokens, 0.0
+func (r *reduction) dropOtherSteps() {
+	given, tokens := r.options.Recorded, 0.0
 	for step := range r.counted {
 		n := r.batch(int32(step)).Tokens
 		if n == 0 {
-			return false
+			return
 		}
 		tokens += float64(n) / float64(len(r.counted))
 	}
@@ -221,21 +226,17 @@ func (r *reduction) otherSteps() bool {
 	if !r.ownTokens {
 		most *= float64(max(len(r.ranks), int(r.trace.World)))
 	}
-	if counted == 0 || tokens == 0 || mostUnlike*counted >= tokens && counted <= mostUnlike*most {
-		return false
+	if given.StepTokens > 0 && tokens > 0 &&
+		(mostUnlike*given.StepTokens < tokens || given.StepTokens > mostUnlike*most && !given.AtMost) {
+		r.options.Recorded = Recorded{}
+		how := map[bool]string{true: "at most"}[given.AtMost]
+		r.warn(OtherSteps, "", "how", how, "counted", math.Round(given.StepTokens), "traced", math.Round(tokens))
 	}
-	r.warn("counts_steps", "", "counted", int(math.Round(counted)), "traced", int(math.Round(tokens)))
-	return true
 }
 
 // checkLoadFits warns of counts whose load contradicts the expert time in most of the
-// layers in which either is uneven: they are of the other arm, or of another run. Other steps may well have
-// an uneven load without time.
+// layers in which either is uneven: they are of the other arm, or of another run.
 func (r *reduction) checkLoadFits() {
-	codes := []string{CountsContradict, LoadWithoutTime}
-	if r.otherSteps() {
-		codes = codes[:1]
-	}
 	steps := map[int]int{}
 	for _, row := range r.options.Recorded.Imbalance {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
@@ -260,7 +261,7 @@ func (r *reduction) checkLoadFits() {
 			layers[code] = append(layers[code], layer)
 		}
 	}
-	for _, code := range codes {
+	for _, code := range []string{CountsContradict, LoadWithoutTime} {
 		if at := layers[code]; 2*len(at) > uneven {
 			r.warn(code, "", "layer", at[0])
 			return

@@ -50,6 +50,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	wait.Wait()
 	wait.Go(r.kernels)
 	r.cells()
+	r.dropOtherSteps()
 	wait.Wait()
 	r.warnMissingRanges()
 	r.unknownTime()
@@ -168,17 +169,13 @@ func (r *reduction) cellsBy(step func(group) router.OptInt) []Cell {
 // coverage sums what the attribution reached.
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
-	for _, p := range r.ranks {
-		for e, at := range p.each() {
-			if total += e.NS; e.Queued >= 0 {
-				launched += e.NS
-			}
-			if at.Layer != NoID {
-				layered += e.NS
-			}
-			if at.Expert != NoID {
-				expert += e.NS
-			}
+	for g := range r.groups() {
+		total, launched = total+g.TotalNS, launched+g.launchedNS
+		if g.at.Layer != NoID {
+			layered += g.TotalNS
+		}
+		if g.at.Expert != NoID {
+			expert += g.TotalNS
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined

@@ -20,7 +20,7 @@ import (
 type StepTime struct {
 	Step       router.OptInt `json:"step"`
 	WallNS     router.Number `json:"wall_ns"`
-	NoKernelNS router.Number `json:"no_kernel_ns"`    // the part in which a GPU ran nothing
+	NoKernelNS router.Number `json:"no_kernel_ns"`    // the part in which a GPU ran nothing, where no graph hides kernels
 	Range      string        `json:"range,omitempty"` // the name of the range that marks it on the first rank
 	Batch      ranges.Batch  `json:"-"`               // what the ranges of all ranks say
 }
@@ -88,8 +88,10 @@ func (r *reduction) stepTimes() {
 			lengths[step] = append(lengths[step], []float64{}...) // a step without an end is one, too
 			if length := to.at - from.at; ends && length >= 0 {
 				none := float64(length - (to.busy - from.busy))
-				lengths[step], idle[step] = append(lengths[step], float64(length)), append(idle[step], none)
-				if r.counts(step) && p.Hidden.Launches == 0 { // graphs hide kernels
+				if lengths[step] = append(lengths[step], float64(length)); p.Hidden.Launches > 0 { // graphs hide kernels
+					continue
+				}
+				if idle[step] = append(idle[step], none); r.counts(step) {
 					own = append(own, none)
 				}
 			}
@@ -102,7 +104,10 @@ func (r *reduction) stepTimes() {
 		s := StepTime{router.OptInt(step), router.Undefined(), router.Undefined(), r.ranks[0].of.StepNames[step],
 			r.batch(step)}
 		if len(lengths[step]) == len(r.ranks) {
-			s.WallNS, s.NoKernelNS = router.Number(stat.Mean(lengths[step], nil)), router.Number(stat.Mean(idle[step], nil))
+			s.WallNS = router.Number(stat.Mean(lengths[step], nil))
+		}
+		if len(idle[step]) == len(r.ranks) {
+			s.NoKernelNS = router.Number(stat.Mean(idle[step], nil))
 		}
 		r.trace.StepTimes = append(r.trace.StepTimes, s)
 	}

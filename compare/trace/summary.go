@@ -16,7 +16,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -25,12 +24,11 @@ import (
 // from the exports. It is one gzip stream:
 //
 //	magic line
-//	uint32   length of the header, little endian as all numbers
-//	header   the summaries as JSON
-//	events   of each rank of each export, in the header's order, see event
+//	header   the summaries as a line of JSON
+//	events   of each rank of each export, in the header's order, see event; numbers are little endian
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "7\n"
+	summaryMagic = summaryMark + "8\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
@@ -55,19 +53,12 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 			p.Events = len(p.events)
 		}
 	}
-	text, err := json.Marshal(exports)
-	if err != nil {
-		return err
-	}
-	if len(text) > summaryLimit {
-		return fmt.Errorf("the names of ranges and kernels take %d bytes, want at most %d in a summary", len(text),
-			summaryLimit)
-	}
 	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	_, err = zip.Write(slices.Concat([]byte(summaryMagic), binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text))
+	_, err = io.WriteString(zip, summaryMagic)
+	err = cmp.Or(err, json.NewEncoder(zip).Encode(exports))
 	for _, d := range exports {
 		for _, p := range d.Ranks {
 			for events := range slices.Chunk(p.events, eventsAtOnce) {
@@ -107,20 +98,19 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var head struct {
-		Magic [len(summaryMagic)]byte
-		Size  uint32
-	}
-	in := bufio.NewReaderSize(zip, 1<<16)
-	if err = binary.Read(in, binary.LittleEndian, &head); err != nil {
+	magic := make([]byte, len(summaryMagic))
+	if _, err := io.ReadFull(zip, magic); err != nil {
 		return nil, err
 	}
-	if string(head.Magic[:]) != summaryMagic || head.Size > summaryLimit {
-		return nil, fmt.Errorf("want the line %q and a header of at most %d bytes, have %q and %d", summaryMagic,
-			summaryLimit, head.Magic, head.Size)
+	if string(magic) != summaryMagic {
+		return nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, int64(head.Size)))
-	if err = cmp.Or(err, json.Unmarshal(text, &exports)); err != nil {
+	header := json.NewDecoder(io.LimitReader(zip, summaryLimit))
+	if err := header.Decode(&exports); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(io.MultiReader(header.Buffered(), zip), 1<<16)
+	if _, err := in.ReadByte(); err != nil { // the end of the line
 		return nil, err
 	}
 	if len(exports) == 0 || slices.ContainsFunc(exports, (*exportSummary).impossible) {
@@ -146,7 +136,7 @@ func (d *exportSummary) impossible() bool {
 	return d == nil || len(d.Ranks) == 0 || len(d.Classes) != len(d.Names) ||
 		slices.ContainsFunc(d.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) ||
 		slices.ContainsFunc(d.Places.Values, func(at location) bool {
-			return min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase) || at.Evidence >= ranges.Evidences
+			return min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase)
 		}) ||
 		slices.ContainsFunc(d.Ranks, func(p *rankEvents) bool {
 			return p == nil || p.Events < 0 || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||

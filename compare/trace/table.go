@@ -13,6 +13,7 @@ import (
 type row struct {
 	place, name int32
 	imbalance.Sum
+	launchedNS int64 // the part of TotalNS whose launch is recorded
 }
 
 // group is a row with what its place and name stand for.
@@ -72,6 +73,9 @@ func (p *rankEvents) tabulate() {
 		before := ran.NS
 		ran.Add(e.Start, e.NS)
 		w.Instances, w.TotalNS, w.BusyNS = w.Instances+1, w.TotalNS+e.NS, w.BusyNS+ran.NS-before
+		if e.Queued >= 0 {
+			w.launchedNS += e.NS
+		}
 		c := p.class(e)
 		if c.Collective {
 			w.CollectiveNS = w.TotalNS

@@ -68,6 +68,7 @@ package trace
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -190,6 +191,11 @@ func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
 		}
 	}
 	return o, false
+}
+
+// ByPyTorch reports that PyTorch's profiler recorded any of it.
+func (t *Trace) ByPyTorch() bool {
+	return slices.ContainsFunc(t.Exports, func(e Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
 }
 
 // Hidden are the launches of CUDA graphs in captures that recorded graphs whole

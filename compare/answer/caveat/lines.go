@@ -39,7 +39,7 @@ var Lines = map[string][]Line{
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
 		{"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; {=even_ranks}.",
-			"stall " + judgedTrace, "host", "both again"},
+			"stall " + judgedTrace, "host profiler", "both again"},
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
@@ -48,7 +48,7 @@ var Lines = map[string][]Line{
 		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
 			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
-			"host", "both|balanced|again"},
+			"host profiler", "both|balanced|again"},
 		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait", "both|balanced|other_load"}},
 
 	"compare": {
@@ -143,6 +143,7 @@ var sentences = map[string]string{
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
 	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
 	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
+	"why.profiler":                   "{suspect} slows launches, too: see whether they are late under nsys",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
 	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own

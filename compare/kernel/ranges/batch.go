@@ -12,7 +12,6 @@ import (
 type Batch struct {
 	Named, Prefill bool
 	Tokens         int // 0 where the range does not say
-	Requests       int // likewise; of ranges that name no tokens
 	// Dummy is set for a step without a request: a data-parallel rank of vLLM runs its layers for the tokens of
 	// others all the same.
 	Dummy bool
@@ -67,7 +66,7 @@ func BatchOf(name string) Batch {
 		}
 	}
 	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
-		return Batch{Named: true, Prefill: number(m[1]) > 0, Requests: number(m[1]) + number(m[2])}
+		return Batch{Named: true, Prefill: number(m[1]) > 0}
 	}
 	return Batch{}
 }

@@ -23,10 +23,10 @@ func TestBatchOf(t *testing.T) {
 			"g_sqsk=65600]": {Named: true, Prefill: true, Tokens: 2112},
 		"prefill[bs=1 tok=1024 ctx=1024 sqsq=1048576 sqsk=1048576 sk=1024]": {Named: true, Prefill: true, Tokens: 1024},
 		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             {Named: true, Tokens: 64},
-		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs":                {Named: true, Requests: 3},
-		"[Executor] _forward_step: 2 ctx reqs, 3 gen reqs":                  {Named: true, Prefill: true, Requests: 5},
+		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs":                {Named: true},
+		"[Executor] _forward_step: 2 ctx reqs, 3 gen reqs":                  {Named: true, Prefill: true},
 		"[Executor] _forward_step 6: 1 ctx reqs, 7 ctx tokens, 2 gen reqs": {
-			Named: true, Prefill: true, Requests: 3},
+			Named: true, Prefill: true},
 		"ProfilerStep#3": {},
 		"moebalance step=12 tokens=8192 sequence=3 arm=perfect":       {Tokens: 8192, Arm: "perfect"},
 		"moebalance step=1 tokens=0 sequence=0 arm=build 2, arm=x":    {Arm: "build 2, arm=x"},

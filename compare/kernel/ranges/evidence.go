@@ -10,24 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/kernel"
 )
 
-// Evidence is what placed a kernel in its phase, strongest first. Ranges of the user
-// and of the captures in testdata name phases on purpose; ranges of engines and
-// frameworks name modules. The operator of the framework that launched a kernel is
-// asked before the kernel's name where it does one thing only, and after it where it
-// does several.
-type Evidence uint8
-
-const (
-	ByNothing Evidence = iota
-	ByUser             // a rule given for names of kernels
-	ByRange
-	ByFramework
-	ByOperator
-	ByName
-	ByPosition // between the anchors of an expert block, see placement
-	Evidences  // how many there are
-)
-
 // operatorRule is what an operator's name says of the kernels it launches.
 type operatorRule struct {
 	re    *regexp.Regexp
@@ -80,21 +62,22 @@ func OperatorOf(name string) int8 {
 	return 0
 }
 
-// PhaseBy is the phase of a kernel by the strongest evidence there is: the label of a
-// range, the operator that launched it, and what its own name says.
-func PhaseBy(l Location, operator int8, own kernel.Phase) (kernel.Phase, Evidence) {
+// PhaseBy is the phase of a kernel by the strongest evidence there is. Ranges of the user and of the captures in
+// testdata name phases on purpose; ranges of engines and frameworks name modules. The operator of the framework that
+// launched a kernel is asked before the kernel's name where it does one thing only, and after it where it does several.
+func PhaseBy(l Location, operator int8, own kernel.Phase) kernel.Phase {
 	named := own != kernel.PhaseUnknown
 	switch {
 	case l.Phase != "" && !l.Module:
-		return l.Phase, l.Evidence
+		return l.Phase
 	case operator > 0 && !operatorRules[operator-1].wide:
-		return operatorRules[operator-1].phase, ByOperator
+		return operatorRules[operator-1].phase
 	case named && (own != kernel.PhaseOther || l.Phase == "" && operator == 0):
-		return own, ByName
+		return own
 	case l.Phase != "":
-		return l.Phase, l.Evidence
+		return l.Phase
 	case operator > 0:
-		return operatorRules[operator-1].phase, ByOperator
+		return operatorRules[operator-1].phase
 	}
-	return kernel.PhaseUnknown, ByNothing
+	return kernel.PhaseUnknown
 }

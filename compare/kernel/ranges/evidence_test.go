@@ -31,30 +31,27 @@ func TestOperators(t *testing.T) {
 // operator or a name knows exactly, an operator of many phases below names.
 func TestOrderOfEvidence(t *testing.T) {
 	narrow, wide, dense := OperatorOf("_moe_C::topk_softmax"), OperatorOf("vllm::moe_forward"), OperatorOf("aten::mm")
-	ranged, module := Location{Phase: kernel.PhaseCombine, Evidence: ByRange},
-		Location{Phase: kernel.PhaseExperts, Evidence: ByFramework, Module: true}
+	ranged, module := Location{Phase: kernel.PhaseCombine}, Location{Phase: kernel.PhaseExperts, Module: true}
 	for _, c := range []struct {
 		what     string
 		at       Location
 		operator int8
 		own      kernel.Phase
 		phase    kernel.Phase
-		by       Evidence
 	}{
-		{"range", ranged, narrow, kernel.PhaseDispatch, kernel.PhaseCombine, ByRange},
-		{"operator of one phase", Location{}, narrow, kernel.PhaseOther, kernel.PhaseRouter, ByOperator},
-		{"operator of one phase in a module", module, narrow, kernel.PhaseUnknown, kernel.PhaseRouter, ByOperator},
-		{"name under an operator of many", Location{}, wide, kernel.PhaseDispatch, kernel.PhaseDispatch, ByName},
-		{"operator of many", Location{}, wide, kernel.PhaseUnknown, kernel.PhaseExperts, ByOperator},
-		{"dense GEMM", Location{}, dense, kernel.PhaseOther, kernel.PhaseOther, ByOperator},
-		{"name in a module", module, 0, kernel.PhaseDispatch, kernel.PhaseDispatch, ByName},
-		{"module", module, 0, kernel.PhaseOther, kernel.PhaseExperts, ByFramework},
-		{"name", Location{}, 0, kernel.PhaseOther, kernel.PhaseOther, ByName},
-		{"nothing", Location{}, 0, kernel.PhaseUnknown, kernel.PhaseUnknown, ByNothing},
+		{"range", ranged, narrow, kernel.PhaseDispatch, kernel.PhaseCombine},
+		{"operator of one phase", Location{}, narrow, kernel.PhaseOther, kernel.PhaseRouter},
+		{"operator of one phase in a module", module, narrow, kernel.PhaseUnknown, kernel.PhaseRouter},
+		{"name under an operator of many", Location{}, wide, kernel.PhaseDispatch, kernel.PhaseDispatch},
+		{"operator of many", Location{}, wide, kernel.PhaseUnknown, kernel.PhaseExperts},
+		{"dense GEMM", Location{}, dense, kernel.PhaseOther, kernel.PhaseOther},
+		{"name in a module", module, 0, kernel.PhaseDispatch, kernel.PhaseDispatch},
+		{"module", module, 0, kernel.PhaseOther, kernel.PhaseExperts},
+		{"name", Location{}, 0, kernel.PhaseOther, kernel.PhaseOther},
+		{"nothing", Location{}, 0, kernel.PhaseUnknown, kernel.PhaseUnknown},
 	} {
-		phase, by := PhaseBy(c.at, c.operator, c.own)
-		if phase != c.phase || by != c.by {
-			t.Errorf("%s: have %s by %d, want %s by %d", c.what, phase, by, c.phase, c.by)
+		if phase := PhaseBy(c.at, c.operator, c.own); phase != c.phase {
+			t.Errorf("%s: have %s, want %s", c.what, phase, c.phase)
 		}
 	}
 }

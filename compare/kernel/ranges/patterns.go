@@ -22,23 +22,13 @@ type Patterns struct {
 	compiled []*regexp.Regexp // their patterns
 }
 
-// rule is one pattern, and the phase it means if it has no such group.
+// rule is one pattern, and the phase it means if it has no such group. The phase of a module gives way to what a
+// kernel's own name knows: a module may hold more than its name says (a FusedMoE routes, exchanges and computes).
 type rule struct {
 	pattern string
 	phase   kernel.Phase
-	names   naming
+	module  bool
 }
-
-// naming is who names what: a user or the captures in testdata a phase on purpose, a framework a
-// phase, or a framework a module. A module may hold more than its name says (a FusedMoE routes,
-// exchanges and computes), so the phase it means gives way to what a kernel's own name knows.
-type naming uint8
-
-const (
-	framework naming = iota
-	module
-	purpose
-)
 
 // Label is where a range's name puts the work in it. The step is unnumbered for a step without a number.
 type Label struct {
@@ -60,59 +50,59 @@ func (l Label) Empty() bool {
 // builtIn are the default patterns with their sources.
 var builtIn = []rule{
 	// the hook of moebalance
-	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", purpose},
+	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", false},
 	// the hook of moebalance
-	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", purpose},
+	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", false},
 	// TensorRT-LLM pyexecutor, before 1.0 without a number
-	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", framework},
+	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", false},
 	// TensorRT-LLM layer_wise_benchmarks
-	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", framework},
+	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false},
 	// TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers
-	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, framework},
+	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, false},
 	// TensorRT-LLM layer_wise_benchmarks, runs
-	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", framework},
+	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false},
 	// usual step markers
-	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", framework},
+	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false},
 	// PyTorch profiler
-	{`^ProfilerStep#(?P<step>\d+)`, "", framework},
+	{`^ProfilerStep#(?P<step>\d+)`, "", false},
 	// vLLM model runner; worker, by requests and tokens, which without a request runs nothing or a dummy
-	{`^execute_(?:model\b|(?:\d+_)?context_\d+\(.*\)_generation_\d+\().*(?P<step>)`, "", framework},
+	{`^execute_(?:model\b|(?:\d+_)?context_\d+\(.*\)_generation_\d+\().*(?P<step>)`, "", false},
 	// vLLM worker of 2025, by requests: one of the cached ones may still be prefilled in chunks
-	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", framework},
+	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", false},
 	// SGLang model runner, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]; ATOM
-	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", framework},
+	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", false},
 	// backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine;
 	// kernels that say what they are keep their phase
-	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, module},
+	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, true},
 	// the captures in testdata
-	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", purpose},
+	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false},
 	// the captures in testdata
-	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, purpose},
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, false},
 	// modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers
-	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", framework},
+	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false},
 	// in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are
 	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|` +
-		`-)(?P<layer>\d+)(?:\b|_)`, "", framework},
+		`-)(?P<layer>\d+)(?:\b|_)`, "", false},
 	// classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order
-	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", framework},
+	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false},
 	// shared experts and dense MLPs: they serve every token, so no routing loads them
 	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther,
-		module},
+		true},
 	// modules: mlp.experts.17; local_experts count the experts of a rank
-	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, framework},
+	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false},
 	// in words: Expert 17, expert_id=17; experts=17 is how many there are
 	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`,
-		kernel.PhaseExperts, framework},
+		kernel.PhaseExperts, false},
 	// modules and classes: self_attn, MLA
-	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, module},
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, true},
 	// the phases by their own names
-	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", framework},
+	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false},
 	// modules and classes: mlp.gate, DeepseekV3Gate
 	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|` +
-		`Router(?:_\d+)?\b`, kernel.PhaseRouter, module},
+		`Router(?:_\d+)?\b`, kernel.PhaseRouter, true},
 	// modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM
 	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|` +
-		`[. /])experts\b`, kernel.PhaseExperts, module},
+		`[. /])experts\b`, kernel.PhaseExperts, true},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names
@@ -130,7 +120,7 @@ func NewPatterns(user ...string) (*Patterns, error) {
 		}) {
 			return nil, fmt.Errorf("pattern %q: want a named group step, layer, expert or phase, such as (?P<layer>\\d+)", text)
 		}
-		p.rules, p.compiled = append(p.rules, rule{text, "", purpose}), append(p.compiled, re)
+		p.rules, p.compiled = append(p.rules, rule{text, "", false}), append(p.compiled, re)
 	}
 	for _, r := range builtIn {
 		p.rules, p.compiled = append(p.rules, r), append(p.compiled, regexp.MustCompile(r.pattern))
@@ -168,12 +158,7 @@ func (p *Patterns) Label(name string) Label {
 			}
 		}
 		if l.Phase == "" {
-			l.Phase, l.Module = r.phase, r.names == module
-		}
-		if l.Phase != "" && l.Evidence == ByNothing {
-			if l.Evidence = ByFramework; r.names == purpose {
-				l.Evidence = ByRange
-			}
+			l.Phase, l.Module = r.phase, r.module
 		}
 	}
 	return l

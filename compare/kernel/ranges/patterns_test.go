@@ -48,7 +48,7 @@ func TestBuiltInPatterns(t *testing.T) {
 		"layer 99999999999 router": is(NoID, NoID, NoID, kernel.PhaseRouter),
 	} {
 		got := patterns.Label(name)
-		got.Name, got.Module, got.Evidence = "", false, ByNothing
+		got.Name, got.Module = "", false
 		if got != want {
 			t.Errorf("%q: want %+v, have %+v", name, want, got)
 		}

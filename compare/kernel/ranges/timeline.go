@@ -15,16 +15,14 @@ const NoID = router.NoID
 // Location is where in the model a piece of work belongs. The numbers are NoID
 // and the phase is empty where no range says.
 type Location struct {
-	Step   int32        `json:"s"`
-	Layer  int32        `json:"l"`
-	Expert int32        `json:"e"`
-	Phase  kernel.Phase `json:"p"`
-	// What placed the work in the phase, and which of the numbers no range says.
-	Evidence Evidence `json:"v,omitempty"`
-	Inferred Inferred `json:"i,omitempty"`
-	Graph    bool     `json:"g,omitempty"` // a GEMM that a graph replayed, where layers are inferred
-	Operator int8     `json:"-"`           // until kernels' names have been looked at, see OperatorOf
-	Module   bool     `json:"-"`           // until kernels' names have been looked at: a module names the phase
+	Step     int32        `json:"s"`
+	Layer    int32        `json:"l"`
+	Expert   int32        `json:"e"`
+	Phase    kernel.Phase `json:"p"`
+	Inferred Inferred     `json:"i,omitempty"` // which of the numbers no range says
+	Graph    bool         `json:"g,omitempty"` // a GEMM that a graph replayed, where layers are inferred
+	Operator int8         `json:"-"`           // until kernels' names have been looked at, see OperatorOf
+	Module   bool         `json:"-"`           // until kernels' names have been looked at: a module names the phase
 }
 
 // Inferred tells which numbers of a location are from the repetition of kernels.
@@ -86,8 +84,7 @@ var said = [...]struct {
 	{func(m *Range) bool { return m.Step != NoID }, func(p *Location, m *Range) { p.Step = m.Step }},
 	{func(m *Range) bool { return m.Layer != NoID }, func(p *Location, m *Range) { p.Layer = m.Layer }},
 	{func(m *Range) bool { return m.Expert != NoID }, func(p *Location, m *Range) { p.Expert = m.Expert }},
-	{func(m *Range) bool { return m.Phase != "" },
-		func(p *Location, m *Range) { p.Phase, p.Module, p.Evidence = m.Phase, m.Module, m.Evidence }},
+	{func(m *Range) bool { return m.Phase != "" }, func(p *Location, m *Range) { p.Phase, p.Module = m.Phase, m.Module }},
 	{func(m *Range) bool { return m.Operator != 0 }, func(p *Location, m *Range) { p.Operator = m.Operator }},
 }
 
