@@ -45,7 +45,7 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 }
 
 // Counts that record no ranks are taken to be on the trace's ranks, if all are there: then time is
-// allocated, the counts of the other arm contradict it, and counts of a deeper model are refused.
+// allocated, and the counts of the other arm contradict it. Counts of other steps are not used.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	traced := func(code int, counts string, ranks string) (a trace.Trace, codes []string) {
 		ask(t, code, &a, "trace", "--format", "json", "--counts", fieldResults+counts,
@@ -67,6 +67,10 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	}
 	if _, codes = traced(exitInconclusive, "vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, trace.CountsContradict) {
 		t.Errorf("counts of the other arm: %v", codes)
+	}
+	if a, codes = traced(exitDone, "vllm-qwen3-normal.decode.counts.json", "?"); len(a.Experts) != 0 ||
+		!slices.Contains(codes, trace.OtherSteps) {
+		t.Errorf("counts of decode beside prefill: %d experts, %v", len(a.Experts), codes)
 	}
 	if a, codes = traced(exitDone, "vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||
 		!slices.Contains(codes, "counts_no_ranks") {

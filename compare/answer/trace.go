@@ -220,7 +220,7 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	if t.Warned(trace.OtherSteps) {
 		found = "" // they were not used
 	}
-	k.know("counts", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model), "model",
+	k.know("counts", when(found != "", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model)), "model",
 		strings.TrimPrefix(model, "--model "), "hook", t.Treatment())
 	for _, p := range t.Phases {
 		k.exchanges(p.Phase, router.Number(p.CollectiveNS))

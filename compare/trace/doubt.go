@@ -72,7 +72,7 @@ func (r *reduction) placedExperts() {
 		if all += c.ComputeNS(); c.Phase == PhaseExperts {
 			experts += c.ComputeNS()
 		}
-		if r.times.Unmarked || c.Step.Defined() {
+		if r.trace.times.Unmarked || c.Step.Defined() {
 			if gemms += c.GEMMNS; c.Layer.Defined() { // what runs before the first step, such as tuning, is of no layer
 				placed += c.GEMMNS
 			}
@@ -92,14 +92,14 @@ func (r *reduction) placedExperts() {
 		return
 	}
 	byRank, expertNS := map[int]float64{}, 0.0 // in the steps that count
-	for _, l := range r.times.Judged() {
+	for _, l := range r.trace.times.Judged() {
 		for i, ns := range l.Means() {
 			byRank[l.Ranks[i]] += ns
 			expertNS += ns * float64(len(r.counted))
 		}
 	}
-	idle := slices.IndexFunc(r.times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
-	endedEarly := len(r.times.Steps) == 1 && !r.partial && // within the first step: ranges name others
+	idle := slices.IndexFunc(r.trace.times.Ranks, func(rank int) bool { ns, has := byRank[rank]; return has && ns == 0 })
+	endedEarly := len(r.trace.times.Steps) == 1 && !r.partial && // within the first step: ranges name others
 		slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return len(d.StepNames) > 1 })
 	switch {
 	case experts == 0:
@@ -112,6 +112,6 @@ func (r *reduction) placedExperts() {
 	case expertNS < leastCounted*float64(all):
 		r.warn(noExperts, "", "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
 	case idle >= 0:
-		r.warn(noExperts, "", "why", "rank", "rank", r.times.Ranks[idle])
+		r.warn(noExperts, "", "why", "rank", "rank", r.trace.times.Ranks[idle])
 	}
 }

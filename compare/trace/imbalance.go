@@ -23,15 +23,15 @@ func (r *reduction) warnMissingRanges() {
 	if r.trace.Hidden.Launches > 0 {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
-	if r.times.Unmarked || len(r.times.Steps) == 0 {
+	if r.trace.times.Unmarked || len(r.trace.times.Steps) == 0 {
 		r.warn("no_steps", "")
 	}
 	if !r.layered {
 		r.warn("no_layers", "")
 		return
 	}
-	for _, l := range r.times.Judged() {
-		for _, rank := range r.times.Ranks {
+	for _, l := range r.trace.times.Judged() {
+		for _, rank := range r.trace.times.Ranks {
 			if !slices.Contains(l.Ranks, rank) {
 				r.warn(ranksDiffer, "", "rank", l.Ranks[0], "other", rank)
 				return
@@ -44,16 +44,17 @@ func (r *reduction) warnMissingRanges() {
 // in the phase experts, the time of the experts that have ranges of their own, and
 // the recorded load.
 func (r *reduction) imbalance() {
-	r.trace.Warnings = append(r.trace.Warnings, r.times.Warnings()...)
+	times := r.trace.times
+	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
 	r.fused = r.trace.Doubt().Code == FusedExperts
 	for i := range r.trace.StepKinds {
-		own := r.rows(r.times.OfKind(router.OptInt(r.trace.StepKinds[i].Kind)))
+		own := r.rows(times.OfKind(router.OptInt(r.trace.StepKinds[i].Kind)))
 		r.trace.StepKinds[i].Time = imbalance.Summarize(own, router.LevelRank, imbalance.Time)
 	}
-	rows := r.rows(r.times)
-	r.trace.Bound = Bound{replay.NoGain(), r.times.Loss(rows), r.trace.StepNS(r.times), len(r.counted), r.times.Of}
+	rows := r.rows(times)
+	r.trace.Bound = Bound{replay.NoGain(), times.Loss(rows), r.trace.StepNS(times), len(r.counted), times.Of}
 	if r.inferred() {
 		for i := range rows {
 			rows[i].Basis = imbalance.Inferred

@@ -75,14 +75,14 @@ func (r *reduction) kinds() {
 		layers[c.Step] = max(layers[c.Step], int(c.Layer)+1)
 	}
 	model := steps.Models(layers)
-	r.times = r.times.Classify(func(step router.OptInt) (string, int) {
+	r.trace.times = r.trace.Times().Classify(func(step router.OptInt) (string, int) {
 		b := r.batch(int32(step))
 		return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String(), fmt.Sprint(model[layers[step]])),
 			"\n"), b.Tokens
 	})
-	r.trace.times, r.counted = r.times, imbalance.Places(r.times.StepsOf(imbalance.Counts))
+	r.counted = imbalance.Places(r.trace.times.StepsOf(imbalance.Counts))
 	kindOf, kinds := map[router.OptInt]router.OptInt{}, r.trace.StepKinds
-	for _, s := range r.times.Steps {
+	for _, s := range r.trace.times.Steps {
 		if kindOf[s.Number] = s.Kind; int(s.Kind) == len(kinds) {
 			kinds = append(kinds, StepKind{Kind: len(kinds), Kernels: kernels[int32(s.Number)]})
 		}

@@ -3,8 +3,6 @@ package trace
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,20 +22,13 @@ func TestExportsOfTwoRuns(t *testing.T) {
 // A capture and its copy, given as two ranks, would show perfect balance, and so would a
 // summary of it; two ranks of one run do not run at the same nanoseconds.
 func TestOneCaptureAsTwoRanks(t *testing.T) {
-	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank[01].sqlite")
-	content, err := os.ReadFile(paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := filepath.Join(t.TempDir(), "copy.rank1.sqlite")
-	if err := os.WriteFile(copied, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	f := newFixture().work(0, 1, 10, 9, "gemm")
+	first, copied := f.write(t, "x.rank0.sqlite"), f.write(t, "copy.rank1.sqlite")
 	for _, other := range []string{copied, summaryOf(t, copied)} {
-		for _, ranks := range []map[string]int{{paths[0]: 0}, {paths[0]: 1}} {
-			_, err := Read(t.Context(), []string{paths[0], other}, Options{Rank: ranks})
+		for _, ranks := range []map[string]int{{first: 0}, {first: 1}} {
+			_, err := Read(t.Context(), []string{first, other}, Options{Rank: ranks})
 			if !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "one capture twice") {
-				t.Errorf("%s with %s as rank %v: have %v", paths[0], other, ranks, err)
+				t.Errorf("%s with %s as rank %v: have %v", first, other, ranks, err)
 			}
 		}
 	}

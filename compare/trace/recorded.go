@@ -242,7 +242,7 @@ func (r *reduction) checkLoadFits() {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
 	}
 	uneven, layers := 0, map[string][]int{} // by code
-	for _, l := range r.times.Judged() {
+	for _, l := range r.trace.times.Judged() {
 		c, time, layer := r.options.Recorded.Layers[int(l.Number)], l.Means(), int(l.Number)
 		if len(l.Ranks) < 2 || floats.Sum(time) == 0 || c.Layout.Experts() != len(c.PerExpert) ||
 			slices.Max(l.Ranks) >= c.Layout.Ranks() {

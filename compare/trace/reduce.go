@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/router"
@@ -18,8 +17,7 @@ type reduction struct {
 	options Options
 	trace   *Trace
 	ranks   []*rankEvents // in rank order
-	times   *imbalance.Times
-	counted map[int]int // places of the steps that count
+	counted map[int]int   // places of the steps that count
 	names   *capture.Index[string]
 	classes []kernel.Class // of names
 	partial bool           // only some steps are left of what was recorded
@@ -144,7 +142,6 @@ func (r *reduction) cells() {
 	r.trace.Cells = r.cellsBy(func(g group) router.OptInt { return router.OptInt(g.at.Step) })
 	r.trace.Phases = r.cellsBy(func(group) router.OptInt { return NoID })
 	r.layered = slices.ContainsFunc(r.trace.Phases, func(c Cell) bool { return c.Layer.Defined() })
-	r.times = r.trace.Times()
 	r.kinds()
 }
 

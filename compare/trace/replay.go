@@ -55,7 +55,7 @@ func (r *reduction) replays() {
 		return
 	}
 	whole, found := 0.0, []Replay(nil)
-	worth := slices.Concat(r.times.StepsOf(imbalance.Counts), r.times.StepsOf(imbalance.OtherKind))
+	worth := slices.Concat(r.trace.times.StepsOf(imbalance.Counts), r.trace.times.StepsOf(imbalance.OtherKind))
 	for _, k := range r.trace.StepKinds {
 		p := Replay{Kind: k.Kind}
 		p.steps = slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool { return !slices.Contains(worth, step) })
