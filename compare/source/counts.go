@@ -108,8 +108,7 @@ func stepTokens(record *counts.Record, shape *router.Shape) float64 {
 	return slotsPerLayer(record) / float64(topK)
 }
 
-// slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones, without layers that hold no
-// experts.
+// slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones with experts.
 func slotsPerLayer(record *counts.Record) float64 {
 	layers := 0
 	for _, s := range record.Steps() {

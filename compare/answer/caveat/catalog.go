@@ -48,7 +48,7 @@ var catalog = map[string]string{
 	"counts_contradict": "warning: [the counts are of another arm or run: expert time contradicts them in layer {layer}]" +
 		"[the counts are of {counted:layer}, experts run in {layers}: another model, or a part of it]",
 	"counts_layers":        "warning: the counts are of {counted:layer}, experts run in {layers}: another model or a part",
-	"counts_steps":         "warning: counts of other steps not used: they have [{how} ]{counted:token} per step, the trace {traced:n}",
+	"counts_steps":         "warning: counts of other steps, of [{how} ]{counted:token} and not {traced:n}, are not used",
 	"counts_order":         "the counts name layers {first} to {last}: inferred layers 0 to {most} are these, in order",
 	"padded_tokens":        "{choices:choice} of padding excluded: they name no expert",
 	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
