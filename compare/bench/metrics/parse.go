@@ -19,7 +19,7 @@ import (
 const (
 	maxOutput, maxReports = 256 << 20, 10_000
 	maxAgain              = 1 << 20
-	maxPrefix, maxLine    = 512, 1 << 12
+	maxPrefix, maxLine    = 1 << 10, 1 << 12
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -94,9 +94,11 @@ type parser struct {
 }
 
 // prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
-// ("(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
-// ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's "[2026-11-20 10:00:00 DP1 TP1] ").
+// ("(Worker_TP0 pid=12) " of vLLM), a progress bar ("100%|###| 8/8 [00:09<00:00, 1.0it/s]"), and the head of a log
+// line, which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's
+// "[2026-11-20 10:00:00 DP1 TP1] ").
 var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
+	`\d+%\|[^|]{0,300}\| [^\[\]]{0,40}\[[^\[\]]{0,60}\]|` +
 	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d{1,6})[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
 
@@ -136,7 +138,7 @@ func (p *parser) next() *document {
 			end = max(end, s.at)
 		}
 	}
-	d := &document{line: p.line, rank: rank, text: p.left[:end], printed: p.left[at:end]}
+	d := &document{line: p.line, rank: rank, text: p.left[:end], printed: strings.TrimRight(p.left[at:end], " \t")}
 	p.skip(min(end+1, len(p.left)))
 	return d
 }

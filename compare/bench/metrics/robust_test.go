@@ -8,6 +8,7 @@ import (
 
 // What terminals, launchers and other programs do to an output must not change what is read from it.
 func TestNoiseDoesNotMatter(t *testing.T) {
+	const bar = "100%|███| 128/128 [00:09<00:00, 13.97it/s]"
 	eachLine := func(before, after string) func(string) string {
 		return func(text string) string {
 			lines := strings.SplitAfter(text, "\n")
@@ -27,6 +28,8 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 		"mpirun ranks":    eachLine("[1,0]<stdout>: ", ""),
 		"latin-1":         func(s string) string { return "dur\xe9e: 12\n\xff\xfe{\x80}\n{caf\xe9}\n" + s },
 		"progress bar":    func(s string) string { return "  0%|   | 0/8\r 50%|#  | 4/8\r100%|###| 8/8\r" + s },
+		"indent":          eachLine("     ", "   "),
+		"bar at a title":  func(s string) string { return strings.ReplaceAll(s, "============ S", bar+"============ S") },
 		"other text":      func(s string) string { return "import done\n{not json\n{'cut': \n" + s + "\nbye: 5\n" },
 	}
 	for name, want := range fixtures {
