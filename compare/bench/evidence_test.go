@@ -247,15 +247,11 @@ func TestFailuresThatSelect(t *testing.T) {
 
 // Within a launch a client that is told its arm is a difference like any other.
 func TestClientThatKnowsItsArm(t *testing.T) {
-	s := withinSpec(t, 1, "")
-	if text := s.Undeclared(); text != "" {
-		t.Fatal(text)
-	}
-	s.Command.Normal = append(s.Command.Normal, "{arm}")
-	if text := s.Undeclared(); !strings.Contains(text, `normal "normal", perfect "perfect"`) {
+	c := &Campaign{Spec: withinSpec(t, 1, "")}
+	c.Spec.Command.Normal = append(c.Spec.Command.Normal, "{arm}")
+	if text := c.Spec.Undeclared(); !strings.Contains(text, `normal "normal", perfect "perfect"`) {
 		t.Errorf("differences %q", text)
 	}
-	c := &Campaign{Spec: s}
 	if found, _ := c.allDifferences(); len(found) != 1 || found[0].Declared {
 		t.Errorf("differences %+v", found)
 	}

@@ -93,19 +93,21 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 	if outcome.LeftBehind && !interrupted {
 		a.Warnings = append(a.Warnings, leftBehind)
 	}
-	var lost *control.Lost
-	switch {
+	switch _, lost := errors.AsType[*control.Lost](err); {
 	case err == nil:
 		return
 	case interrupted:
 		a.State = Interrupted
-	case errors.As(err, &lost):
+	case lost:
 		a.State = Lost
 	default:
 		a.State = Failed
 	}
 	a.Error = err.Error()
 }
+
+// openControl is the warning about a control folder in which others may order routers.
+const openControl = "every user of this machine may change the router of a launch: run bench under umask 022"
 
 // prepare fills in the attempt's folder and environment, and returns the job
 // to run. It starts nothing.
@@ -115,10 +117,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		return job, err
 	}
 	out := filepath.Join(folder, outName)
-	if err := os.RemoveAll(folder); err != nil { // of an attempt that was never written down
-		return job, err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := cmp.Or(os.RemoveAll(folder), os.MkdirAll(out, 0o755)); err != nil { // an attempt was never written down
 		return job, err
 	}
 	own := map[string]string{} // what arms set
@@ -153,7 +152,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	job.Drive = s.drive
 	if r.Spec.Design.Within() {
 		job.Drive = s.lead
-		err = os.Mkdir(filepath.Join(folder, controlFolder), 0o777) // ranks may be another user's
+		shared := filepath.Join(folder, controlFolder)
+		err = os.Mkdir(shared, 0o777) // ranks may be another user's
+		if info, _ := os.Stat(shared); err == nil && info.Mode()&0o002 > 0 {
+			a.Warnings = append(a.Warnings, openControl)
+		}
 	}
 	return job, err
 }

@@ -95,13 +95,10 @@ func (r *runner) outputOf(folder string, p placeholders) []string {
 
 // parse reads the report from the first of the files that holds one.
 func (r *runner) parse(paths []string) (result metrics.Result, err error) {
-	for i, path := range paths { // the error is the first one's
-		other, failed := parseFile(path, r.custom)
-		if i == 0 || failed == nil {
-			result, err = other, failed
-		}
-		if failed == nil {
-			break
+	result, err = parseFile(paths[0], r.custom)
+	for i := 1; err != nil && i < len(paths); i++ {
+		if other, failed := parseFile(paths[i], r.custom); failed == nil { // else the error is the first one's
+			result, err = other, nil
 		}
 	}
 	if errors.Is(err, errEmpty) && len(paths) > 1 {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,6 +166,7 @@ func TestWithinLaunch(t *testing.T) {
 	spec.Output = "{out}/r-{seed}.txt"
 	spec.Command.Normal = append(spec.Command.Normal, spec.Output)
 	c := create(t, spec)
+	defer syscall.Umask(syscall.Umask(0)) // all may then write the control folder
 	blocks, h := 0, withinHost()
 	h.Report = func(e Event) {
 		if e.Stage == Measured {
@@ -185,8 +187,8 @@ func TestWithinLaunch(t *testing.T) {
 		}
 	}
 	for _, l := range c.Launches {
-		if runs := len(l.Attempts[0].Segments); runs != 16 {
-			t.Errorf("%d runs in launch %d, want 16", runs, l.Position)
+		if a := l.Attempts[0]; len(a.Segments) != 16 || !slices.Equal(a.Warnings, []string{openControl}) {
+			t.Errorf("%d runs in launch %d, want 16, warnings %q", len(a.Segments), l.Position, a.Warnings)
 		}
 	}
 	for both := range slices.Chunk(orders, 2) {
