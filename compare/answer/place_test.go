@@ -43,7 +43,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 	timed.Placements[0].Moved, timed.Placements[0].Time = 3, &place.TimeChange{Estimate: -0.2, SavedNS: 5e6} // 1 s / 5 ms
 	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial),
 		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
-		"Each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
+		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
 	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), line, "Load is not time",
 		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")

@@ -171,7 +171,7 @@ var sentences = map[string]string{
 	"vllm_arm":    "MOEBALANCE_PLACEMENT={file} --enable-eplb",
 	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
 	"trtllm_arm":  "--extra_llm_api_options OPTIONS.yaml",
-	"why.payback": "each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
+	"why.payback": "predicted: each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
 	"why.flat":    "or the kernels take as long for few tokens as for many; with another backend a placement may gain",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
