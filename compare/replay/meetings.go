@@ -87,7 +87,7 @@ func (s *Step) meet() (m meetings, alike bool) {
 			m.split = c.split()
 		}
 		for r, l := range leader {
-			if i == 0 && l != r {
+			if i == 0 {
 				m.add[r] = int64(quantile(0.5, c.apart(r, l, end)))
 			}
 			m.join(r, l)

@@ -12,3 +12,16 @@ func TestStaysByHand(t *testing.T) {
 		t.Errorf("%+v", stays)
 	}
 }
+
+// Of a rank that arrives within a tenth of the mean wait before the last one, and the last one, the later one is late.
+func TestWaitForTheLateOne(t *testing.T) {
+	for _, c := range []struct {
+		at, late float64
+		want     int
+	}{{96.7, 5, 1}, {96.3, 5, 2}, {96.7, 0, 2}, {100, 5, 1}} { // they wait 34.4 to 34.6 on average
+		m := arrivals{ranks: []int{0, 1, 2}, at: []float64{0, c.at, 100}, last: 100}
+		if rank, _ := m.wait([]Wait{{}, {Late: c.late}, {Late: 1}}); rank != c.want {
+			t.Errorf("%+v: waited for rank %d", c, rank)
+		}
+	}
+}
