@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -120,6 +121,9 @@ func TestFind(t *testing.T) {
 			7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47), 12, 0},
 		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
 		{"two steps", steps(2, 3, begin, plain), 0, 0},
+		{"two whole steps", steps(3, 4, begin, plain)[2:], 4, 2},
+		{"half as many marks before the second layer", marksAt(steps(4, 6, slices.Concat(begin, begin), plain), begin, 1, 7,
+			13, 19), 6, 0},
 		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)),
 			4, 0},
 		{"drafts of another model, fewer each time", slices.Concat(
@@ -163,6 +167,37 @@ func TestFind(t *testing.T) {
 			(s.Unknown == "") != (c.layers > 0) {
 			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, first,
 				len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
+		}
+	}
+}
+
+// Of three GEMMs and more, one that varies by less than 3 % over layers, and takes 5 % of the longest at least, beside
+// one that varies by more than 6 % passes shared experts, in half of the steps.
+func TestSharedExperts(t *testing.T) {
+	for _, c := range []struct {
+		even, odd, share float64
+		gemms, unlike    int // steps without
+		want             bool
+	}{{0.029, 0.061, 1, 3, 0, true}, {0.031, 0.061, 1, 3, 0, false}, {0.029, 0.059, 1, 3, 0, false},
+		{0.029, 0.061, 0.051, 3, 0, true}, {0.029, 0.061, 0.049, 3, 0, false}, {0.029, 0.061, 1, 2, 0, false},
+		{0.029, 0.061, 1, 3, 1, true}, {0.029, 0.061, 1, 3, 2, false}} {
+		r, list := &recording{}, []stretch(nil)
+		for step := range 1 + c.unlike {
+			list = append(list, stretch{2 * step, 2*step + 2})
+			vary := []float64{c.even, c.odd, 0.045}
+			if step > 0 {
+				vary[0] = 0.045
+			}
+			for _, side := range []float64{-1, 1} { // two layers, whose times are √2 of the deviation apart
+				r.layers = append(r.layers, Block{len(r.launches), len(r.launches) + c.gemms - 1})
+				for i, by := range vary[:c.gemms] {
+					ns := 1e6 * []float64{c.share, 1, 1}[i] * (1 + side*by/math.Sqrt2)
+					r.launches = append(r.launches, Launch{Anchor: ExpertGEMM, NS: uint32(ns)})
+				}
+			}
+		}
+		if r.sharedBehind(list) != c.want {
+			t.Errorf("%+v", c)
 		}
 	}
 }

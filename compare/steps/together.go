@@ -23,7 +23,7 @@ func Together(ranks []*Structure) {
 		return
 	}
 	for _, s := range ranks {
-		if unknown(s) && len(found) > 0 && !s.of.overlap(found) {
+		if len(found) > 0 && !s.of.overlap(found) { // ranks that know their steps have these
 			s.settle(found, "")
 		}
 	}
