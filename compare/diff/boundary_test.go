@@ -10,26 +10,27 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// A tenth of the expert time in kernels of one side alone passes, more is refused, on either side.
+// A tenth of the expert time in kernels of one side alone passes, more is refused, on either side; of attention more is
+// refused on both.
 func TestBackendMarginOfEitherSide(t *testing.T) {
-	side := func(alone int64) *trace.Trace {
+	side := func(name string, experts, attention int64) *arm {
 		of := &trace.Trace{}
-		for name, ns := range map[string]int64{"both": 1000 - alone, "alone": alone} {
-			k := trace.KernelStat{Name: name, Phase: trace.PhaseExperts}
-			if k.TotalNS = ns; ns > 0 {
-				of.Kernels = append(of.Kernels, k)
+		for phase, alone := range map[trace.Phase]int64{trace.PhaseExperts: experts, trace.PhaseAttention: attention} {
+			for name, ns := range map[string]int64{"both": 1000 - alone, name: alone} {
+				k := trace.KernelStat{Name: name, Phase: phase, Placed: phase}
+				if k.TotalNS = ns; ns > 0 {
+					of.Kernels = append(of.Kernels, k)
+				}
 			}
 		}
-		return of
+		return &arm{trace: of}
 	}
-	for alone, equal := range map[int64]bool{0: true, 100: true, 101: false} {
-		for _, sides := range [][2]*trace.Trace{{side(alone), side(0)}, {side(0), side(alone)}} {
-			c := Comparison{Comparable: true}
-			c.judgeKernels("kernels", "expert time", arms{{trace: sides[0]}, {trace: sides[1]}}, expertKernels,
-				func(x, y float64) float64 { return max(x, y) })
-			if c.Comparable != equal || c.Work[0].Equal != equal {
-				t.Errorf("%d of 1000 alone: %+v", alone, c.Work)
-			}
+	for alone, equal := range map[[4]int64]bool{{}: true, {100, 0}: true, {0, 100}: true, {101, 0}: false, {0, 101}: false,
+		{0, 0, 900, 100}: true, {0, 0, 100, 900}: true, {0, 0, 101, 101}: false} {
+		c := Comparison{Comparable: true}
+		c.judgeWork(arms{side("a", alone[0], alone[2]), side("b", alone[1], alone[3])})
+		if c.Comparable != equal {
+			t.Errorf("%d of 1000 alone in experts and attention: %+v", alone, c.Work)
 		}
 	}
 }

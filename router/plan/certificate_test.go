@@ -37,9 +37,21 @@ func TestCertificateByHand(t *testing.T) {
 	if c.Duplicates != 1 || c.Valid || c.Optimal {
 		t.Errorf("expert 1 twice in a token: %+v", c)
 	}
-	c = Certify(p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}))
-	if !c.Optimal {
-		t.Errorf("3 slots per rank, 1 or 2 per expert: optimal; got %+v", c)
+	for what, k := range map[string]struct {
+		p       Problem
+		plan    Plan
+		optimal bool
+	}{
+		"3 slots per rank, 1 or 2 per expert": {p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}), true},
+		"4 and 2 slots per rank":              {p, listed([]int32{0, 1, 0, 1}, []int32{2, 3}), false},
+		"4 slots per rank, 3 of one expert": {problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 2),
+			listed([]int32{0, 2, 0, 3}, []int32{0, 2, 1, 3}), false},
+		"4 slots per rank, none of one expert": {problem(t, 6, 2, 0, 0, 2, router.DEP, 2, 2),
+			listed([]int32{0, 3, 0, 3}, []int32{1, 4, 1, 4}), false},
+	} {
+		if c := Certify(k.p, k.plan); c.Optimal != k.optimal {
+			t.Errorf("%s: %+v", what, c)
+		}
 	}
 	grouped := problem(t, 4, 2, 4, 1, 2, router.DEP, 1)
 	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
