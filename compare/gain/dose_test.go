@@ -81,11 +81,22 @@ func TestDoseByHand(t *testing.T) {
 			t.Errorf("learned routing at a load of %v costs %v, want %v", at, x, want)
 		}
 	}
-	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
-	load(c, "a", Load{1, true})
-	load(c, "b", Load{})
-	if d := Judge(c).Comparisons[0].Dose; d != nil {
-		t.Errorf("%+v of loads that are not apart", d)
+	for at, apart := range map[router.Number]bool{1: false, 1.0198: false, 1.0202: true} { // by twice 0.01
+		c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
+		load(c, "a", Load{at, true})
+		load(c, "b", Load{})
+		if d := Judge(c).Comparisons[0].Dose; (d != nil) != apart {
+			t.Errorf("%+v of loads of 1 and %v", d, at)
+		}
+	}
+	for by, want := range map[router.Number]bool{0.0049: false, 0.0051: true, -0.0049: false, -0.0051: true} {
+		arm := func(name Arm, load, time router.Number) DoseArm {
+			return DoseArm{name, Load{load, true}, time, time, time, true}
+		}
+		d := Dose{Arms: []DoseArm{arm(Perfect, 1, 1), arm("a", 1.2, 1.02+by), arm("b", 1.5, 1.05)}}
+		if d.off(d.Arms[1]) != want || d.off(d.Arms[0]) || d.off(d.Arms[2]) || d.Learned().Defined() {
+			t.Errorf("%v off the line: want %v", by, want)
+		}
 	}
 }
 

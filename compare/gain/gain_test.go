@@ -103,8 +103,15 @@ func TestGainByHand(t *testing.T) {
 	}
 }
 
-// rejudged is what Judge makes of the pairs of a stored result.
-func rejudged(stored Result) Result {
+// rejudged is a result stored in testdata, and what Judge makes of its pairs.
+func rejudged(t *testing.T, name string) (stored, again Result) {
+	text, err := os.ReadFile("../../testdata/" + name)
+	if err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := valid(nil)
 	c.Command, c.Metric, c.Proof, c.Differences = stored.Command, stored.Metric, stored.Proof, stored.Differences
 	for i, p := range stored.Pairs {
@@ -116,7 +123,7 @@ func rejudged(stored Result) Result {
 			Value: float64(p.Normal)},
 			Measurement{Unit: p.Pair, Arm: Perfect, Position: perfect, Status: StatusOK, Value: float64(p.Perfect)})
 	}
-	return Judge(c)
+	return stored, Judge(c)
 }
 
 // The pairs of stored campaigns give the stored verdict and gain.
@@ -129,18 +136,10 @@ func TestStoredCampaigns(t *testing.T) {
 		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07853}, Measured},
 		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.26022}, Measured},
 	} {
-		text, err := os.ReadFile("../../testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var stored Result
-		if err := json.Unmarshal(text, &stored); err != nil {
-			t.Fatal(err)
-		}
+		stored, r := rejudged(t, name)
 		if len(stored.Proof) != 8 || stored.Proof[0].Grade != Measured || stored.Verdict != want.verdict {
 			t.Errorf("%s: stored verdict %q, proof %+v", name, stored.Verdict, stored.Proof)
 		}
-		r := rejudged(stored)
 		if r.Verdict != want.verdict || r.Balance != want.balanced {
 			t.Errorf("%s: %q, balance %s", name, r.Verdict, r.Balance)
 		}

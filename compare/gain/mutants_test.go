@@ -22,6 +22,12 @@ func TestExplainedGain(t *testing.T) {
 			t.Errorf("%+v: %+v", k, c.checks)
 		}
 	}
+	for uneven, want := range map[float64]int{0.0299: 0, 0.0301: 1} { // attention
+		c := comparison{Recorded: &Recorded{Measurements: []Measurement{{Arm: Perfect, Attention: uneven}}}}
+		if c.check(); len(c.checks) != want {
+			t.Errorf("attention of %v: %+v", uneven, c.checks)
+		}
+	}
 	for point, want := range map[float64]int{0: 1, 8: 0} { // the load at another point explains nothing here
 		c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
 		c.Ranks = 2

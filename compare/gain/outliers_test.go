@@ -1,9 +1,8 @@
 package gain
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
+	"math"
 	"slices"
 	"testing"
 )
@@ -29,15 +28,7 @@ func TestSlowLaunches(t *testing.T) {
 
 // The campaign of the field names its two slow launches, and asks for no more pairs.
 func TestOutliersOfTheField(t *testing.T) {
-	content, err := os.ReadFile("../../testdata/field/results/vllm-qwen3-campaign.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recorded Result
-	if err := json.Unmarshal(content, &recorded); err != nil {
-		t.Fatal(err)
-	}
-	r := rejudged(recorded)
+	_, r := rejudged(t, "field/results/vllm-qwen3-campaign.json")
 	if far := check(t, r, CheckOutliers); r.Outliers() != 2 ||
 		fmt.Sprint(far.Args["launches"], far.Args["pairs"]) != "[7 8] [3 4]" {
 		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", far)
@@ -48,5 +39,17 @@ func TestOutliersOfTheField(t *testing.T) {
 	// Four of six pairs are left, more than a quarter go: nothing is decided, though the pairs left have an interval.
 	if r.Gain.N != 4 || !r.Gain.Low.Defined() {
 		t.Errorf("%+v", r.Gain)
+	}
+}
+
+// A launch is named whose gain is further from the others' than in 2 % of campaigns the furthest of five is by chance.
+func TestLaunchAtTheOutlierLevel(t *testing.T) {
+	limit := 8.0526 * 0.01 * math.Sqrt(4.0/3) / 2 * math.Sqrt(5) // t of 3 degrees of freedom at 1 − 0.02/5/2
+	for by, want := range map[float64]int{0.99: 0, 1.01: 1} {
+		last := []float64{by * limit}
+		r := Judge(within(blocksOf([]float64{-0.01}, []float64{0.01}, []float64{-0.01}, []float64{0.01}, last)))
+		if r.Outliers() != want {
+			t.Errorf("%v of the limit: %d outliers", by, r.Outliers())
+		}
 	}
 }

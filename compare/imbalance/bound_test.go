@@ -17,23 +17,28 @@ func TestLoss(t *testing.T) {
 	x := New(cells)
 	near(t, "loss", x.Loss(x.Rows(0)), 14)
 	one := New(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 }))
+	unnamed := slices.Clone(cells)
 	for i := range cells {
-		cells[i].Phase = kernel.PhaseOther
+		cells[i].Phase, unnamed[i].Layer = kernel.PhaseOther, router.NoID
 	}
-	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(cells)} {
+	if rows := New(unnamed).Rows(0); len(rows) != 1 || rows[0].MaxOverMean != 1.2 { // 36 and 24 of 60 ns, all as one layer
+		t.Errorf("%+v", rows)
+	}
+	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(cells), "no layer": New(unnamed)} {
 		if loss := x.Loss(x.Rows(0)); loss.Defined() {
 			t.Errorf("%s: %v", name, loss)
 		}
 	}
 }
 
-// Expert time is the time of GEMMs only where every rank that ran experts ran recognized ones.
+// Expert time is the time of GEMMs only where every rank that ran experts in a layer ran recognized ones.
 func TestExpertTimeOf(t *testing.T) {
 	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
 		a, b := expertCell(0, 0, 0, 30), expertCell(1, 0, 0, 10)
 		a.GEMMNS, a.GEMMs, b.GEMMNS, b.GEMMs = 20, 1, gemm, 1
-		if x := New([]Cell{a, b}); x.Of != want {
-			t.Errorf("%d ns in GEMMs of the second rank: time of %q, want %q", gemm, x.Of, want)
+		outside := expertCell(1, 0, router.NoID, 10)
+		if x, y := New([]Cell{a, b}), New([]Cell{a, b, outside}); x.Of != want || y.Of != want {
+			t.Errorf("%d ns in GEMMs of the second rank: time of %q and %q, want %q", gemm, x.Of, y.Of, want)
 		}
 	}
 }

@@ -90,16 +90,18 @@ func TestStepsThatCount(t *testing.T) {
 	long := func(steps ...router.OptInt) func(Cell) []Cell {
 		return func(s Cell) []Cell {
 			if slices.Contains(steps, s.Step) {
-				s.CollectiveNS, s.TotalNS, s.BusyNS = s.CollectiveNS+201-s.TotalNS, 201, 201 // waiting
+				s.CollectiveNS, s.TotalNS, s.BusyNS = s.CollectiveNS+151-s.TotalNS, 151, 151 // waiting
 			}
 			return []Cell{s}
 		}
 	}
-	tokens := func(s Cell) []Cell {
-		if s.Step == 0 {
-			s.TotalNS, s.BusyNS = 201, 201
+	first := func(total, busy int64) func(Cell) []Cell {
+		return func(s Cell) []Cell {
+			if s.Step == 0 {
+				s.TotalNS, s.BusyNS = total, busy
+			}
+			return []Cell{s}
 		}
-		return []Cell{s}
 	}
 	without := func(drop func(Cell) bool) func(Cell) []Cell {
 		return func(s Cell) []Cell { return slices.DeleteFunc([]Cell{s}, drop) }
@@ -112,7 +114,8 @@ func TestStepsThatCount(t *testing.T) {
 		"all":                      {change: long()},
 		"warm-up":                  {change: long(0, 1), warmUp: []int{0, 1}, warning: "start_upmap[factor:1.5 steps:[0 1]]"},
 		"a late long one":          {change: long(3)},
-		"more tokens in the first": {change: tokens},
+		"more tokens in the first": {change: first(151, 151)},
+		"half as long again":       {change: first(100, 149)},
 		"cut off": {change: without(func(s Cell) bool { return s.Step == 5 && s.Rank == 1 }), incomplete: []int{5},
 			warning: "partial_stepsmap[steps:[5]]"},
 		"a layer lost on one rank": {incomplete: []int{2},
@@ -165,7 +168,9 @@ func TestLoadOfExperts(t *testing.T) {
 	}
 	even := r
 	even.Layer, even.MaxOverMean, even.Balancedness, even.Flagged = 2, 1, 1, false
-	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}}, router.LevelExpert, Load)
+	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}, {Level: router.LevelExpert,
+		Quantity: Time, MaxOverMean: 9}, {Level: router.LevelExpert, Quantity: Load, MaxOverMean: router.Undefined()}},
+		router.LevelExpert, Load)
 	near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2)
 	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMaxOverMean != r.MaxOverMean ||
 		s.WorstFloor != r.Floor {
@@ -210,6 +215,7 @@ func TestKinds(t *testing.T) {
 	}{
 		"tokens twofold apart": {[]step{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}},
 			[]router.OptInt{0, 1, 0, 1}},
+		"tokens more than twofold apart": {[]step{{"a", 8192, 1}, {"a", 4095, 1}}, []router.OptInt{0, 1}},
 		"a chain of sizes": {[]step{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}},
 			[]router.OptInt{0, 1, 1, 2, 2}},
 		"kernels": {[]step{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []router.OptInt{0, 1, 0}},
@@ -226,6 +232,24 @@ func TestKinds(t *testing.T) {
 				t.Errorf("%s: step %d is of kind %v, want %v", what, i, s.Kind, c.want[i])
 			}
 		}
+	}
+}
+
+// A step in which ranks ran unlike numbers of GEMMs lost some. Of two kinds the one with most expert time counts.
+func TestLostKernelsAndKinds(t *testing.T) {
+	var cells []Cell
+	for step := range router.OptInt(6) {
+		for rank := range 2 {
+			c := expertCell(rank, step, 0, []int64{10, 30}[step%2])
+			c.GEMMs, c.Kind = 2, step%2
+			cells = append(cells, c)
+		}
+	}
+	cells[5].GEMMs = 1 // of step 2
+	x := New(cells)
+	lost, most, other := x.StepsOf(Lost), x.StepsOf(Counts), x.OfKind(0).StepsOf(Counts)
+	if !slices.Equal(lost, []int{2}) || !slices.Equal(most, []int{1, 3, 5}) || !slices.Equal(other, []int{0, 4}) {
+		t.Errorf("lost in %v, %v and %v count", lost, most, other)
 	}
 }
 
@@ -261,10 +285,11 @@ func TestEdgesOfARecording(t *testing.T) {
 		"the last layer":          {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, []int{2}},
 		"both ends": {3, func(s, l int, p string) bool { return s == 0 && l == 0 || s == 2 && l > 0 },
 			[]int{0, 2}},
-		"a phase of one step":   {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, []int{0, 2}},
-		"a phase of some steps": {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
-		"one step":              {1, only(9, 9, ""), nil},
-		"one step without end":  {1, only(0, 2, "combine"), []int{0}},
+		"a phase of one step":                     {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, []int{0, 2}},
+		"a phase of some steps":                   {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
+		"one step":                                {1, only(9, 9, ""), nil},
+		"one step without end":                    {1, only(0, 2, "combine"), []int{0}},
+		"one step, no experts in its first layer": {1, func(s, l int, p string) bool { return l == 0 && p != "router" }, nil},
 	} {
 		if have := New(steps(c.n, c.lost)).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)

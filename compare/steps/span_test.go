@@ -63,3 +63,45 @@ func TestJoinOf(t *testing.T) {
 		}
 	}
 }
+
+// The ends of collectives are as far apart as by says in the join of a step n, |n·by − off|: joins are closer where that
+// is half of the next best one, surely a quarter, and 20 µs at most, over eight collectives, up to eight steps away.
+func TestJoinAtItsLimits(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		steps, each   int // collectives of a step
+		by, off       int64
+		behind, clock int // the first step of the other rank, and by its clock
+		alike, clocks bool
+		want          int
+		known         bool
+	}{
+		{"half of the next", 3, 4, 31e3, 10e3, 0, 0, false, false, 0, true},
+		{"more than half", 3, 4, 29e3, 10e3, 0, 0, false, false, 0, false},
+		{"within 20 µs", 3, 4, 199e3, 19.9e3, 0, 0, false, false, 0, true},
+		{"beyond 20 µs", 3, 4, 201e3, 20.1e3, 0, 0, false, false, 0, false},
+		{"eight collectives", 3, 4, 90e3, 1e3, 0, 0, false, false, 0, true},
+		{"six in two steps", 2, 3, 90e3, 1e3, 0, 0, false, false, 0, false},
+		{"eight steps later", 12, 4, 90e3, 1e3, 8, 0, false, false, 8, true},
+		{"nine steps later", 12, 4, 90e3, 1e3, 9, 0, false, false, 0, false},
+		{"a quarter of the clock's", 4, 4, 31e3, 10e3, 1, 0, false, true, 1, true},
+		{"more than a quarter", 4, 4, 29e3, 10e3, 1, 0, false, true, 0, true},
+		{"as they begin, 1.9 times the clock's", 4, 4, 29e3, 19e3, 0, 1, true, true, 0, true},
+		{"as they begin, 2.1 times the clock's", 4, 4, 31e3, 21e3, 0, 1, true, true, 1, true},
+	} {
+		var a, b []Span
+		const step = 1e9
+		for i := range int64(c.steps) {
+			one, other := Span{From: i * step, To: (i + 1) * step}, Span{From: (i + int64(c.clock)) * step}
+			other.To = other.From + step
+			for k := range int64(c.each) { // every other collective tells
+				one.Left = append(one.Left, k*1e6+k%2*i*c.by)
+				other.Left = append(other.Left, k*1e6+k%2*((i+int64(c.behind))*c.by+c.off))
+			}
+			a, b = append(a, one), append(b, other)
+		}
+		if shift, known := JoinOf(a, b, c.alike, c.clocks); known != c.known || known && shift != c.want {
+			t.Errorf("%s: %d, known %v", c.name, shift, known)
+		}
+	}
+}
