@@ -32,10 +32,7 @@ func small(m router.Method) router.Gate {
 
 func specOf(t testing.TB, g router.Gate, ranks int) Spec {
 	t.Helper()
-	layout, err := router.Contiguous(g.Shape.Experts, ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	layout := must(router.Contiguous(g.Shape.Experts, ranks))
 	return Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP}
 }
 
@@ -48,14 +45,8 @@ func filled(t testing.TB, s Spec, name string, tokens ...int) (string, []Entry) 
 
 func fill(t testing.TB, dir string, s Spec, name string, tokens ...int) []Entry {
 	t.Helper()
-	c, err := Open(dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := c.Fill(t.Context(), name, tokens, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(dir, s))
+	list := must(c.Fill(t.Context(), name, tokens, nil))
 	return list
 }
 
@@ -73,24 +64,15 @@ type scanner func(context.Context, string, func(int, int)) (Verification, error)
 
 func scanned(t testing.TB, dir string, scan scanner) Verification {
 	t.Helper()
-	v, err := scan(t.Context(), dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(scan(t.Context(), dir, nil))
 	return v
 }
 
 // read is an entry as any reader of safetensors has it: its experts, and its logits.
 func read(t testing.TB, path string) (ids []int64, values []float32) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tensors, err := safetensors.Parse(path, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(path))
+	tensors := must(safetensors.Parse(path, text))
 	for _, tensor := range tensors {
 		raw := tensor.Data
 		size := int(tensor.DType.Size())
@@ -131,10 +113,7 @@ func TestEveryMethodTypeAndMode(t *testing.T) {
 				s := specOf(t, small(method), 4)
 				s.DType, s.Mode = DType(d), mode
 				dir, list := filled(t, s, "diagonal", AnyTokens, 3)
-				r, err := router.NewRouter(s.Gate)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(router.NewRouter(s.Gate))
 				for _, o := range list {
 					ids, values := read(t, o.Path)
 					picked, weights := make([]int32, 2), make([]float32, 2)
@@ -173,10 +152,7 @@ func TestBalanceByHand(t *testing.T) {
 		at != 0 || of != 1 {
 		t.Errorf("at the floor: %v, and the reference %+v", b.AtFloor, o)
 	}
-	rows, err := Rows(specOf(t, small(router.Renormalize), 4), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(Rows(specOf(t, small(router.Renormalize), 4), 3))
 	for rank, of := range rows {
 		if _, values := read(t, filepath.Join(dir, entryName("diagonal", rank, 3))); !slices.Equal(values, of) {
 			t.Errorf("rank %d: other rows in memory than in its entry", rank)
@@ -194,18 +170,12 @@ func TestDrawnEntries(t *testing.T) {
 	counts := []byte(`{"logical_count": [[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]]}`)
 	s := specOf(t, small(router.Renormalize), 4)
 	dir := t.TempDir()
-	c, err := Open(dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(dir, s))
 	file := filepath.Join(t.TempDir(), "counts.json")
 	if err := os.WriteFile(file, counts, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	name, err := c.Plan("recorded:" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must(c.Plan("recorded:" + file))
 	fill(t, dir, s, name, AnyTokens)
 	verified(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, name+".json"), counts[1:], 0o600); err != nil {
@@ -264,10 +234,7 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 // Every byte counts: an entry in which any one is changed fails.
 func TestVerifySeesEveryByte(t *testing.T) {
 	dir, list := filled(t, specOf(t, small(router.MiniMax2), 1), "diagonal", 1)
-	whole, err := os.ReadFile(list[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must(os.ReadFile(list[0].Path))
 	for i := range whole {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 4
@@ -348,10 +315,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, ManifestName)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must(os.ReadFile(path))
 	with := func(old, new string) string { return strings.Replace(string(whole), old, new, 1) }
 	for _, text := range []string{"", "[]", "{}", "null", string(whole[:40]), with("256", "999999999"),
 		with(`version":4`, `version":3`), with(`"high":32`, `"high":3`), with(`"ranks":8`, `"ranks":-8`),
@@ -396,10 +360,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "cache")
-	c, err := Open(dir, good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(dir, good))
 	for want, of := range map[string]batch{
 		"want 0 to 16777216 tokens": {"diagonal", MaxTokens + 1}, "behind the router": {"sglang-gen1", 1},
 		"want a number of tokens": {"uniform", AnyTokens}, "unknown plan": {"best", 1},
@@ -428,13 +389,10 @@ func TestBadDays(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	c, err := Open(dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(dir, s))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	broken := errors.New("broken off")
-	_, err = c.Fill(ctx, "diagonal", []int{1, 2, 4, 8}, func(int, int) { cancel(broken) })
+	_, err := c.Fill(ctx, "diagonal", []int{1, 2, 4, 8}, func(int, int) { cancel(broken) })
 	if files, _ := os.ReadDir(dir); !errors.Is(err, broken) || len(files) < 4 || len(files) > 5 {
 		t.Errorf("%v, %d files; want the manifest, the entries of 3 tokens and some of 1", err, len(files))
 	}
@@ -452,4 +410,12 @@ func TestSeveralWriters(t *testing.T) {
 	if v := verified(t, dir); len(v.Entries) != 12 {
 		t.Errorf("%d entries", len(v.Entries))
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -50,10 +50,7 @@ func TestMarginIsTight(t *testing.T) {
 			if math.IsInf(c.margin, 1) {
 				break
 			}
-			r, err := router.NewRouter(withBias(c.gate, c.margin*share, rng))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(router.NewRouter(withBias(c.gate, c.margin*share, rng)))
 			picked := make([]int32, k)
 			for row := range slices.Chunk(ids, k) {
 				r.Route(values[:experts], picked, nil)
@@ -89,14 +86,8 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 
 // A promise that the router does not keep is a fault: other experts, or weights that differ, whichever is the larger.
 func TestPromisesAreHeld(t *testing.T) {
-	s, err := specOf(t, small(router.Renormalize), 8).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWriter(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(specOf(t, small(router.Renormalize), 8).withDefaults())
+	w := must(newWriter(s, nil))
 	if to, err := w.route([]int32{3, 3}); err != nil || to.to == nil {
 		t.Errorf("one expert twice is what the router picks: %v, %v", to, err)
 	}

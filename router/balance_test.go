@@ -71,10 +71,7 @@ func TestFloor(t *testing.T) {
 
 func TestNumberRoundTrip(t *testing.T) {
 	for _, n := range []Number{0, -1.5, 1.0 / 3, Undefined(), Number(math.Inf(1))} {
-		text, err := json.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(json.Marshal(n))
 		var back Number = 42
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatal(err)
@@ -83,4 +80,12 @@ func TestNumberRoundTrip(t *testing.T) {
 			t.Errorf("%v became %s became %v", float64(n), text, float64(back))
 		}
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

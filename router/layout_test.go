@@ -13,10 +13,7 @@ func TestContiguous(t *testing.T) {
 	if l, err := Contiguous(7, 3); err != nil || !reflect.DeepEqual(l.held, want) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l, err := Contiguous(8, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(Contiguous(8, 4))
 	if per, ok := l.PerRank(); per != 2 || !ok {
 		t.Errorf("per rank %d %v, want 2", per, ok)
 	}

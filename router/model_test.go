@@ -11,10 +11,7 @@ import (
 
 func readConfig(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := presets.ReadFile("presets/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(presets.ReadFile("presets/" + name + ".json"))
 	return b
 }
 

@@ -30,10 +30,7 @@ type transformersConfig struct {
 // TestTransformersConfigs holds what is read of each of transformers' configurations against
 // the model and the router that transformers makes of it.
 func TestTransformersConfigs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "testdata", "transformers-configs.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "testdata", "transformers-configs.jsonl")))
 	right, refused := 0, 0
 	for line := range bytes.Lines(text) {
 		var c transformersConfig

@@ -9,10 +9,7 @@ import (
 func TestRouteByHand(t *testing.T) {
 	check := func(g Gate, logits []float32, ids []int32, weights []float32) {
 		t.Helper()
-		r, err := NewRouter(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(NewRouter(g))
 		gotIDs, gotWeights := make([]int32, len(ids)), make([]float32, len(ids))
 		r.Route(logits, gotIDs, gotWeights)
 		if !slices.Equal(gotIDs, ids) {

@@ -10,10 +10,7 @@ import (
 func TestWarningsReadBack(t *testing.T) {
 	type word string
 	w := Warn("code", "file", "n", 3, "words", []word{"a", "b"}, "shares", []Number{0.5, Undefined()}, "none", Undefined())
-	text, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(w))
 	var back Warning
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, w) {
 		t.Errorf("%s: %v", text, err)

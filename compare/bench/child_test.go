@@ -158,14 +158,8 @@ func testHost(mode string) Host {
 // testSpec is a campaign of the test binary with these arguments.
 func testSpec(t *testing.T, pairs int, args ...string) Spec {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	trtllm, err := ParseTreatment("trtllm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())
+	trtllm := must(ParseTreatment("trtllm"))
 	return Spec{
 		Design: Design{Pairs: pairs, Seed: 1}, Treatment: trtllm,
 		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1,
@@ -192,10 +186,7 @@ func reopen(t *testing.T, c *Campaign) *Campaign {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Resume(c.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must(Resume(c.Folder))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -203,10 +194,7 @@ func reopen(t *testing.T, c *Campaign) *Campaign {
 // create lays down a campaign in a fresh folder, whose name is hard on URLs.
 func create(t *testing.T, spec Spec) *Campaign {
 	t.Helper()
-	c, err := Create(filepath.Join(t.TempDir(), "campaign #1? 100%20"), spec, time.Unix(1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Create(filepath.Join(t.TempDir(), "campaign #1? 100%20"), spec, time.Unix(1, 0)))
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -81,10 +81,7 @@ func TestProveByLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
-	found, err := trtllm.findLines(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must(trtllm.findLines(folder))
 	if len(found) != 2 || found[0] != (evidence.ProofLine{Rank: 0, Times: 1, Text: newer + "0)"}) ||
 		found[1] != (evidence.ProofLine{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
@@ -94,7 +91,7 @@ func TestProveByLine(t *testing.T) {
 			"it has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 ||
+	if found, err := trtllm.findLines(folder); err != nil || len(found) != 3 ||
 		found[0] != (evidence.ProofLine{Rank: gain.AllRanks, Times: 2,
 			Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)

@@ -52,18 +52,9 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 		if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		rules, err := spec.custom()
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := metrics.Parse(launch.Stdout, strings.NewReader(text), rules)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := spec.Treatment.findLines(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must(spec.custom())
+		result := must(metrics.Parse(launch.Stdout, strings.NewReader(text), rules))
+		found := must(spec.Treatment.findLines(folder))
 		v := reported(&result)
 		v.LinesFound, v.Environment = found, map[string]string{}
 		return v
@@ -119,10 +110,7 @@ func TestClaims(t *testing.T) {
 func TestRandomRoutingIsChance(t *testing.T) {
 	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false,
 		"env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
-		treatment, err := ParseTreatment(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treatment := must(ParseTreatment(name))
 		if treatment.Chance() != want {
 			t.Errorf("%s: chance %t", name, !want)
 		}

@@ -40,10 +40,7 @@ func TestParseArm(t *testing.T) {
 func pointSpec(t *testing.T, pairs int, args ...string) Spec {
 	t.Helper()
 	s := testSpec(t, pairs, args...)
-	p, err := points.Parse("c=1,8,64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(points.Parse("c=1,8,64"))
 	s.Points = &p
 	return s
 }

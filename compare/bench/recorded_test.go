@@ -68,3 +68,11 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 }
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -75,10 +75,7 @@ func testKillAndResume(t *testing.T, before []string) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())
 	other := exec.Command(self, folder)
 	other.Env = append(os.Environ(), childVariable+"=bench")
 	if err := other.Start(); err != nil {
@@ -96,18 +93,12 @@ func testKillAndResume(t *testing.T, before []string) {
 	if len(lines) != 2 {
 		t.Fatalf("the log holds %q, want the second launch running", lines)
 	}
-	orphan, err := strconv.Atoi(strings.Fields(lines[1])[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	orphan := must(strconv.Atoi(strings.Fields(lines[1])[1]))
 	if !alive(orphan) {
 		t.Fatal("the command did not outlive its bench process: nothing is tested")
 	}
 
-	c, err = Resume(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must(Resume(folder))
 	defer c.Close()
 	h := testHost("log")
 	h.Report = func(e Event) {

@@ -54,10 +54,7 @@ func TestOpenRefuses(t *testing.T) {
 	write("")
 	check("an empty file", "have version 0")
 	os.Remove(path)
-	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", "file:"+path))
 	if _, err := db.Exec("PRAGMA user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +68,7 @@ func TestCutStore(t *testing.T) {
 	c := create(t, testSpec(t, 2, "x"))
 	folder := c.Folder
 	c.Close()
-	whole, err := os.ReadFile(filepath.Join(folder, storeName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must(os.ReadFile(filepath.Join(folder, storeName)))
 	dir := t.TempDir()
 	for cut := 0; cut < len(whole); cut += 509 {
 		if err := os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644); err != nil {

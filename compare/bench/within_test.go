@@ -202,10 +202,7 @@ func TestWithinLaunch(t *testing.T) {
 		}
 	}
 	again := reopen(t, c)
-	before, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must(json.Marshal(r))
 	if after, err := json.Marshal(gain.Judge(Recorded(again))); err != nil || string(after) != string(before) {
 		t.Errorf("read back %s, was %s: %v", after, before, err)
 	}
@@ -226,14 +223,11 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
 			folder := filepath.Join(t.TempDir(), "c")
-			c1, err := Create(folder, s, time.Unix(1, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c1 := must(Create(folder, s, time.Unix(1, 0)))
 			defer c1.Close()
 			h := withinHost()
 			began := time.Now()
-			err = c1.Run(t.Context(), h)
+			err := c1.Run(t.Context(), h)
 			var lost *control.Lost
 			if errors.As(err, &lost) != (c.ended[0] == Lost) || !strings.Contains(fmt.Sprint(err), c.want) ||
 				lost != nil && lost.Timed != c.timed {
@@ -288,10 +282,7 @@ func TestWithinCountsContradict(t *testing.T) {
 func TestWithinDose(t *testing.T) {
 	s := withinSpec(t, 2, "")
 	for _, text := range []string{"target-1.2=target:1.2", "target-1.5=target:1.5"} {
-		a, err := ParseArm(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must(ParseArm(text))
 		s.Arms = append(s.Arms, a)
 	}
 	c := create(t, s)

@@ -13,22 +13,16 @@ import (
 // An export that is cut to its first two pages after the first row of a table was
 // read gives an error, with SQLite as without.
 func TestCutWhileRead(t *testing.T) {
-	whole, err := os.ReadFile("../../testdata/gptoss-ep4-loop/normal.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must(os.ReadFile("../../testdata/gptoss-ep4-loop/normal.sqlite"))
 	path := filepath.Join(t.TempDir(), "cut.sqlite")
 	// a text that is none needs SQLite
 	for what, text := range map[string]string{"by SQLite": "correlationId", "from pages": ""} {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		db, err := openExport(context.Background(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(openExport(context.Background(), path))
 		seen := 0
-		err = db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
+		err := db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
 			if seen++; seen == 1 {
 				return os.Truncate(path, 2*4096)
 			}

@@ -81,10 +81,7 @@ func TestScannerOnTraces(t *testing.T) {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(path))
 		compareScanners(t, text)
 		for n := range min(len(text), 600) {
 			compareScanners(t, text[:n])

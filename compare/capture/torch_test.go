@@ -18,10 +18,7 @@ var torchTraces = []string{"../../testdata/torch/rank0.pt.trace.json",
 // Cut anywhere before its last brace, plain or zipped, a trace is an error.
 func TestTorchTraceCutAnywhere(t *testing.T) {
 	for _, path := range torchTraces {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must(os.ReadFile(path))
 		for n := range bytes.TrimSpace(content) {
 			if _, err := readTorch(context.Background(), bytes.NewReader(content[:n]), nil); err == nil {
 				t.Fatalf("%s cut at %d of %d: want an error", path, n, len(content))
@@ -93,10 +90,7 @@ func TestTorchTimes(t *testing.T) {
 	}
 	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event(`"NaN"`, "1"), event("-9223372036854775.808", "1"),
 		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
-	rec, err := readTorch(context.Background(), strings.NewReader(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must(readTorch(context.Background(), strings.NewReader(text), nil))
 	same(t, "kernels", len(rec.Kernels), 2)
 	same(t, "first", rec.Kernels[0].End-rec.Kernels[0].Start, 2001)
 	same(t, "second starts before the first", rec.Kernels[1].Start, -500)
@@ -117,10 +111,7 @@ func TestTorchTimesOfTheEpoch(t *testing.T) {
 // Kernels whose durations do not fit a sum are left out, and with them their operators: 1025 of 2^53 ns do not.
 func TestTorchKernelsThatDoNotFit(t *testing.T) {
 	text := "[" + strings.Repeat(`{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":9007199254740,"args":{"external id":1}},`, 1100)
-	rec, err := readTorch(context.Background(), strings.NewReader(strings.TrimSuffix(text, ",")+"]"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must(readTorch(context.Background(), strings.NewReader(strings.TrimSuffix(text, ",")+"]"), nil))
 	same(t, "kernels", len(rec.Kernels), 1024)
 	same(t, "left out", rec.BadTimes, 76)
 }
@@ -130,10 +121,7 @@ func TestTorchDevices(t *testing.T) {
 	for event, want := range map[string]int32{`"pid":3`: 3, `"pid":3,"args":{"device":1}`: 1,
 		`"pid":3,"args":{"device":0}`: 0, `"pid":"GPU"`: 0} {
 		text := `[{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":1,` + event + `}]`
-		rec, err := readTorch(context.Background(), strings.NewReader(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must(readTorch(context.Background(), strings.NewReader(text), nil))
 		same(t, event, rec.Devices[rec.Kernels[0].Device].Ordinal, want)
 	}
 }
@@ -152,4 +140,12 @@ func same[T comparable](t *testing.T, what string, got, want T) {
 	if got != want {
 		t.Errorf("%s: want %v, have %v", what, want, got)
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -13,10 +13,7 @@ import (
 // abba reads the launches of the recorded campaign in the order they ran.
 func abba(t *testing.T) []Measurement {
 	t.Helper()
-	f, err := os.Open("../../testdata/pairs-abba.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Open("../../testdata/pairs-abba.jsonl"))
 	defer f.Close()
 	var launches []Measurement
 	for rows := bufio.NewScanner(f); rows.Scan(); {
@@ -167,4 +164,12 @@ func TestGainLaws(t *testing.T) {
 	x := gainFrom(perfect, normal, true)
 	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
 	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -211,14 +211,8 @@ func TestJudgeDoesNotDependOnOrderOfInput(t *testing.T) {
 // sameJSON compares results as programs see them; NaN differs from itself.
 func sameJSON(t *testing.T, a, b any) bool {
 	t.Helper()
-	x, err := json.Marshal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must(json.Marshal(a))
+	y := must(json.Marshal(b))
 	return reflect.DeepEqual(x, y)
 }
 

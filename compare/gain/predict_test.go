@@ -13,10 +13,7 @@ import (
 // twoH100 is the campaign of routers in one engine on two H100s (testdata/field).
 func twoH100(t *testing.T) (r Result) {
 	t.Helper()
-	data, err := os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
 	if err := errors.Join(json.Unmarshal(data, &r), r.Upgrade()); err != nil {
 		t.Fatal(err)
 	}

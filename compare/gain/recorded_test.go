@@ -11,10 +11,7 @@ import (
 // recordedLaunches are the segments of five launches of vLLM on an H100 that held both arms.
 func recordedLaunches(t *testing.T, metric string) (all []Measurement) {
 	for launch := range 5 {
-		text, err := os.ReadFile(fmt.Sprintf("../../testdata/field/results/vllm-one-launch-h100/launch%d.json", launch))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(fmt.Sprintf("../../testdata/field/results/vllm-one-launch-h100/launch%d.json", launch)))
 		var record struct {
 			Blocks []struct {
 				Segments []struct {

@@ -16,10 +16,7 @@ func traced(t *testing.T, pattern string) *trace.Trace {
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	trace, err := trace.Read(t.Context(), paths, trace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := must(trace.Read(t.Context(), paths, trace.Options{}))
 	return trace
 }
 

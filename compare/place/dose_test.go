@@ -14,10 +14,7 @@ import (
 // ranks only. Learned and judged loads are 4, 3, 1 and 2 of 10: max/mean is 1.4 where ranks own 0 and 1, 2 and 3,
 // and 1 where 4 is with 1.
 func TestDose(t *testing.T) {
-	data, err := os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
 	var file gain.Result
 	if err := errors.Join(json.Unmarshal(data, &file), file.Upgrade()); err != nil {
 		t.Fatal(err)

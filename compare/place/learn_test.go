@@ -94,10 +94,7 @@ func placed(t *testing.T, res *Result) *counts.Placement {
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, out.String())
-	p, err := counts.ReadPlacement(path, res.Placements[0].Ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(counts.ReadPlacement(path, res.Placements[0].Ranks))
 	return p
 }
 
@@ -155,10 +152,7 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 func TestLayersWithoutCountsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [3, 1, 2, 0]\n")
-	running, err := counts.ReadPlacement(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := must(counts.ReadPlacement(path, 0))
 	windows := Whole(read(t, counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
 	res, err := Judge(windows, nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: running})
 	if err != nil || !slices.Equal(res.Slots[Plan{2, 0}][4], []int32{3, 1, 2, 0}) || len(res.Slots[Plan{2, 0}]) != 2 ||

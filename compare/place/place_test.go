@@ -20,10 +20,7 @@ import (
 func read(t *testing.T, paths ...string) (records []*counts.Record) {
 	t.Helper()
 	for _, path := range paths {
-		r, err := counts.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(counts.Read(path))
 		records = append(records, r)
 	}
 	return records
@@ -71,10 +68,7 @@ func write(t *testing.T, path, text string) {
 // placedOn judges on some ranks, without redundant experts unless asked, at a threshold of 10 %.
 func placedOn(t *testing.T, learn, judge []Window, ranks int, redundant ...int) (*Result, Placement) {
 	t.Helper()
-	res, err := Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must(Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1}))
 	return res, res.Placements[0]
 }
 
@@ -291,10 +285,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n")
-	running, err := counts.ReadPlacement(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := must(counts.ReadPlacement(path, 0))
 	for name, c := range map[string]struct {
 		records []*counts.Record
 		from    *counts.Placement
@@ -306,10 +297,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
 	} {
 		learn, judge := Halves(c.records)
-		res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must(Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from}))
 		p := res.Placements[0]
 		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved ||
 			math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
@@ -340,4 +328,12 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -13,10 +13,7 @@ import (
 // recordedCounts are the same loads in the given layers, experts split evenly.
 func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) Recorded {
 	t.Helper()
-	layout, err := router.Contiguous(len(perExpert), ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	layout := must(router.Contiguous(len(perExpert), ranks))
 	r := Recorded{Layers: map[int]Counted{}}
 	for _, layer := range layers {
 		r.Layers[layer] = Counted{router.Load{PerExpert: slices.Clone(perExpert)}, layout}

@@ -31,10 +31,7 @@ func changed(t *testing.T, paths []string, change func(rank int, rec *capture.Re
 func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 	t.Helper()
 	for _, path := range paths {
-		rec, err := capture.Read(context.Background(), path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must(capture.Read(context.Background(), path, nil))
 		list = append(list, rec)
 	}
 	return list
@@ -44,10 +41,7 @@ func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 func changedAgain(t *testing.T, paths []string, list []*capture.Recording,
 	change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
-	trace, err := tryChanged(t, paths, list, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := must(tryChanged(t, paths, list, change))
 	return trace
 }
 
@@ -64,10 +58,7 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 		rec := *list[i]
 		rec.Kernels = slices.Clone(rec.Kernels) // which the summary uses up
 		change(i, &rec)
-		e, err := summarizeRecording(path, &rec, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must(summarizeRecording(path, &rec, options))
 		exports = append(exports, e)
 	}
 	return reduce(exports, options)

@@ -30,15 +30,9 @@ func TestKernelsAreTheProfilers(t *testing.T) {
 		"gptoss-ep4-loop-perfect":  "gptoss-ep4-loop/perfect.sqlite",
 		"gptoss-graph-node-normal": "gptoss-graph/node-normal.sqlite",
 	} {
-		f, err := os.Open(filepath.Join(testdata, "golden", name+".cuda_gpu_kern_sum.csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(os.Open(filepath.Join(testdata, "golden", name+".cuda_gpu_kern_sum.csv")))
 		defer f.Close()
-		rows, err := csv.NewReader(f).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(csv.NewReader(f).ReadAll())
 		var want, have []string
 		for _, row := range rows[1:] { // but for the share of the time
 			want = append(want, strings.Join(row[1:], ","))

@@ -22,10 +22,7 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		return path
 	}
 	good := newFixture().work(0, 1, 10, 7, "k").write(t, "good.sqlite")
-	content, err := os.ReadFile(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(os.ReadFile(good))
 	whole := string(content)
 	wal := file("wal.sqlite", whole)
 	file("wal.sqlite-wal", "something")

@@ -30,10 +30,7 @@ func summaryOf(t testing.TB, paths ...string) string {
 
 func asJSON(t testing.TB, trace *Trace) string {
 	t.Helper()
-	text, err := json.Marshal(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(trace))
 	return string(text)
 }
 
@@ -87,10 +84,7 @@ func TestSummaryIsPrivate(t *testing.T) {
 	if bytes.Contains([]byte(asJSON(t, trace)), []byte("hunter2")) {
 		t.Error("the result holds the environment")
 	}
-	exports, err := decodeSummary(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exports := must(decodeSummary(&b))
 	text, err := json.Marshal(exports[0].Export)
 	if err != nil || bytes.Contains(text, []byte("SECRET")) {
 		t.Errorf("the summary holds the environment: %s, %v", text, err)
@@ -102,10 +96,7 @@ func TestDamagedSummary(t *testing.T) {
 		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
 	}
 	path := summaryOf(t, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(os.ReadFile(path))
 	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(t, mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
@@ -210,10 +201,7 @@ func FuzzSummary(f *testing.F) {
 		if err := writeSummary(&b, exports); err != nil {
 			t.Fatal(err)
 		}
-		again, err := decodeSummary(&b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must(decodeSummary(&b))
 		second, err := reduce(again, Options{})
 		if err != nil || asJSON(t, second) != asJSON(t, trace) {
 			t.Fatalf("written and read again it is another: %v", err)

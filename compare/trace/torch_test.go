@@ -62,10 +62,7 @@ func FuzzTorchTrace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		patterns, err := ranges.NewPatterns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		patterns := must(ranges.NewPatterns())
 		d, err := summarizeRecording("x", rec, Options{Patterns: patterns})
 		if err != nil {
 			return

@@ -64,10 +64,7 @@ func TestRobustIsLocallyBest(t *testing.T) {
 		s := Size{Ranks: 4 * nodes, Slots: 4 * nodes * (3 + rng.IntN(3)), Groups: nodes * 2, Nodes: nodes}
 		experts := 8 * nodes
 		windows := randomWindows(rng, 2+rng.IntN(4), experts)
-		slots, err := Robust(windows, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		slots := must(Robust(windows, s))
 		if l, err := Layout(experts, slots, s.Ranks); err != nil || l.Ranks() != s.Ranks {
 			t.Fatal(err)
 		}
@@ -131,10 +128,7 @@ func TestMover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Layout(32, stale, s.Ranks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(Layout(32, stale, s.Ranks))
 		windows, slots, runs = append(windows, w), append(slots, stale), append(runs, l)
 	}
 	m := NewMover(windows, runs, slots, s)
@@ -143,10 +137,7 @@ func TestMover(t *testing.T) {
 		sum, loaded := 0.0, 0
 		for l := range slots {
 			from, _ := Layout(32, slots[l], s.Ranks)
-			to, err := Layout(32, m.Slots(l), s.Ranks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			to := must(Layout(32, m.Slots(l), s.Ranks))
 			loaded += Loaded(from, to)
 			sum += squares(windows[l], m.Slots(l), s.Ranks)
 		}

@@ -54,14 +54,8 @@ func TestLaws(t *testing.T) {
 		for i, n := range rng.Perm(experts * 50)[:experts] { // no ties
 			load[i] = int64(n + 1)
 		}
-		slots, err := EPLB(load, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := Layout(experts, slots, ranks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		slots := must(EPLB(load, s))
+		l := must(Layout(experts, slots, ranks))
 		sum := 0.0
 		for _, n := range RankLoad(l, load) {
 			sum += n
@@ -77,4 +71,12 @@ func TestLaws(t *testing.T) {
 	if MaxOverMean(l, make([]int64, 4)).Defined() {
 		t.Error("no load has a max/mean")
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -166,10 +166,7 @@ func TestFloorsRoundUp(t *testing.T) {
 	if f := boundsOf(p, 0); f.reach != 2 || f.rank != 2 {
 		t.Errorf("%+v, want a reach of 2 ranks, one of which has 2 slots", f)
 	}
-	l, err := router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}}))
 	for tokens, want := range map[int]int64{4: 1, 5: 2} {
 		f := boundsOf(Problem{Shape: router.Shape{Experts: 4, TopK: 1}, Layout: l, Mode: router.TEP,
 			Tokens: []int{tokens, tokens}}, 0)

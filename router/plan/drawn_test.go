@@ -15,10 +15,7 @@ func TestTargets(t *testing.T) {
 		for _, target := range []float64{1.2, 2} {
 			p := problem(t, 32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
 			hot := map[int]bool{}
-			plan, err := New(Target(target), p, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must(New(Target(target), p, Options{Seed: 1}))
 			ids := make([][]int32, len(p.sources()))
 			for s := range ids {
 				ids[s] = make([]int32, drawnLayers*drawnRows*4)

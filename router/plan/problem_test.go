@@ -9,10 +9,7 @@ import (
 
 func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, tokens ...int) Problem {
 	t.Helper()
-	l, err := router.Contiguous(experts, ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(router.Contiguous(experts, ranks))
 	if len(tokens) == 1 {
 		tokens = slices.Repeat(tokens, ranks)
 	}
@@ -22,9 +19,14 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, 
 
 func certify(t testing.TB, name string, p Problem, o Options) Certificate {
 	t.Helper()
-	plan, err := New(name, p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(New(name, p, o))
 	return Certify(p, plan)
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

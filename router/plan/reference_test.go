@@ -74,10 +74,7 @@ func (g golden) check(t *testing.T, name string, method router.Method) {
 // fill is one rank's ids of a plan.
 func fill(t testing.TB, name string, p Problem, o Options, rank int) []int32 {
 	t.Helper()
-	plan, err := New(name, p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must(New(name, p, o))
 	ids := make([]int32, p.Tokens[rank]*p.Shape.TopK)
 	plan.Fill(ids, rank)
 	return ids

@@ -23,11 +23,7 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 func toDamage(t testing.TB, rows int) (content []byte) {
 	t.Helper()
 	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(11, 12)), 512, rows))
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return must(os.ReadFile(path))
 }
 
 // Any bytes in any place: no panic, and what SQLite makes of it. Every four bytes

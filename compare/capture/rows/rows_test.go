@@ -25,10 +25,7 @@ func makeDatabase(t testing.TB, script ...string) string {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", path+"?_pragma=synchronous(off)"))
 	db.SetMaxOpenConns(1) // what PRAGMA sets is of a connection
 	for _, sql := range script {
 		if !strings.HasPrefix(sql, "PRAGMA") {
@@ -47,15 +44,9 @@ func makeDatabase(t testing.TB, script ...string) string {
 // open opens a database as exports are opened.
 func open(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = must(filepath.Abs(path))
 	uri := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
-	db, err := sql.Open("sqlite", uri.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", uri.String()))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -371,4 +362,12 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%x: want %q, have %q and %v", c.record, c.want, have.rows, err)
 		}
 	}
+}
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
