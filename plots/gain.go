@@ -80,7 +80,7 @@ func (g *gains) loads(points []gain.Comparison) {
 	if g.x, g.ticks = points[0].Name, ticks; len(ticks) > 2 {
 		g.line = g.points
 	}
-	g.legend = []key{glyphKey("estimate", disc(ink)), lineKey("simultaneous interval", line(blue, 1.2))}
+	g.legend = []key{glyphKey("estimate", disc(ink)), lineKey("interval", line(blue, 1.2))}
 }
 
 // units are the gains of units in the order run, before the estimate of all.
@@ -112,12 +112,14 @@ func (g *gains) draw(f *Figure, threshold float64) {
 	p := newPanel("", g.x, "throughput gain")
 	p.Add(rules(), g.line.band(intervalFill), g.line.line(line(blue, 1.6)))
 	p.Add(g.points.points(disc(ink), blue)...)
-	p.Add(across(0, line(softInk, 0.8)), across(100*threshold, thresholdLine))
+	p.Add(across(0, line(softInk, 0.8)))
 	p.X.Min, p.X.Max, p.X.Tick.Marker = g.first, g.last, g.ticks
 	p.Y.Min, p.Y.Max = padded(append(slices.Concat(g.points.ends(), g.line.ends()), 100*threshold)...)
 	p.Y.Tick.Marker = valueTicks{" %"}
-	f.panels, f.legend = []*plot.Plot{p}, append(g.legend, lineKey("threshold "+quantity.Confidence(threshold),
-		thresholdLine))
+	if f.panels, f.legend = []*plot.Plot{p}, g.legend; threshold > 0 { // zero has a line of its own
+		p.Add(across(100*threshold, thresholdLine))
+		f.legend = append(g.legend, lineKey("threshold "+quantity.Confidence(threshold), thresholdLine))
+	}
 }
 
 var thresholdLine, intervalFill = line(ink, 1.4, 6, 3), tint(blue, 0.22)

@@ -37,7 +37,6 @@ const asked = `
 2 workload --experts 3 --ranks 2 :: experts
 2 workload --steps many :: invalid argument "many" for "--steps" flag: want a whole number
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
-2 quickstart --dir D/prose.sqlite :: is a file
 2 bench :: after --
 2 bench --timeout 10 -- x :: want a time with its unit, such as 30s, 10m or 2h
 2 bench --pairs '8 pairs' -- x :: "--pairs" flag: want a whole number, such as 8
@@ -157,7 +156,6 @@ const asked = `
 5 trace --fail-above 0.5 testdata/gptoss-graph/node-normal.sqlite :: no layer has expert time
 2 compare NORMAL :: give the normal side and the perfect side
 4 compare PERFECT NORMAL :: swapped
-4 compare 'testdata/hf-qwen3-ep4/perfect.*' 'testdata/hf-qwen3-ep4/normal.*' :: swapped
 4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: Ranks of one run are judged together.
 4 compare testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/normal testdata/field/results/vllm-two-h200-quantized/fp8-triton/normal :: normal has 0 to 11; perfect has 0 to 3
 2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: such as --rank normal.rank0.json.gz=0
@@ -172,7 +170,6 @@ const asked = `
 1 compare nowhere.sqlite PERFECT :: nowhere.sqlite: want a file, a folder or a pattern, have no such file; check its name
 1 counts D/folders :: no expert counts in this folder
 1 counts D/nan.json :: nan.json: line 2 is no JSON: it goes wrong at "NaN
-1 counts D/comma.json :: comma.json: line 1 is no JSON: it goes wrong at "2]]"
 1 counts D/nothing.json :: the file is empty: write it again
 2 compare NORMAL,NORMAL PERFECT :: named twice
 2 compare NORMAL,D/normal.jsonl PERFECT :: of different kinds
@@ -184,7 +181,6 @@ const asked = `
 2 compare --step-tokens 5 testdata/campaign-qwen3-ep4.json :: --campaign
 2 trace BENCHa.txt :: a benchmark report, not a trace: read it with: moebalance compare
 2 trace testdata/counts/eplb.yaml :: a placement of experts, not a trace: read it with: moebalance counts COUNTS_ --placement
-2 trace testdata/counts/sglang.log :: a record of expert counts, not a trace: read it with: moebalance counts testdata
 2 place --from testdata/campaign-qwen3-ep4.json COUNTS :: a campaign, not a placement of experts: read it with: moebalance compare
 2 counts --placement COUNTS COUNTS :: a record of expert counts, not a placement of experts
 2 compare --campaign NORMAL NORMAL PERFECT :: a trace, not a campaign: read it with: moebalance trace

@@ -35,7 +35,7 @@ func (o *reportOptions) run(c call) error {
 	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
 	var refused error
 	for _, in := range items {
-		d := render.Of(in)
+		d := render.Of(in, items...)
 		if d.Answer.Verdict == answer.Verdict(gain.NotComparable) && (in.Campaign != nil || !judged) {
 			refused = cmp.Or(refused, failf(exitNotComparable, "%s: not comparable: %s", in.Name, d.Why))
 		}

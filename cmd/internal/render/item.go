@@ -3,22 +3,31 @@ package render
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
-// Of lays a gathered result out as its verb does. Its commands name the files that it was read from; the result of a
-// verb, which does not hold these, has its commands.
-func Of(in source.Item) output.Document {
+// Of lays a gathered result out as its verb does, beside others. Its commands name the files that it was read from, and
+// the counts among the others; the result of a verb, which does not hold these, has its commands.
+func Of(in source.Item, beside ...source.Item) output.Document {
 	d, given := output.Document{}, cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {
 	case in.Campaign != nil:
 		return Campaign(*in.Campaign)
 	case in.Compared != nil:
-		return Comparison(*in.Compared)
+		var counted []string
+		for _, other := range beside {
+			alike := func(r counts.ResultRecord) bool { return int(r.Ranks) == len(in.Compared.Ranks) }
+			if c := other.Counts; c != nil && len(other.Given) > 0 && slices.ContainsFunc(c.Records, alike) {
+				counted = append(counted, launch.Quote(other.Given))
+			}
+		}
+		return Comparison(*in.Compared, counted...)
 	case in.Cache != nil:
 		folder := in.Name
 		if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
