@@ -77,29 +77,29 @@ type cell struct {
 
 // heatOf puts cells into a grid for each name, over all rows and columns that any grid has. Values of one
 // place add up: an expert's copies on two ranks are one cell.
-func (s HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
+func (h HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
 	for _, c := range cells {
-		s.Rows, s.Columns = append(s.Rows, c.row), append(s.Columns, c.column)
+		h.Rows, h.Columns = append(h.Rows, c.row), append(h.Columns, c.column)
 	}
-	s.Rows, s.Columns = distinct(s.Rows), distinct(s.Columns)
+	h.Rows, h.Columns = distinct(h.Rows), distinct(h.Columns)
 	for _, name := range names {
 		g := Grid{Name: name}
-		for range s.Rows {
-			g.Values = append(g.Values, slices.Repeat([]float64{nan}, len(s.Columns)))
+		for range h.Rows {
+			g.Values = append(g.Values, slices.Repeat([]float64{nan}, len(h.Columns)))
 		}
-		s.Grids = append(s.Grids, g)
+		h.Grids = append(h.Grids, g)
 	}
 	for _, c := range cells {
-		i, _ := slices.BinarySearch(s.Rows, c.row)
-		j, _ := slices.BinarySearch(s.Columns, c.column)
-		switch at := &s.Grids[c.grid].Values[i][j]; {
+		i, _ := slices.BinarySearch(h.Rows, c.row)
+		j, _ := slices.BinarySearch(h.Columns, c.column)
+		switch at := &h.Grids[c.grid].Values[i][j]; {
 		case known(*at) && known(c.value):
 			*at += c.value
 		case known(c.value):
 			*at = c.value
 		}
 	}
-	return s
+	return h
 }
 
 func namesOf(arms []Arm) (names []string) {

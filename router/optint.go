@@ -28,24 +28,24 @@ func (s Stated) MarshalJSON() ([]byte, error) {
 	return Known(int(s)).MarshalJSON()
 }
 
-// Defined reports whether w has a value.
-func (w OptInt) Defined() bool { return w >= 0 }
+// Defined reports whether o has a value.
+func (o OptInt) Defined() bool { return o >= 0 }
 
-// MarshalJSON writes null where w is undefined.
-func (w OptInt) MarshalJSON() ([]byte, error) {
-	if !w.Defined() {
+// MarshalJSON writes null where o is undefined.
+func (o OptInt) MarshalJSON() ([]byte, error) {
+	if !o.Defined() {
 		return []byte("null"), nil
 	}
-	return strconv.AppendInt(nil, int64(w), 10), nil
+	return strconv.AppendInt(nil, int64(o), 10), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote: null becomes NoID, and so does any
 // number below 0.
-func (w *OptInt) UnmarshalJSON(b []byte) error {
+func (o *OptInt) UnmarshalJSON(b []byte) error {
 	v := int64(NoID)
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	*w = OptInt(max(v, NoID))
+	*o = OptInt(max(v, NoID))
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 type kernelUses map[int32]int
 
 // within reports whether all GEMMs of a block are in another.
-func (u kernelUses) within(o kernelUses) bool {
-	for name, n := range u {
+func (k kernelUses) within(o kernelUses) bool {
+	for name, n := range k {
 		if o[name] < n {
 			return false
 		}

@@ -56,8 +56,8 @@ func boundsOf(p Problem, busiest int64) bounds {
 func ceil(n int64, parts int) int64 { return (n + int64(parts) - 1) / int64(parts) }
 
 // room is how many slots ranks can take, at most so many each and per copy.
-func (f bounds) room(perRank, perCopy int64) (sum int64) {
-	for _, held := range f.held {
+func (b bounds) room(perRank, perCopy int64) (sum int64) {
+	for _, held := range b.held {
 		sum += min(perRank, perCopy*held)
 	}
 	return sum

@@ -93,23 +93,23 @@ var said = [...]struct {
 // only the top must be alive, and each range is pushed and popped once.
 type openRanges [len(said)][]*Range
 
-func (s *openRanges) push(m *Range) {
+func (o *openRanges) push(m *Range) {
 	for i, of := range said {
 		if of.says(m) {
-			s[i] = append(s[i], m)
+			o[i] = append(o[i], m)
 		}
 	}
 }
 
 // at is what the open ranges say of a moment, once it has dropped the ones that ended before.
-func (s *openRanges) at(moment int64) Location {
+func (o *openRanges) at(moment int64) Location {
 	p := Unattributed
 	for i, of := range said {
-		n := len(s[i])
-		for ; n > 0 && s[i][n-1].End < moment; n-- {
+		n := len(o[i])
+		for ; n > 0 && o[i][n-1].End < moment; n-- {
 		}
-		if s[i] = s[i][:n]; n > 0 {
-			of.take(&p, s[i][n-1])
+		if o[i] = o[i][:n]; n > 0 {
+			of.take(&p, o[i][n-1])
 		}
 	}
 	return p
