@@ -56,7 +56,7 @@ func Open(dir string, spec Spec) (*Cache, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(files, func(f fs.DirEntry) bool {
-		return f.Name() == ManifestName || strings.HasSuffix(f.Name(), suffix)
+		return f.Name() == manifestName || strings.HasSuffix(f.Name(), suffix)
 	}) {
 		err = c.match()
 	}

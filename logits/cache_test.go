@@ -108,7 +108,7 @@ func float(b []byte, d safetensors.DType) float32 {
 // picks the promised experts of it with equal weights.
 func TestEveryMethodTypeAndMode(t *testing.T) {
 	for _, method := range router.Methods() {
-		for _, d := range DTypes {
+		for _, d := range dtypes {
 			for _, mode := range []router.Mode{router.DEP, router.TEP} {
 				s := specOf(t, small(method), 4)
 				s.DType, s.Mode = DType(d), mode
@@ -314,7 +314,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	path := filepath.Join(dir, ManifestName)
+	path := filepath.Join(dir, manifestName)
 	whole := must(os.ReadFile(path))
 	with := func(old, new string) string { return strings.Replace(string(whole), old, new, 1) }
 	for _, text := range []string{"", "[]", "{}", "null", string(whole[:40]), with("256", "999999999"),

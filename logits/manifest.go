@@ -17,8 +17,8 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// ManifestName is the file of a cache that says what all its entries are for.
-const ManifestName = "manifest.json"
+// manifestName is the file of a cache that says what all its entries are for.
+const manifestName = "manifest.json"
 
 const (
 	manifestKind    = "moebalance logits"
@@ -68,11 +68,11 @@ func (s Spec) manifest() []byte {
 
 // readManifest reads the spec of a cache, and checks that it is the one that its text names.
 func readManifest(dir string) (Spec, []byte, error) {
-	path := filepath.Join(dir, ManifestName)
+	path := filepath.Join(dir, manifestName)
 	text, err := input.ReadFile(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return Spec{}, nil, fmt.Errorf("no cache at %q: want a folder with %s; make one with 'moebalance logits generate "+
-			"--cache', in a new folder where this holds something else", dir, ManifestName)
+			"--cache', in a new folder where this holds something else", dir, manifestName)
 	}
 	if err != nil {
 		return Spec{}, nil, err
@@ -110,13 +110,13 @@ func readManifest(dir string) (Spec, []byte, error) {
 
 // keep writes the manifest of a folder that has none.
 func (c *Cache) keep() error {
-	if _, err := os.Stat(filepath.Join(c.dir, ManifestName)); err == nil {
+	if _, err := os.Stat(filepath.Join(c.dir, manifestName)); err == nil {
 		return c.match()
 	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
-	return c.put(ManifestName, c.manifest)
+	return c.put(manifestName, c.manifest)
 }
 
 // match compares the folder's manifest with the spec's.
@@ -131,7 +131,7 @@ func (c *Cache) match() error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !reflect.DeepEqual(have[key], want[key]) {
-			return &input.Error{File: filepath.Join(c.dir, ManifestName), Position: key, Expected: fmt.Sprint(want[key]),
+			return &input.Error{File: filepath.Join(c.dir, manifestName), Position: key, Expected: fmt.Sprint(want[key]),
 				Found: fmt.Sprint(have[key]), Try: "a cache is for one spec: choose another folder"}
 		}
 	}

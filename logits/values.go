@@ -31,15 +31,15 @@ const (
 	Float16  DType = "float16"
 )
 
-// DTypes lists them in the order help shows them.
-var DTypes = []string{string(Float32), string(BFloat16), string(Float16)}
+// dtypes lists them in the order help shows them.
+var dtypes = []string{string(Float32), string(BFloat16), string(Float16)}
 
 // ParseDType reads an element type's name.
 func ParseDType(s string) (DType, error) {
-	if slices.Contains(DTypes, s) {
+	if slices.Contains(dtypes, s) {
 		return DType(s), nil
 	}
-	return "", fmt.Errorf("unknown element type %q: want %s", s, strings.Join(DTypes, ", "))
+	return "", fmt.Errorf("unknown element type %q: want %s", s, strings.Join(dtypes, ", "))
 }
 
 // DTypeOf is the element type in which engines keep the router logits of a model.

@@ -46,7 +46,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 	unknown, span := false, s.span()
 	height := vg.Length(min(max(18*len(s.Rows), 40), max(220, 5*len(s.Rows)))) // few rows are seen, many are read
 	for _, g := range s.Grids {
-		h := &heat{g.RelativeToRow(), span}
+		h := &heat{g.relativeToRow(), span}
 		known := len(knowns(slices.Concat(h.cells...)))
 		if known == 0 {
 			continue
@@ -71,7 +71,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 func (s HeatSpec) span() float64 {
 	most := 1.0
 	for _, g := range s.Grids {
-		for _, v := range knowns(slices.Concat(g.RelativeToRow()...)) {
+		for _, v := range knowns(slices.Concat(g.relativeToRow()...)) {
 			most = max(most, v)
 		}
 	}
@@ -168,10 +168,10 @@ func heatLegend(of string, span float64, unknown bool) []key {
 	return keys
 }
 
-// RelativeToRow divides every value by the mean of its row's known values, so
+// relativeToRow divides every value by the mean of its row's known values, so
 // that 1 is an even share whatever the layer. A row whose known values are all
 // zero has no even share and becomes unknown.
-func (g Grid) RelativeToRow() [][]float64 {
+func (g Grid) relativeToRow() [][]float64 {
 	out := make([][]float64, len(g.Values))
 	for i, row := range g.Values {
 		even := stat.Mean(knowns(row), nil)

@@ -44,7 +44,7 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 	}
 	grid := balanced()
 	grid.Values[2][7] = math.NaN()
-	img := (&heat{grid.RelativeToRow(), 1.1}).image()
+	img := (&heat{grid.relativeToRow(), 1.1}).image()
 	seen := map[color.Color]int{}
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
@@ -90,7 +90,7 @@ func TestRelativeToRow(t *testing.T) {
 	g := Grid{Values: [][]float64{{1, 2, 3}, {4, nan, 12}, {0, 0, 0}, {nan, nan, nan}}}
 	// Means: 2; (4+12)/2 = 8; 0; none.
 	want := [][]float64{{0.5, 1, 1.5}, {0.5, nan, 1.5}, {nan, nan, nan}, {nan, nan, nan}}
-	for i, row := range g.RelativeToRow() {
+	for i, row := range g.relativeToRow() {
 		for j, v := range row {
 			if v != want[i][j] && !(math.IsNaN(v) && math.IsNaN(want[i][j])) {
 				t.Errorf("row %d column %d: %g, want %g", i, j, v, want[i][j])

@@ -104,8 +104,8 @@ func ParseMethod(s string) (Method, error) {
 // and multiplies its weights by a scaling factor.
 func (m Method) Biased() bool { return m.rule().biased }
 
-// GroupLimited reports whether the method obeys a shape's groups.
-func (m Method) GroupLimited() bool { return m == DeepSeekV3 }
+// groupLimited reports whether the method obeys a shape's groups.
+func (m Method) groupLimited() bool { return m == DeepSeekV3 }
 
 // Score is what a method makes of one logit, before any bias: its sigmoid, or the square
 // root of its softplus. It is a real function in float64; routers round it to float32 once,

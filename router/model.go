@@ -54,12 +54,12 @@ func (m *Model) Routed() (layers []int) {
 	return layers
 }
 
-// FindModel returns the preset of that name. Case does not matter, and neither
+// findModel returns the preset of that name. Case does not matter, and neither
 // does the owner in front of a Hugging Face name: "openai/gpt-oss-120b" is
 // "gpt-oss-120b". The error proposes the nearest name.
-func FindModel(name string) (Model, error) {
+func findModel(name string) (Model, error) {
 	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
-	names := ModelNames()
+	names := modelNames()
 	if slices.Contains(names, wanted) {
 		return preset(wanted), nil
 	}
@@ -83,13 +83,13 @@ func ReadModel(name string, method Method) (m Model, err error) {
 	case shape != nil:
 		return ofShape(shape)
 	default:
-		return FindModel(name)
+		return findModel(name)
 	}
 	text, err := input.ReadFile(path, mostSettings)
 	if err != nil {
 		return m, err
 	}
-	m, err = ParseConfig(text, method)
+	m, err = parseConfig(text, method)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return m, &input.Error{File: path, Expected: "a Hugging Face config.json", Err: syntax,
 			Try: "copy it from the checkpoint again"}

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// ParseConfig reads how a model routes from its Hugging Face config.json: by its fields and
+// parseConfig reads how a model routes from its Hugging Face config.json: by its fields and
 // what they mean, by the family that its model_type or architecture names where they do not
 // say. The language model of a multimodal one is found under text_config and its like. Name
 // is the config's model_type; Source is left empty. A method, if
@@ -16,7 +16,7 @@ import (
 // A model is refused by name when the config does not tell its routing method, names one
 // that this package has not, such as DeepSeek-V2's group_limited_greedy, or has experts that
 // no router logits choose.
-func ParseConfig(config []byte, method Method) (Model, error) {
+func parseConfig(config []byte, method Method) (Model, error) {
 	c, err := readFields(config)
 	m, err := c.model(method, err)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c modelConfig) model(method Method, wrong error) (m Model, err error) {
 	if method != "" {
 		m.Method, m.Bias = method, method.Biased() && !is(c.saysBias(), false)
 	}
-	if m.Grouped() && !m.Method.GroupLimited() {
+	if m.Grouped() && !m.Method.groupLimited() {
 		return m, fmt.Errorf("%d groups with routing method %s, which has none", m.Groups, m.Method)
 	}
 	m.LogitsDType = logitsDType(m.Method)

@@ -18,13 +18,13 @@ func preset(name string) (m Model) {
 	var from struct{ Source string }
 	text, _ := presets.ReadFile("presets/" + name + ".json")
 	_ = json.Unmarshal(text, &from)
-	m, _ = ParseConfig(text, "")
+	m, _ = parseConfig(text, "")
 	m.Name, m.Source = name, from.Source
 	return m
 }
 
-// ModelNames are the names of the presets, in order; it reads none of them.
-func ModelNames() (names []string) {
+// modelNames are the names of the presets, in order; it reads none of them.
+func modelNames() (names []string) {
 	files, _ := fs.ReadDir(presets, "presets") // embedded: nothing here fails, as a test holds
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(file.Name(), ".json"))
@@ -36,7 +36,7 @@ func ModelNames() (names []string) {
 // Models lists the presets by name, each as its published config says. Each call makes new
 // ones.
 func Models() (list []Model) {
-	for _, name := range ModelNames() {
+	for _, name := range modelNames() {
 		list = append(list, preset(name))
 	}
 	return list

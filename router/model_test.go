@@ -30,7 +30,7 @@ nemotron-3-super 512 22 - DeepSeekV3 5 88 40
 `
 
 func TestPresets(t *testing.T) {
-	have, names := "\n", ModelNames()
+	have, names := "\n", modelNames()
 	some := regexp.MustCompile(`(?m)^\S+`).FindAllString(typed, -1)
 	for i, m := range Models() {
 		groups := "-"
@@ -40,7 +40,7 @@ func TestPresets(t *testing.T) {
 		if slices.Contains(some, m.Name) {
 			have += fmt.Sprintln(m.Name, m.Experts, m.TopK, groups, m.Method, m.Scale, m.Layers, m.MoELayers)
 		}
-		if _, err := ParseConfig(readConfig(t, m.Name), ""); err != nil || names[i] != m.Name ||
+		if _, err := parseConfig(readConfig(t, m.Name), ""); err != nil || names[i] != m.Name ||
 			!strings.HasSuffix(m.Source, "s.json") && !strings.HasSuffix(m.Source, "config.json") {
 			t.Errorf("%s of %s: %v", m.Name, m.Source, err)
 		}
@@ -52,17 +52,17 @@ func TestPresets(t *testing.T) {
 
 func TestFindModel(t *testing.T) {
 	for _, name := range []string{"deepseek-v3", "DeepSeek-V3", "deepseek-ai/DeepSeek-V3"} {
-		if m, err := FindModel(name); err != nil || m.Name != "deepseek-v3" {
+		if m, err := findModel(name); err != nil || m.Name != "deepseek-v3" {
 			t.Errorf("FindModel(%q) = %q, %v", name, m.Name, err)
 		}
 	}
 	for name, near := range map[string]string{"deepseekv3": `"deepseek-v3"`, "gpt-oss-120": `"gpt-oss-120b"`,
 		"qwen3-30b": `"qwen3-30b-a3b"`} {
-		if _, err := FindModel(name); err == nil || !strings.Contains(err.Error(), "did you mean "+near) {
+		if _, err := findModel(name); err == nil || !strings.Contains(err.Error(), "did you mean "+near) {
 			t.Errorf("FindModel(%q): %v, want a hint at %s", name, err, near)
 		}
 	}
-	if _, err := FindModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") ||
+	if _, err := findModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") ||
 		!strings.Contains(err.Error(), "'moebalance models'") {
 		t.Errorf("FindModel(zzz): %v, want where the list is without a hint", err)
 	}
@@ -97,7 +97,7 @@ func TestConfigFieldNames(t *testing.T) {
 			"num_experts_per_tok":4,"hybrid_override_pattern":"ME*-ME"}`: {
 			Shape: Shape{16, 4, 0, 0}, Method: DeepSeekV3, Bias: true, Scale: 1, Dense: []int{0, 2, 3, 4}},
 	} {
-		m, err := ParseConfig([]byte(config), "")
+		m, err := parseConfig([]byte(config), "")
 		want.Name, want.LogitsDType = m.Name, m.LogitsDType
 		want.Layers, want.Hash = 6, []int{}
 		want.MoELayers = 6 - len(want.Dense)
@@ -121,7 +121,7 @@ func TestConfigLayers(t *testing.T) {
 		`,"interleave_moe_layer_step":2,"moe_layers":[5]`:                                                 {0, 1, 2, 3, 4},
 		`,"first_k_dense_replace":3,"mlp_layer_types":["dense","sparse","moe","sparse","sparse","dense"]`: {0, 5},
 	} {
-		m, err := ParseConfig([]byte(base+extra+`}`), "")
+		m, err := parseConfig([]byte(base+extra+`}`), "")
 		if err != nil || !slices.Equal(m.Dense, dense) || m.MoELayers != 6-len(dense) {
 			t.Errorf("%s: dense %v, %d with experts, %v; want %v", extra, m.Dense, m.MoELayers, err, dense)
 		}
@@ -150,7 +150,7 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
 	} {
-		m, err := ParseConfig([]byte(`{`+extra+`,`+base+`}`), "")
+		m, err := parseConfig([]byte(`{`+extra+`,`+base+`}`), "")
 		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() {
 			t.Errorf("%s: method %q, scale %v, %v; want %q", extra, m.Method, m.Scale, err, want)
 		}
@@ -160,11 +160,11 @@ func TestConfigMethods(t *testing.T) {
 // The method that a user names stands, but for what it cannot do.
 func TestConfigMethodGiven(t *testing.T) {
 	sizes := `"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
-	m, err := ParseConfig([]byte(`{"model_type":"new","num_experts":8,`+sizes+`}`), DeepSeekV3)
+	m, err := parseConfig([]byte(`{"model_type":"new","num_experts":8,`+sizes+`}`), DeepSeekV3)
 	if err != nil || m.Method != DeepSeekV3 || !m.Bias || m.LogitsDType != "f32" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if m, err = ParseConfig([]byte(`{"model_type":"deepseek_v3","num_experts":8,`+sizes+`}`), Default); err != nil ||
+	if m, err = parseConfig([]byte(`{"model_type":"deepseek_v3","num_experts":8,`+sizes+`}`), Default); err != nil ||
 		m.Method != Default || m.Bias {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -172,7 +172,7 @@ func TestConfigMethodGiven(t *testing.T) {
 		`{"num_experts":8,"zero_expert_num":4,` + sizes + `}`:        "4 zero experts",
 		`{"num_experts":8,"n_group":2,"topk_group":1,` + sizes + `}`: "which has none",
 	} {
-		if _, err := ParseConfig([]byte(config), Default); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseConfig([]byte(config), Default); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestConfigMethodGiven(t *testing.T) {
 
 // Python writes numbers that JSON has not. They are read over, and no text is touched.
 func TestConfigInfinity(t *testing.T) {
-	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a: NaN, \" Infinity"],
+	m, err := parseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a: NaN, \" Infinity"],
 		"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), "")
 	if err != nil || m.Name != "qwen3_moe" || m.Layers != 2 {
 		t.Errorf("%+v, %v", m, err)
@@ -217,7 +217,7 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                                     `want a number, have "NaN"`,
 		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                              `want a list of whole numbers, have ["a"]`,
 	} {
-		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
+		if m, err := parseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)
 		}
 	}
@@ -229,7 +229,7 @@ func FuzzParseConfig(f *testing.F) {
 	}
 	f.Add([]byte(`{"text_config":{"text_config":{}}}`))
 	f.Fuzz(func(t *testing.T, config []byte) {
-		m, err := ParseConfig(config, "")
+		m, err := parseConfig(config, "")
 		if err != nil {
 			return
 		}

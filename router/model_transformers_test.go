@@ -37,7 +37,7 @@ func TestTransformersConfigs(t *testing.T) {
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := ParseConfig(c.Config, ""); err != nil {
+		if m, err := parseConfig(c.Config, ""); err != nil {
 			refused++
 		} else if why := c.differs(m); why != "" {
 			t.Errorf("%s: %s", c.ModelType, why)

@@ -29,7 +29,7 @@ func (g Gate) Validate() error {
 	if err := g.Shape.Validate(); err != nil {
 		return err
 	}
-	if g.Shape.Grouped() && !g.Method.GroupLimited() {
+	if g.Shape.Grouped() && !g.Method.groupLimited() {
 		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method,
 			g.Shape.Groups)
 	}

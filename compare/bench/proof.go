@@ -125,7 +125,7 @@ func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
 
 // ReportLines are the lines of a report that ranks of TensorRT-LLM print where the switch takes effect.
 func ReportLines(path string) ([]evidence.ProofLine, error) {
-	return evidence.FindLines(Treatments[0].Line, Treatments[0].Failed, []string{path})
+	return evidence.FindLines(treatments[0].Line, treatments[0].Failed, []string{path})
 }
 
 // JudgeReports judges reports of both arms as launches of a campaign: by their own statements, else by the lines of
@@ -146,7 +146,7 @@ func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
 }
 
 func judgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
-	rules := proof.Rules{Treatment: Treatments[0].Name, Line: Treatments[0].Line}
+	rules := proof.Rules{Treatment: treatments[0].Name, Line: treatments[0].Line}
 	rules.Printed = !slices.ContainsFunc(launches[1], func(l proof.Launch) bool { return len(l.Lines) == 0 })
 	for i, arm := range gain.Arms {
 		silent := func(l proof.Launch) bool {

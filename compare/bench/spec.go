@@ -118,13 +118,13 @@ type Treatment struct {
 	Random bool `json:"random,omitempty"`
 }
 
-// Treatments are those known by name. Sources: the engines' own switches, as
+// treatments are those known by name. Sources: the engines' own switches, as
 // tensorrt_llm/_torch/moe/fused_moe/interface.py,
 // vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py,
 // sglang/srt/layers/moe/topk.py, lmdeploy/pytorch/models/deepseek_v2.py and the options of vllm-ascend, ATOM
 // (pull request 1755) and LightLLM (961) read them. TensorRT-LLM reads the first name; of what it spawns, ranks see
 // only names that begin with TRTLLM or TLLM, from which wrappers such as InferenceX's restore it.
-var Treatments = []Treatment{
+var treatments = []Treatment{
 	{
 		Name:    "trtllm",
 		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1", "TRTLLM_ENABLE_PERFECT_ROUTER": "1"},
@@ -172,7 +172,7 @@ func (t Treatment) CheckEngine(words []string) error {
 // user's own.
 func ParseTreatment(s string) (Treatment, error) {
 	var names []string
-	for _, t := range Treatments {
+	for _, t := range treatments {
 		if t.Name == s {
 			return t, nil
 		}

@@ -15,7 +15,7 @@ const (
 // "1" and nothing else; "true" leaves its router as it is.
 func switchedOn(variable, value string) bool {
 	return value == "1" ||
-		variable != ArmVariables[0] && slices.Contains([]string{"true", "True", "uniform_random"}, value)
+		variable != armVariables[0] && slices.Contains([]string{"true", "True", "uniform_random"}, value)
 }
 
 // Arm says which arm a capture is of, and why.
@@ -25,7 +25,7 @@ func (p *Metadata) Arm() (arm, evidence string) {
 	if p.Variables > 0 {
 		evidence = fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
 	}
-	for _, name := range ArmVariables {
+	for _, name := range armVariables {
 		value, recorded := p.Environment[name]
 		if recorded && switchedOn(name, value) {
 			return Perfect, name + "=" + value

@@ -96,9 +96,9 @@ func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
 // WorldSize is the number of ranks of the whole run that the environment gives.
 func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
 
-// ArmVariables are the switches of balanced routing that tell a capture's arm,
+// armVariables are the switches of balanced routing that tell a capture's arm,
 // by engine: TensorRT-LLM, SGLang (two), vLLM.
-var ArmVariables = []string{
+var armVariables = []string{
 	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS",
 	"VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
 }

@@ -78,7 +78,7 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 func (p *Metadata) variable(row []string) {
 	p.Variables++
 	key, value, _ := strings.Cut(row[1], "=")
-	if slices.Contains(slices.Concat(rankVariables, worldVariables, ArmVariables), key) {
+	if slices.Contains(slices.Concat(rankVariables, worldVariables, armVariables), key) {
 		if v, err := strconv.Unquote(value); err == nil {
 			value = v
 		}

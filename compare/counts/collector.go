@@ -198,8 +198,8 @@ func (c *collector) add(into *Step, level string, at int, slots int64, once bool
 	*cell = max(*cell, 0) + slots
 }
 
-// Incomplete is the code of the warning that passes are left out that not every rank recorded.
-const Incomplete = "incomplete_passes"
+// incomplete is the code of the warning that passes are left out that not every rank recorded.
+const incomplete = "incomplete_passes"
 
 // finish makes steps from what was gathered, equally many experts and ranks in each, and checks them. Steps that
 // not every source recorded are left out: the load is the sum over them, and a part of it has another balance.
@@ -212,7 +212,7 @@ func (c *collector) finish() {
 		case dropped == all && all > 0:
 			fail("holds no counts: no step was recorded by each of %d ranks", c.sources)
 		case dropped > 0:
-			c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
+			c.warn(incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
 		}
 	}
 	models, padded := map[Phase]bool{}, 0

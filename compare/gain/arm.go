@@ -71,10 +71,10 @@ type Metric struct {
 	Definition string `json:"definition"`
 }
 
-// StepNS is the time of one step in nanoseconds that a launch's value says: of a
+// stepNS is the time of one step in nanoseconds that a launch's value says: of a
 // metric of step time in ms, or of tokens per second where all ranks together process
 // so many tokens in a step. Undefined for other metrics, and for no tokens.
-func (m Metric) StepNS(value, tokens float64) router.Number {
+func (m Metric) stepNS(value, tokens float64) router.Number {
 	switch {
 	case !(value > 0):
 	case m.Unit == "ms" && strings.HasPrefix(m.Name, "step_time"):

@@ -144,7 +144,7 @@ func (r *Result) Upgrade() error {
 	return nil
 }
 
-// StepsNS are the times of a step under the perfect arm, in nanoseconds, in the complete pairs; see Metric.StepNS. The
+// StepsNS are the times of a step under the perfect arm, in nanoseconds, in the complete pairs; see Metric.stepNS. The
 // warning says why there are none, else it has no code.
 func (r Result) StepsNS(tokens float64) (ns []float64, why router.Warning) {
 	const noSteps = "campaign_step_time"
@@ -153,7 +153,7 @@ func (r Result) StepsNS(tokens float64) (ns []float64, why router.Warning) {
 	}
 	why = router.Warn(noSteps, "", "why", "no_pair")
 	for _, u := range only(r.Units(), func(u Unit) bool { return u.Arm == "" && u.complete() }) {
-		step := r.Metric.StepNS(u.Perfect.Float64(), tokens)
+		step := r.Metric.stepNS(u.Perfect.Float64(), tokens)
 		if !step.Defined() {
 			return nil, router.Warn(noSteps, "", "why", "metric", "name", r.Metric.Name, "unit", r.Metric.Unit)
 		}

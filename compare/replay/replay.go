@@ -9,7 +9,7 @@
 // arrived, and after the transfer, which is the shortest stay of any rank in it.
 //
 // The law: a replay that changes nothing takes as long as the recorded step, within
-// LawLimit. Latencies are fixed for each class of kernels, so that the law can fail; where
+// lawLimit. Latencies are fixed for each class of kernels, so that the law can fail; where
 // it does, the model does not describe the run, and no gain is to be told from it.
 //
 // A profiler makes launches slow, on all ranks alike. Which launches a what-if replays is

@@ -23,11 +23,11 @@ type Run struct {
 	hosts  hosts        // of what-ifs
 }
 
-// LawLimit is how much replays that change nothing may differ from the recorded steps, and
+// lawLimit is how much replays that change nothing may differ from the recorded steps, and
 // unseenLimit the share of these that nothing recorded may explain. Real captures have 0.00 to
 // 0.012 and, where copies are not recorded, 0.004 to 0.055.
 const (
-	LawLimit    = 0.02
+	lawLimit    = 0.02
 	unseenLimit = 0.1
 )
 
@@ -133,7 +133,7 @@ func (r *Run) Undecided() bool { return r.hosts == together }
 func (r *Run) Late() float64 { return 1 - floats.Sum(r.times[inTime])/floats.Sum(r.times[asRecorded]) }
 
 // Holds reports whether the law holds.
-func (r *Run) Holds() bool { return math.Abs(r.Law) <= LawLimit && r.unseen <= unseenLimit }
+func (r *Run) Holds() bool { return math.Abs(r.Law) <= lawLimit && r.unseen <= unseenLimit }
 
 // Gain is the gain in throughput of a change, saved time over what is left, with its interval at 95 % over steps. The
 // interval holds the law's error, and what other launches would leave of the gain. All is undefined where the law does

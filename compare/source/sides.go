@@ -66,7 +66,7 @@ func sorted(all []Input) (sides [2]Side, err error) {
 	for _, in := range all {
 		arm := string(armOf(in.Path))
 		if arm == "" && in.Kind == Captures {
-			arm, _ = trace.ReadArm(context.Background(), in.Path, trace.Options{})
+			arm, _ = trace.ReadArm(context.Background(), in.Path)
 		}
 		i := slices.Index(gain.Arms[:], gain.Arm(arm))
 		if i < 0 {

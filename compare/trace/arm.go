@@ -14,7 +14,7 @@ import (
 
 // ReadArm is the arm of a file by its environment: the Arm that Read would give its
 // Trace. It reads no event.
-func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
+func ReadArm(ctx context.Context, path string) (arm string, err error) {
 	if IsSummary(path) {
 		exports, err := readSummary(path)
 		if err == nil {
@@ -83,7 +83,7 @@ func (r *reduction) selectArm() error {
 		}
 	}
 	if n := len(switched); n > 0 && n < len(own) {
-		r.warn("switched", "", "steps", switched)
+		r.warn("switched", "steps", switched)
 		own = slices.DeleteFunc(own, func(step int32) bool { return slices.Contains(switched, step) })
 	}
 	for _, p := range r.ranks {
@@ -96,7 +96,7 @@ func (r *reduction) selectArm() error {
 	r.trace.Arm, r.trace.ArmEvidence = want, "the hook's ranges of steps"
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
-		r.warn(OtherArms, "", "arm", want, "others", others)
+		r.warn(OtherArms, "arm", want, "others", others)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (r *reduction) placedExperts() {
 	if share := float64(fused) / float64(fused+experts); share > mostFused {
 		idle := func(k KernelStat) bool { return fusing[k.Name].TotalNS == 0 }
 		kernels := slices.DeleteFunc(slices.Clone(r.trace.Kernels), idle)
-		r.warn(FusedExperts, "", "share", share, "kernels", functions(kernels), "phases",
+		r.warn(FusedExperts, "share", share, "kernels", functions(kernels), "phases",
 			r.classes[r.names.Number(kernels[0].Name)].Fused)
 		return
 	}
@@ -103,15 +103,15 @@ func (r *reduction) placedExperts() {
 		slices.ContainsFunc(r.exports, func(d *exportSummary) bool { return len(d.StepNames) > 1 })
 	switch {
 	case experts == 0:
-		r.warn(noExperts, "")
+		r.warn(noExperts)
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
-		r.warn(noExperts, "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
+		r.warn(noExperts, "why", "layers", "share", 1-float64(placed)/float64(gemms))
 	case len(r.counted) == 0 || endedEarly:
-		r.warn(noExperts, "", "why", "steps")
+		r.warn(noExperts, "why", "steps")
 	case expertNS < leastCounted*float64(all):
-		r.warn(noExperts, "", "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
+		r.warn(noExperts, "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
 	case idle >= 0:
-		r.warn(noExperts, "", "why", "rank", "rank", r.trace.times.Ranks[idle])
+		r.warn(noExperts, "why", "rank", "rank", r.trace.times.Ranks[idle])
 	}
 }

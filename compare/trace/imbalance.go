@@ -24,16 +24,16 @@ func (r *reduction) warnMissingRanges() {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if r.trace.times.Unmarked || len(r.trace.times.Steps) == 0 {
-		r.warn("no_steps", "")
+		r.warn("no_steps")
 	}
 	if !r.layered {
-		r.warn("no_layers", "")
+		r.warn("no_layers")
 		return
 	}
 	for _, l := range r.trace.times.Judged() {
 		for _, rank := range r.trace.times.Ranks {
 			if !slices.Contains(l.Ranks, rank) {
-				r.warn(ranksDiffer, "", "rank", l.Ranks[0], "other", rank)
+				r.warn(ranksDiffer, "rank", l.Ranks[0], "other", rank)
 				return
 			}
 		}

@@ -150,11 +150,11 @@ func TestRankEvidence(t *testing.T) {
 		})
 	}
 	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).work(0, 2, 30, 7, "k").write(t, "b.sqlite")
-	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
+	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, errRank) {
 		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
 	}
 	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")},
-		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
+		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, errRank) {
 		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
 	}
 }

@@ -27,7 +27,7 @@ type Rank struct {
 
 // Errors of ranks that cannot be numbered as asked, and of exports that cannot be ranks of one run.
 var (
-	ErrRank      = errors.New("ranks cannot be assigned")
+	errRank      = errors.New("ranks cannot be assigned")
 	ErrNotOneRun = errors.New("the exports are not of one run")
 )
 
@@ -40,7 +40,7 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 	flagged, given := givenRank(flag, path)
 	if given && n != 1 {
 		return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(n, "process"),
-			Try: "leave the rank out", Err: ErrRank}
+			Try: "leave the rank out", Err: errRank}
 	}
 	recorded, known := rec.Metadata.Rank()
 	named, hasName := capture.RankInName(path)
@@ -128,7 +128,7 @@ func (r *reduction) oneRun() error {
 		if i > 0 && r.ranks[i-1].Rank.Rank == p.Rank.Rank {
 			o := r.ranks[i-1]
 			by := slices.Compact([]string{o.Rank.Evidence, p.Rank.Evidence})
-			return refuse(o, p, fmt.Sprintf("two of rank %d (by %s)", p.Rank.Rank, strings.Join(by, " and by ")), ErrRank)
+			return refuse(o, p, fmt.Sprintf("two of rank %d (by %s)", p.Rank.Rank, strings.Join(by, " and by ")), errRank)
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 		if _, ranked := givenRank(o.Rank, path); ranked || len(o.Phases) > 0 {
 			return nil, &input.Error{File: path, Expected: "an export, to give it a rank or place its kernels",
 				Found: "a summary, whose ranks and phases are fixed", Try: "give --rank and --phase when it is written",
-				Err: ErrRank}
+				Err: errRank}
 		}
 		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); sizeErr == nil && o.Progress != nil {

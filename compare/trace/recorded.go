@@ -61,7 +61,7 @@ func (r *reduction) recorded() (err error) {
 			l.Layer = int32(counted[l.Layer])
 		}
 	})
-	r.warn("counts_order", "", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
+	r.warn("counts_order", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (r *reduction) checkRecorded() (err error) {
 			quantity.Ranges(worked))
 	default:
 		code := map[bool]string{true: CountsContradict, false: CountsLayers}[without]
-		r.warn(code, "", "counted", len(counted), "layers", len(worked))
+		r.warn(code, "counted", len(counted), "layers", len(worked))
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (r *reduction) experts() error {
 		}
 	}
 	if len(grouped) > 0 && len(given) == 0 {
-		r.warn("no_expert_times", "")
+		r.warn("no_expert_times")
 	}
 	for key, steps := range grouped {
 		if c := given[key[1]]; key[0] < c.Layout.Ranks() && c.Layout.Experts() == len(c.PerExpert) {
@@ -230,7 +230,7 @@ func (r *reduction) dropOtherSteps() {
 		(mostUnlike*given.StepTokens < tokens || given.StepTokens > mostUnlike*most && !given.AtMost) {
 		r.options.Recorded = Recorded{}
 		how := map[bool]string{true: "at most"}[given.AtMost]
-		r.warn(OtherSteps, "", "how", how, "counted", math.Round(given.StepTokens), "traced", math.Round(tokens))
+		r.warn(OtherSteps, "how", how, "counted", math.Round(given.StepTokens), "traced", math.Round(tokens))
 	}
 }
 
@@ -263,7 +263,7 @@ func (r *reduction) checkLoadFits() {
 	}
 	for _, code := range []string{CountsContradict, LoadWithoutTime} {
 		if at := layers[code]; 2*len(at) > uneven {
-			r.warn(code, "", "layer", at[0])
+			r.warn(code, "layer", at[0])
 			return
 		}
 	}

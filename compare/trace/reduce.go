@@ -64,7 +64,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.waits()
 	r.coverage()
 	if given := len(r.ranks); int(r.trace.World) > given {
-		r.warn(missingRanks, "", "given", given, "world", int(r.trace.World))
+		r.warn(missingRanks, "given", given, "world", int(r.trace.World))
 	}
 	if r.trace.Undecided().Code != "" {
 		r.trace.Bound.Gain = replay.NoGain()
@@ -105,8 +105,8 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 	return r, r.oneRun()
 }
 
-func (r *reduction) warn(code, subject string, args ...any) {
-	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, subject, args...))
+func (r *reduction) warn(code string, args ...any) {
+	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, "", args...))
 }
 
 // counts reports a step that counts.

@@ -124,9 +124,9 @@ func (r *reduction) judgeReplay() {
 		return
 	}
 	if p.Run.Split() {
-		r.warn(rankGroups, "")
+		r.warn(rankGroups)
 	} else if p.Run.StayRatio() > mostStay {
-		r.warn(rankGroups, "", "why", "unseen", "ratio", p.Run.StayRatio())
+		r.warn(rankGroups, "why", "unseen", "ratio", p.Run.StayRatio())
 	}
 	if r.trace.Bound.LossNS.Defined() {
 		r.trace.Bound.Gain = p.EvenRanks

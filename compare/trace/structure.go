@@ -50,7 +50,7 @@ func (r *reduction) structure() {
 		return unknown && p != first || !s.alike(p.structure)
 	})
 	drop := func(code string, args ...any) {
-		r.warn(code, "", args...)
+		r.warn(code, args...)
 		r.dropInferred()
 		s.Layers, s.Steps, s.Unknown = 0, 0, code
 	}
@@ -61,15 +61,15 @@ func (r *reduction) structure() {
 	case other >= 0:
 		drop(ranksDiffer, "rank", first.Rank.Rank, "other", r.ranks[other].Rank.Rank)
 	case s.Beside:
-		r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
+		r.warn("inferred_beside", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))):
 		drop(unclearBlocks, "why", "microbatches", "layers", int(s.Layers))
 	case s.Layers > 0:
-		r.warn("inferred", "", "steps", int(s.Steps), "layers", int(s.Layers))
+		r.warn("inferred", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Unclear:
-		r.warn(unclearBlocks, "", "reason", s.Unknown)
+		r.warn(unclearBlocks, "reason", s.Unknown)
 	default:
-		r.warn("blocks", "", "reason", s.Unknown)
+		r.warn("blocks", "reason", s.Unknown)
 	}
 }
 

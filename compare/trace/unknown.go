@@ -22,7 +22,7 @@ func (r *reduction) unknownTime() {
 	}
 	slices.SortStableFunc(worst, func(a, b KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if share := float64(unknown) / float64(total); share > unknownShare {
-		r.warn("unknown_kernels", "", "share", share, "kernels", functions(worst))
+		r.warn("unknown_kernels", "share", share, "kernels", functions(worst))
 	}
 }
 

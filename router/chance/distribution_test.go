@@ -66,7 +66,7 @@ func exceeded(values [2][]float64, steps int) float64 {
 	for range chances {
 		var of [2]*Distribution
 		for i := range of {
-			of[i] = &Distribution{make([]float64, Draws)}
+			of[i] = &Distribution{make([]float64, simulations)}
 			for j := range of[i].draws {
 				of[i].draws[j] = draw(i)
 			}

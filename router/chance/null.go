@@ -8,10 +8,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Draws is the number of simulated steps: enough that, from seed to
+// simulations is how many steps are simulated: enough that, from seed to
 // seed, the 95th percentile of an imbalance (max/mean − 1) has a standard
 // deviation of about a twentieth of itself.
-const Draws = 200
+const simulations = 200
 
 // Null is what chance gives: the balance of a step in which every token chooses
 // its experts uniformly at random, distinct ones, within uniformly random
@@ -49,11 +49,11 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null,
 	case tokens == 0:
 		return n, nil
 	}
-	n.Rank, n.Expert = &Distribution{make([]float64, Draws)}, &Distribution{make([]float64, Draws)}
+	n.Rank, n.Expert = &Distribution{make([]float64, simulations)}, &Distribution{make([]float64, simulations)}
 	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
 	tokens = min(tokens, mostTokens)
 	rng := rand.New(rand.NewPCG(seed, uint64(tokens)))
-	for i := range Draws {
+	for i := range simulations {
 		clear(load.PerExpert)
 		sampler.draw(rng, tokens, load.PerExpert)
 		n.Expert.draws[i] = load.Experts().MaxOverMean.Float64()

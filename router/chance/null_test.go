@@ -128,7 +128,7 @@ func TestNullEdges(t *testing.T) {
 	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
 	n, err := NullOf(one, l, 10, 0)
 	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 ||
-		len(n.Rank.draws) != Draws {
+		len(n.Rank.draws) != simulations {
 		t.Errorf("all experts chosen by all tokens: %+v, %v", n, err)
 	}
 	n, err = NullOf(one, l, 0, 0)

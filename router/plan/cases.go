@@ -56,7 +56,7 @@ func (s *Span) Add(c Case, p Problem) {
 	if s.Counted == 0 {
 		*s = Span{Name: c.Name, Ranks: c.Ranks, AtFloors: []int{}}
 		if c.Name == planners[0].name {
-			if proof := Prove(p); proof.Level && proof.Period > 0 {
+			if proof := prove(p); proof.Level && proof.Period > 0 {
 				s.Every = &proof
 			}
 		}

@@ -42,8 +42,8 @@ func (m *Misses) add(off int64) {
 	}
 }
 
-// Prove counts the whole table of a valid problem, whose tokens do not matter.
-func Prove(p Problem) Proof {
+// prove counts the whole table of a valid problem, whose tokens do not matter.
+func prove(p Problem) Proof {
 	p.Tokens = make([]int, p.Layout.Ranks())
 	t, row := newTable(p), make([]int32, p.Shape.TopK)
 	return ProveRows(p, t.rows, t.period, func(source, token int) []int32 {
@@ -52,7 +52,7 @@ func Prove(p Problem) Proof {
 	})
 }
 
-// ProveRows is Prove for a table that is given by its rows: the experts of a token of
+// ProveRows is the proof of a table that is given by its rows: the experts of a token of
 // each source. In tep mode there is one source.
 func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
 	proof := Proof{Rows: rows, Period: period, Valid: true}

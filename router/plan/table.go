@@ -22,7 +22,7 @@ import "slices"
 // The sums over all sources therefore are level after every step, whatever the
 // number of tokens, as long as cells are. They are exactly equal every Period
 // steps, and Rows is a multiple of that: what holds for T ≤ Rows tokens holds for
-// all (see Prove).
+// all (see prove).
 type table struct {
 	sources, topK int
 	rows, period  int

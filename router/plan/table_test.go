@@ -95,7 +95,7 @@ func TestRealShapes(t *testing.T) {
 
 // atFloors proves a plan, and wants it at all floors but DeepSeek-V2's on 4 ranks: 6 slots in 3 groups.
 func atFloors(t *testing.T, p Problem) {
-	proof := Prove(p)
+	proof := prove(p)
 	want := Proof{Rows: proof.Rows, Period: proof.Period, Level: true, Valid: true}
 	if p.Shape.TopK == 6 && p.Layout.Ranks() == 4 {
 		want.Copy, want.Active = Misses{Tokens: 14, Worst: 1}, Misses{Tokens: 1, Worst: 8}

@@ -44,8 +44,8 @@ type Driver struct {
 
 // The protocol's times.
 const (
-	Term    = time.Minute      // an order holds so long
-	Renewal = 10 * time.Second // between renewals
+	term    = time.Minute      // an order holds so long
+	renewal = 10 * time.Second // between renewals
 	settle  = time.Second      // for answers that come after a run's end
 	look    = 20 * time.Millisecond
 )
@@ -76,7 +76,7 @@ func (d *Driver) renew(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		for d.Sleep(ctx, Renewal) == nil && ctx.Err() == nil {
+		for d.Sleep(ctx, renewal) == nil && ctx.Err() == nil {
 			_ = d.write(func(*Order) {}) // a folder that is gone shows in the next change
 		}
 	})
@@ -90,7 +90,7 @@ func (d *Driver) write(change func(*Order)) error {
 	if d.order.Sequence == 0 {
 		return nil // nothing was ordered yet
 	}
-	d.order.ExpiresNS = d.Now().Add(Term).UnixNano()
+	d.order.ExpiresNS = d.Now().Add(term).UnixNano()
 	return d.Channel.Write(d.order)
 }
 
@@ -173,7 +173,7 @@ func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) e
 		case done:
 			d.now = arm
 			return nil
-		case try < 2, seen > 0 && (try < mostTries || d.Now().Sub(began) < Term):
+		case try < 2, seen > 0 && (try < mostTries || d.Now().Sub(began) < term):
 			continue
 		}
 		return d.missing(seen, try)

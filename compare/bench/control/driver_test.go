@@ -28,7 +28,7 @@ func newEngine(t *testing.T, ranks int) (*engine, *Driver) {
 		Set: func(r string) error { e.router = r; return nil }}
 	d := &Driver{Channel: folder, Now: func() time.Time { return e.now }, Block: func(int) {},
 		Sleep: func(ctx context.Context, d time.Duration) error {
-			if d == Renewal { // nobody renews: a run that takes longer than the term expires
+			if d == renewal { // nobody renews: a run that takes longer than the term expires
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -141,7 +141,7 @@ func TestDriveEndsInAClearState(t *testing.T) {
 		{"a driver that stands still for longer than the term", func(e *engine, d *Driver) {
 			e.before = func(e *engine, n int) error {
 				if n == 5 { // a timed run of the perfect arm
-					e.now = e.now.Add(2 * Term)
+					e.now = e.now.Add(2 * term)
 				}
 				return nil
 			}

@@ -23,12 +23,12 @@ import (
 const (
 	Stdout       = "stdout.log"
 	Stderr       = "stderr.log"
-	ServerStdout = "server-stdout.log"
-	ServerStderr = "server-stderr.log"
+	serverStdout = "server-stdout.log"
+	serverStderr = "server-stderr.log"
 )
 
 // Logs lists them all.
-var Logs = []string{Stdout, Stderr, ServerStdout, ServerStderr}
+var Logs = []string{Stdout, Stderr, serverStdout, serverStderr}
 
 // Job is one start of a benchmark command, or of several one after another: alone, or
 // between the start and the end of their server.
@@ -119,7 +119,7 @@ func (j *running) run(ctx context.Context) error {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
 			shown.Masked(j.Ready))
 	}
-	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
+	server, err := j.start(j.Server, j.Folder, serverStdout, serverStderr)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (j *running) run(ctx context.Context) error {
 	}
 	select {
 	case <-server.done:
-		ended := fmt.Errorf("%w%s", errServerEnded, lastWords(j.Folder, ServerStderr, ServerStdout))
+		ended := fmt.Errorf("%w%s", errServerEnded, lastWords(j.Folder, serverStderr, serverStdout))
 		if err != nil && !errors.Is(err, errServerEnded) {
 			ended = fmt.Errorf("%w; %v", ended, err)
 		}
@@ -225,7 +225,7 @@ func (j Job) untilReady(ctx context.Context, server *process) error {
 			j.Ending()
 			return context.Cause(ctx)
 		case <-server.done:
-			return fmt.Errorf("the server ended before it was ready%s", lastWords(j.Folder, ServerStderr, ServerStdout))
+			return fmt.Errorf("the server ended before it was ready%s", lastWords(j.Folder, serverStderr, serverStdout))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -28,19 +28,19 @@ func assigned(variables map[string]string) (words []string) {
 	return words
 }
 
-// ProfilerHere stands, in a command, before the program that a remote launcher starts: where variables and the
+// profilerHere stands, in a command, before the program that a remote launcher starts: where variables and the
 // profiler go.
-const ProfilerHere = "{nsys}"
+const profilerHere = "{nsys}"
 
 // PassOn puts variables into the command line of a launcher that might not pass its own environment on to the ranks:
-// behind the launcher's options, or where ProfilerHere stands. Any other command inherits them, and is returned as
+// behind the launcher's options, or where profilerHere stands. Any other command inherits them, and is returned as
 // it is. The warning says where a variable may still be lost.
 // Every command gets the wrapper, behind the variables.
 //
 //	mpirun -n 8 prog, A=1 → mpirun -n 8 env A=1 prog
 func PassOn(words []string, variables map[string]string, wrapper ...string) (passed []string, warning string) {
 	at, name := programAt(words), launcherName(words)
-	here := slices.Index(words, ProfilerHere)
+	here := slices.Index(words, profilerHere)
 	if here >= 0 {
 		at, words = here, slices.Delete(slices.Clone(words), here, here+1)
 	}
@@ -51,7 +51,7 @@ func PassOn(words []string, variables map[string]string, wrapper ...string) (pas
 	case len(variables) == 0 || here >= 0:
 	case slices.Contains(remoteLaunchers, name):
 		warning = fmt.Sprintf("%s may not pass %s on to what it starts: put %s before that program", name,
-			strings.Join(slices.Sorted(maps.Keys(variables)), ", "), ProfilerHere)
+			strings.Join(slices.Sorted(maps.Keys(variables)), ", "), profilerHere)
 	case tensorRT:
 		warning = "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
 			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name

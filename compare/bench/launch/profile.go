@@ -85,21 +85,21 @@ func (p Profile) Variables() map[string]string {
 	return v
 }
 
-// Wrap is the command under the profiler, its reports in folder as
+// wrap is the command under the profiler, its reports in folder as
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
 // told the process; without any of them it is 0.
-func (p Profile) Wrap(words []string, folder string) []string {
+func (p Profile) wrap(words []string, folder string) []string {
 	words, _ = PassOn(words, p.Variables(), "sh", "-c", p.script(folder), "moebalance-profile")
 	return words
 }
 
-// CheckProfilable fails where Wrap cannot find where the profiler goes: in front of
+// CheckProfilable fails where wrap cannot find where the profiler goes: in front of
 // a program that hands the work to a daemon or to another machine it would record
 // nothing.
 func CheckProfilable(words []string) error {
-	if name := launcherName(words); slices.Contains(remoteLaunchers, name) && !slices.Contains(words, ProfilerHere) {
+	if name := launcherName(words); slices.Contains(remoteLaunchers, name) && !slices.Contains(words, profilerHere) {
 		return fmt.Errorf("nsys cannot follow %s to the program it starts: add %s as a word of the command, before that "+
-			"program", name, ProfilerHere)
+			"program", name, profilerHere)
 	}
 	return nil
 }
@@ -142,6 +142,6 @@ func (p Profile) Script(words []string, folder string) string {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{variables[name]}))
 	}
-	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder)))
+	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.wrap(words, folder)))
 	return b.String()
 }

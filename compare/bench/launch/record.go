@@ -20,7 +20,7 @@ func (p Profile) Record(ctx context.Context, words []string, folder string, in i
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	wrapped := p.Wrap(words, folder)
+	wrapped := p.wrap(words, folder)
 	cmd := exec.CommandContext(ctx, wrapped[0], wrapped[1:]...)
 	cmd.Env = Environ(os.Environ(), p.Variables())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs

@@ -39,8 +39,8 @@ type Launch struct {
 	Lines     []evidence.ProofLine
 }
 
-// OtherFlags name the flags that give better evidence.
-const OtherFlags = "--proof or --counts"
+// otherFlags names the flags that give better evidence.
+const otherFlags = "--proof or --counts"
 
 // of says what a launch shows of its ranks. Recorded loads go before the report's own
 // statement, and that before acknowledgements or lines in the log.
@@ -60,7 +60,7 @@ func (r Rules) of(arm gain.Arm, l Launch) []rank {
 		return all(unbalanced, "started without %s", r.Said)
 	}
 	return all(unproved,
-		"the output does not state its routing, and no proof line of this treatment is known: give %s", OtherFlags)
+		"the output does not state its routing, and no proof line of this treatment is known: give %s", otherFlags)
 }
 
 // all is evidence about all ranks together.

@@ -20,9 +20,9 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 	case len(l.Lines) > 0:
 	case arm == gain.Perfect:
 		return all(unproved, "no proof line of %s in any log: check that the ranks see it, or give another %s", r.Switch,
-			OtherFlags)
+			otherFlags)
 	case !r.Printed:
-		return all(unproved, "no proof line in either arm: give another %s", OtherFlags)
+		return all(unproved, "no proof line in either arm: give another %s", otherFlags)
 	default:
 		return all(unbalanced, "the log lacks the proof line that the perfect arm prints")
 	}

@@ -36,8 +36,8 @@ func reported(said metrics.Proof) LoadProof {
 	p := LoadProof{RankMaxOverMean: router.Undefined(), RankFloor: said.RankFloor, ExpertMaxOverMean: router.Undefined(),
 		ExpertFloor: said.ExpertFloor}
 	for _, l := range said.Layers {
-		p.RankMaxOverMean = Most(p.RankMaxOverMean, l.RankMaxOverMean)
-		p.ExpertMaxOverMean = Most(p.ExpertMaxOverMean, l.ExpertMaxOverMean)
+		p.RankMaxOverMean = larger(p.RankMaxOverMean, l.RankMaxOverMean)
+		p.ExpertMaxOverMean = larger(p.ExpertMaxOverMean, l.ExpertMaxOverMean)
 	}
 	return p
 }
@@ -81,11 +81,11 @@ func (w loads) String() string {
 
 // within reports whether there are any, and all are at most so many times their floor, or the 1 of large batches.
 func (w loads) within(limit router.Number) bool {
-	return len(w) > 0 && !slices.ContainsFunc(w, func(l load) bool { return l.maxMean > limit*Most(l.floor, 1) })
+	return len(w) > 0 && !slices.ContainsFunc(w, func(l load) bool { return l.maxMean > limit*larger(l.floor, 1) })
 }
 
-// Most is the larger of two numbers, as far as they are defined.
-func Most(a, b router.Number) router.Number {
+// larger is the larger of two numbers, as far as they are defined.
+func larger(a, b router.Number) router.Number {
 	if !a.Defined() || b > a {
 		return b
 	}
