@@ -133,10 +133,11 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 // evidence is what a verdict rests on: an interval, and how the balance of the arms is known.
 func (k *known) evidence(r gain.Result) {
 	grade := map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured"}[r.Balance]
-	k.know("threshold", positive(router.Number(r.Threshold)),
+	limit := router.Number(r.Threshold)
+	k.know("threshold", positive(limit),
 		"balance", when(!r.Builds.Named() && !r.Verdict.Refused(), cmp.Or(grade, "not proved")),
 		"side", map[gain.Verdict]string{gain.Significant: "above", gain.Faster: "above", gain.NotSignificant: "below",
-			gain.Inconclusive: "contains"}[r.Verdict])
+			gain.Inconclusive: when(r.Gain.Low <= limit && r.Gain.High >= limit, "contains")}[r.Verdict])
 	switch {
 	case r.Verdict.Refused():
 		k.know("refused", k.values["complete"])

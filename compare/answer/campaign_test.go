@@ -106,6 +106,9 @@ func TestAnswersOfPairs(t *testing.T) {
 			r.Builds = gain.Builds{"a", "b"}
 		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b --points "},
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
+		"chosen": {with(judged(gain.Inconclusive, 0.2, 0.3), func(r *gain.Result) {
+			r.Checks = []gain.Check{gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", 2, "launches", 12)}
+		}), gain.Run{Folder: "c"}, "No decision: what fails may choose", "2 attempts failed over 12 launches", "--table checks"},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
 		"both balanced": {with(invalid, func(r *gain.Result) {
@@ -115,11 +118,10 @@ func TestAnswersOfPairs(t *testing.T) {
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)
-		verdict := Verdict(k.result.Verdict)
-		if k.run.Left > 0 {
-			verdict = Verdict(gain.NoVerdict)
+		check(t, name, a, Verdict(k.result.Verdict), k.line, k.reasons, k.next)
+		if g := k.result.Gain; strings.Contains(a.Basis, "contains") && g.Low > 0.1 {
+			t.Errorf("%s: %s", name, a.Basis)
 		}
-		check(t, name, a, verdict, k.line, k.reasons, k.next)
 	}
 }
 

@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -83,15 +82,14 @@ func (r *converter) measured(result metrics.Result) gain.Measurement {
 	return MeasurementOf(result, m)
 }
 
-// attemptNote tells of the attempts that failed.
-func attemptNote(l Launch) string {
-	var notes []string
+// attemptNote tells of the last attempt that failed: "attempt 3 failed: no memory".
+func attemptNote(l Launch) (note string) {
 	for _, a := range l.Attempts {
 		if a.Error != "" {
-			notes = append(notes, fmt.Sprintf("attempt %d %s: %s", a.Number, a.State, a.Error))
+			note = fmt.Sprintf("attempt %d %s: %s", a.Number, a.State, a.Error)
 		}
 	}
-	return strings.Join(notes, "; ")
+	return note
 }
 
 // MeasurementOf is a launch by its report, compared by one of the report's metrics. Its

@@ -29,7 +29,7 @@ func TestRecorded(t *testing.T) {
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1,
 			State: Finished, Segments: []Segment{{Run: control.Run{Timed: true}, Result: r}}})
 	}
-	c.Launches[0].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no memory"}}
+	c.Launches[0].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no port"}, {Number: 2, State: Failed, Error: "no memory"}}
 	finish(0, report("tool", "rate"))
 	finish(1, report("another tool", "rate"))
 	finish(2, report("tool", "speed"))
@@ -53,7 +53,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	wanted := []row{
-		{0, 0, gain.StatusOK, "attempt 1 failed: no memory"},
+		{0, 0, gain.StatusOK, "attempt 2 failed: no memory"},
 		{1, 0, "reports rate (rate/d) of another tool, not rate (rate/d) of tool", ""},
 		{2, 1, "reports speed (speed/d) of tool, not rate (rate/d) of tool", ""},
 		{3, 1, "interrupted", "attempt 1 interrupted: ended"},

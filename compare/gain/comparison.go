@@ -190,13 +190,14 @@ func verdictOf(g Gain, threshold float64, builds bool) Verdict {
 // pairsNeeded is how many units in all would settle on which side of the
 // threshold the gain lies, with probability 0.8, if the estimate and the spread
 // stay what they are (see stats.ToDecide). It is at least one more than there are. It is undefined when no
-// spread is known yet, and when the estimate is so near the threshold that a million would not do.
+// spread is known yet, when the interval would decide but its launches may not, and when the estimate is so near the
+// threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
 	lost := map[bool]int{false: 2, true: 1}[c.within()]
 	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
 	n, ok := stats.ToDecide(distance, c.sd, c.each, c.leastUnits(), lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
-	if !ok || c.copied() || outliers && !c.within() {
+	if !ok || c.copied() || outliers && !c.within() || verdictOf(c.Gain, c.threshold(), c.builds()) != Inconclusive {
 		return router.Undefined()
 	}
 	return router.Number(max(n, c.Gain.N+1))

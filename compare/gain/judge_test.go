@@ -128,10 +128,10 @@ func TestPairsNeeded(t *testing.T) {
 		one.Verdict = Inconclusive
 		return one.pairsNeeded()
 	}
-	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₁₁ = 2.2010 + 0.8416)·0.1/√13 = 0.0844 fits and
-	// (2.2281 + 0.8416)·0.1/√12 = 0.0886 does not.
-	if n := needed(0.2, 0.1); n != 13 {
-		t.Errorf("have %v, want 13", n)
+	// ln 1.19 − ln 1.1 = 0.0787; (t₀.₉₇₅,₁₃ = 2.1604 + 0.8416)·0.1/√15 = 0.0775 fits and
+	// (2.1788 + 0.8416)·0.1/√14 = 0.0807 does not. From 1.21 on the interval itself would decide.
+	if n := needed(0.19, 0.1); n != 15 || needed(0.21, 0.1).Defined() {
+		t.Errorf("have %v, want 15, and none of an interval that would decide", n)
 	}
 	if n := needed(0.1, 0.1); n.Defined() {
 		t.Errorf("on the threshold: have %v, want none", n)

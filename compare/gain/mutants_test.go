@@ -106,7 +106,7 @@ func TestSelectedAttemptsDecideNothing(t *testing.T) {
 	for why, want := range map[string]Verdict{"selected": Inconclusive, "warn": Significant} {
 		c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
 		c.Checks = []Check{NewCheck(CheckAttempts, Warn, why)}
-		if r := Judge(c); r.Verdict != want || (len(r.First()) == 1) != (why == "selected") {
+		if r := Judge(c); r.Verdict != want || (len(r.First()) == 1) != (why == "selected") || r.PairsNeeded.Defined() {
 			t.Errorf("%s: %s, leading %+v", why, r.Verdict, r.First())
 		}
 	}
