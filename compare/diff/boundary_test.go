@@ -35,6 +35,28 @@ func TestBackendMarginOfEitherSide(t *testing.T) {
 	}
 }
 
+// Tokens per step differ by a hundredth at most. Compute outside the MoE blocks tells of equal work from a fiftieth of
+// all on, in either arm.
+func TestTokensAndWhatIsOutside(t *testing.T) {
+	side := func(tokens router.Number, outside float64) *arm {
+		sums := map[place]imbalance.Sum{{every, trace.PhaseExperts}: {TotalNS: 98}, {every, trace.PhaseOther}: {TotalNS: 2}}
+		return &arm{trace: &trace.Trace{}, tokens: tokens, share: 1, outside: []float64{outside, outside}, sums: sums}
+	}
+	for of, equal := range map[[2]router.Number]bool{{1000, 1009}: true, {1009, 1000}: true, {1000, 1011}: false,
+		{1011, 1000}: false, {0, 1000}: true, {1000, 0}: true} {
+		c := Comparison{Comparable: true, Builds: gain.Builds{"a", "b"}}
+		if c.judgeWork(arms{side(of[0], 3), side(of[1], 3)}); c.Comparable != equal {
+			t.Errorf("%v tokens: %+v", of, c.Work)
+		}
+	}
+	for of, known := range map[[2]float64]bool{{1.99, 1.99}: false, {2.01, 1.99}: true, {1.99, 2.01}: true} {
+		c := Comparison{Comparable: true}
+		if c.judgeOutside(arms{side(0, of[0]), side(0, of[1])}); warned(c, EqualWorkUnknown, "") == known {
+			t.Errorf("%v of 100: %v, %+v", of, c.Warnings, c.Work)
+		}
+	}
+}
+
 // A perfect arm beyond 1.1 is refused only if it is more uneven than the normal one; within 1.1 that is a doubt.
 func TestBalanceOfThePerfectArm(t *testing.T) {
 	for _, c := range []struct {
