@@ -155,7 +155,9 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 				continue
 			}
 		case "copies":
-			if at = int(copies[i]); c.Ranks > 0 {
+			if at = int(copies[i]); at == noExpert && n == 0 {
+				continue
+			} else if c.Ranks > 0 {
 				c.add(into, router.LevelRank, i/onRank, n, false)
 			}
 		}

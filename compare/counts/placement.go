@@ -13,6 +13,9 @@ import (
 // every one, which fall to the ranks in equal consecutive runs.
 type Slots map[int][]int32
 
+// noExpert stands in maps for a slot without an expert, as on ranks that vLLM has masked.
+const noExpert = -1
+
 // Placement says which rank holds which expert, layer by layer, with replicas.
 type Placement struct {
 	Source  string
@@ -41,7 +44,11 @@ func placed(source string, experts, ranks int, slots Slots) (*Placement, error) 
 		if n%ranks != 0 || n == 0 {
 			err = fmt.Errorf("%d slots do not divide over %d ranks", n, ranks)
 		} else {
-			p.layers[layer], err = router.Placed(experts, slices.Collect(slices.Chunk(slots[layer], n/ranks)))
+			var held [][]int32
+			for slots := range slices.Chunk(slots[layer], n/ranks) {
+				held = append(held, slices.DeleteFunc(slices.Clone(slots), func(e int32) bool { return e == noExpert }))
+			}
+			p.layers[layer], err = router.Placed(experts, held)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", max(0, layer), err)

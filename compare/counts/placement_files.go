@@ -101,7 +101,7 @@ func (c *collector) place(of *context, a tensor.Array) {
 	for row := range slices.Chunk(a.Values, width) {
 		experts := make([]int32, width)
 		for i, e := range row {
-			if e < 0 || e >= maxExperts {
+			if e < noExpert || e >= maxExperts {
 				fail("the map names expert %d", e)
 			}
 			experts[i] = int32(e)

@@ -45,6 +45,19 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
+// A slot of -1 holds no expert, as on ranks that vLLM has masked, and counts nothing.
+func TestSlotsWithoutAnExpert(t *testing.T) {
+	text := `{"physical_to_logical_map": [[0, 1, 2, -1, 3, 0, -1, -1]], "num_ranks": 2, "expert_load": [[9, 2, 3, 0, 4, 1, 0, 0]]}`
+	p, err := placementOf("x", []byte(text), 2)
+	if l, _ := p.Layout(0); err != nil || !slices.Equal(l.Held(0), []int32{0, 1, 2}) || !slices.Equal(l.Held(1), []int32{3, 0}) {
+		t.Errorf("%v, %v", l, err)
+	}
+	step := parsed(t, text).Steps()[0]
+	if !slices.Equal(step.Load.PerExpert, []int64{10, 2, 3, 4}) || !slices.Equal(step.Received, []int64{14, 5}) {
+		t.Errorf("%+v", step)
+	}
+}
+
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		// a number in a file is no size of memory
