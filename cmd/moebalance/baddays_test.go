@@ -35,10 +35,7 @@ func TestMain(m *testing.M) {
 // program is the program as a process of its own.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), programVariable+"=1")
 	return c

@@ -36,10 +36,7 @@ func put(t *testing.T, path, text string) string {
 // get is the text of a file.
 func get(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(path))
 	return string(text)
 }
 
@@ -53,10 +50,7 @@ func script(t *testing.T, text string) string {
 // of that arm in the recorded campaign of 12 launches on 4 H200s.
 func replayed(t *testing.T) string {
 	t.Helper()
-	recorded, err := filepath.Abs("../../testdata/pairs-abba.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must(filepath.Abs("../../testdata/pairs-abba.jsonl"))
 	return script(t, fmt.Sprintf(`want=false
 [ "$ENABLE_PERFECT_ROUTER" = 1 ] && want=true
 grep "\"perfect_router\": $want" '%s' | sed -n "$(($1 + 1))p"
@@ -251,10 +245,7 @@ func TestProfileVerb(t *testing.T) {
 // A tool that says nothing about routing, but whose engine records expert
 // counts: the real ones of both arms, from 4 H200s.
 func TestBenchProvesByCounts(t *testing.T) {
-	root, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
 	t.Chdir(t.TempDir())
 	tool := script(t, eachPair+fmt.Sprintf(`arm=normal; rate=1000$p
 [ "$SWITCH" = on ] && arm=perfect && rate=1300$p

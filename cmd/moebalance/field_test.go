@@ -238,10 +238,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 		}
 		counts.Rows[i] = small
 	}
-	out, err := json.Marshal(counts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(json.Marshal(counts))
 	file := filepath.Join(t.TempDir(), "folded.json")
 	if err := os.WriteFile(file, out, 0o644); err != nil {
 		t.Fatal(err)

@@ -46,10 +46,7 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		holes(result, 3, func(where string) {
-			text, err := json.Marshal(result)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(json.Marshal(result))
 			defer func() {
 				if r := recover(); r != nil {
 					t.Errorf("%v: %s: %v", args[0], where, r)

@@ -12,10 +12,7 @@ import (
 // An engine that records through the hook measures its routing; one that leaves only
 // proof files claims it. The counts are real ones, of 4 ranks.
 func TestBenchTreatmentHook(t *testing.T) {
-	recorded, err := filepath.Abs("../../testdata/gptoss-ep4-ranks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
 	cache := filepath.Join(t.TempDir(), "cache")
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
 	t.Setenv("PYTHONPATH", "/elsewhere")

@@ -136,3 +136,11 @@ func TestLinesFit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// must is what a test is prepared with; a preparation that fails ends the tests.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

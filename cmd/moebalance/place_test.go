@@ -53,10 +53,7 @@ func TestPlacePredictsTime(t *testing.T) {
 
 // The counts of a trace may be an array whose axes are said.
 func TestPlaceTakesAxesWithATrace(t *testing.T) {
-	record, err := counts.Read(gptossNormal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must(counts.Read(gptossNormal))
 	text := "["
 	for layer := range 3 {
 		text += strings.ReplaceAll(fmt.Sprint(record.ByLayer()[layer].PerExpert), " ", ",") + ","

@@ -26,10 +26,7 @@ func TestProseHasTheGains(t *testing.T) {
 		{"testdata/README.md", "## What we measured", "10 pairs measured {gain} ({+low %} to {+high %})",
 			fixtures + "placement/campaign.json"},
 	} {
-		judged, err := source.ReadCampaign(said.campaign)
-		if err != nil {
-			t.Fatal(err)
-		}
+		judged := must(source.ReadCampaign(said.campaign))
 		g, bare := judged.Gain, func(text string) string { return strings.TrimSuffix(text, " %") }
 		words := strings.NewReplacer("{gain}", quantity.Change(g.Estimate), "{low}", bare(quantity.Percent(g.Low)),
 			"{high}", bare(quantity.Percent(g.High)),

@@ -26,10 +26,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the README")
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(filepath.Abs("../.."))
 	t.Chdir(t.TempDir())
 	if err := os.Symlink(filepath.Join(root, "testdata"), "testdata"); err != nil {
 		t.Fatal(err)

@@ -46,10 +46,7 @@ var outputs = []struct{ flag, words, inputs string }{
 // and files that outputs must not replace.
 func outputFolder(t *testing.T) {
 	t.Helper()
-	root, err := filepath.Abs("../../testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(filepath.Abs("../../testdata"))
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
 	for name, text := range map[string]string{"c.json": "../router/presets/mixtral-8x7b.json",
@@ -85,10 +82,7 @@ func forcing(line []string) []string {
 // split is the words of a line, in which OUT is a file.
 func split(t *testing.T, line, out string) []string {
 	t.Helper()
-	args, err := launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := must(launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out}))))
 	return args
 }
 
@@ -236,10 +230,7 @@ func TestOutputsAreApart(t *testing.T) {
 // Verbs write through outputs. What else they write is their own: folders.
 func TestVerbsWriteThroughTargets(t *testing.T) {
 	writing := regexp.MustCompile(`\bos\.(Create|WriteFile|OpenFile|Rename|Remove|Truncate|Link|Symlink)`)
-	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must(filepath.Glob("*.go"))
 	for _, path := range sources {
 		text := get(t, path)
 		if found := writing.Find([]byte(text)); found != nil && !strings.HasSuffix(path, "_test.go") {

@@ -19,10 +19,7 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 		if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) {
 			t.Fatalf("stdout is not one line of JSON: %q", stdout)
 		}
-		got, err := metrics.Parse("stdout", strings.NewReader(stdout), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(metrics.Parse("stdout", strings.NewReader(stdout), nil))
 		want := perfect == "1" // and nothing else
 		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 {
 			t.Errorf("with %q: proof %+v", perfect, got.Proof)

@@ -19,10 +19,7 @@ func fixture(parts ...string) string { return filepath.Join(append([]string{fixt
 
 func mustRead(t testing.TB, path string) *Record {
 	t.Helper()
-	r, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(Read(path))
 	return r
 }
 
@@ -67,10 +64,7 @@ func tensorrtFolder(t *testing.T, meta string, files map[string]string) string {
 				list = append(list, safetensors.Tensor{Name: key, DType: dtype, Shape: []int64{int64(len(fields))}})
 			}
 		}
-		head, err := safetensors.Header(nil, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		head := must(safetensors.Header(nil, list))
 		put(t, dir, name, append(head, data...))
 	}
 	return dir

@@ -72,10 +72,7 @@ func TestFormats(t *testing.T) {
 		{"loads_fortran.npy", "layers,ranks,experts", "NumPy array of loads", 8, 0, 2, true, "", numpyLoads},
 	} {
 		axes, _ := ParseAxes(c.axes)
-		r, err := ReadAs(fixture("counts", c.path), axes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(ReadAs(fixture("counts", c.path), axes))
 		if r.Format != c.format || r.Experts != c.experts || r.TopK != c.topK || r.Ranks != c.ranks ||
 			r.Window != c.window || strings.Join(codes(r.Warnings), " ") != c.warnings {
 			t.Errorf("%s: %s, %d experts, top-%d, %d ranks, window %v, warnings %v", r.Source, r.Format, r.Experts,

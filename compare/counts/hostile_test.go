@@ -10,10 +10,7 @@ import (
 
 func content(t testing.TB, parts ...string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(fixture(append([]string{"counts"}, parts...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(fixture(append([]string{"counts"}, parts...)...)))
 	return b
 }
 

@@ -141,10 +141,7 @@ func withPlacement(r *Record, p *Placement) *Record {
 
 func mustPlace(t *testing.T, experts int, slots ...int32) *Placement {
 	t.Helper()
-	p, err := placed("hand-made", experts, 2, Slots{3: slots})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(placed("hand-made", experts, 2, Slots{3: slots}))
 	return p
 }
 

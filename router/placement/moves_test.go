@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/stat/combin"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -52,18 +54,10 @@ func TestAssignment(t *testing.T) {
 			return sum
 		}
 		got, best := assignment(cost), 1e9
-		var all func(columns []int)
-		all = func(columns []int) {
-			if len(columns) == n {
-				best = min(best, of(columns))
-			}
-			for j := range n {
-				if !slices.Contains(columns, j) {
-					all(append(slices.Clone(columns), j))
-				}
-			}
+		for _, columns := range combin.Permutations(n, n) {
+			best = min(best, of(columns))
 		}
-		if all(nil); of(got) != best {
+		if of(got) != best {
 			t.Fatalf("%v: %v costs %v, the best %v", cost, got, of(got), best)
 		}
 	}

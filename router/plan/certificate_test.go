@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/stat/combin"
+
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -142,16 +144,13 @@ func bruteForce(p Problem) (best bounds) {
 
 // choices are all sets of experts that one token may have.
 func choices(s router.Shape) (all [][]int32) {
-	for mask := range 1 << s.Experts {
+	for _, experts := range combin.Combinations(s.Experts, s.TopK) {
 		var set []int32
 		groups := map[int]bool{}
-		for e := range s.Experts {
-			if mask>>e&1 == 1 {
-				set = append(set, int32(e))
-				groups[e/s.GroupSize()] = true
-			}
+		for _, e := range experts {
+			set, groups[e/s.GroupSize()] = append(set, int32(e)), true
 		}
-		if len(set) == s.TopK && (!s.Grouped() || len(groups) <= s.TopKGroups) {
+		if !s.Grouped() || len(groups) <= s.TopKGroups {
 			all = append(all, set)
 		}
 	}

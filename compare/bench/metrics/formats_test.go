@@ -178,10 +178,7 @@ func oneBatch(out, speed string) string {
 // fixture is a file of testdata/outputs.
 func fixture(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../../testdata/outputs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(filepath.Join("../../../testdata/outputs", name)))
 	return string(b)
 }
 

@@ -41,10 +41,7 @@ func TestLaunches(t *testing.T) {
 		block(8, 1) + block(16, 2) + block(8, 4):                                                                    0,
 		workloadLine + "\n" + strings.Replace(workloadLine, "second\": 12", "second\": 13", 1):                      -1,
 	} {
-		runs, err := ParseRuns("runs", strings.NewReader(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := must(ParseRuns("runs", strings.NewReader(text), nil))
 		launches, err := Launches(runs)
 		r := append(launches, Result{})[0]
 		m, _ := r.Metric("duration")
