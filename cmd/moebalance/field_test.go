@@ -13,7 +13,10 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/router"
 )
 
 const (
@@ -289,9 +292,11 @@ func TestFieldCompare(t *testing.T) {
 }
 
 // Of quantized models, the prediction from captures holds the gain of steps of 8,192 tokens that their
-// launch had without a profiler, and trace names what was done to rank 1.
+// launch had without a profiler, trace places the kernels of quantization, and names what was done to rank 1.
 func TestFieldQuantized(t *testing.T) {
-	for _, model := range []string{"mxfp4-marlin", "fp8-triton", "fp8-deepgemm"} {
+	for model, placed := range map[string]string{"mxfp4-marlin": "_count dispatch",
+		"fp8-triton":   "_count dispatch; per_token_group_quant_8bit_kernel dispatch; silu_and_mul_per_block_quant_kernel experts",
+		"fp8-deepgemm": "_silu_mul_per_token_group_quant_fp8_colmajor experts; deep_gemm::transpose_fp32 dispatch"} {
 		seconds := map[string]float64{}
 		for _, run := range fieldLines[struct {
 			Case, Arm string
@@ -305,6 +310,20 @@ func TestFieldQuantized(t *testing.T) {
 		gain, p := seconds["normal"]/seconds["perfect"]-1, fieldComparison(t, folder+"normal", folder+"perfect").Split
 		if p.Low == nil || gain < *p.Low || gain > *p.High || *p.High-*p.Low > 0.07 {
 			t.Errorf("%s: predicted %+v, measured %.3f", model, p, gain)
+		}
+		var traced trace.Trace
+		ask(t, exitDone, &traced, "trace", "--json", folder+"normal")
+		unknown, phases := router.Number(0), ""
+		for _, k := range traced.Kernels {
+			unknown += router.Number(k.UnknownNS) / router.Number(traced.Coverage.GPUNS)
+			if name, _ := kernel.Parts(k.Name); k.Placed != trace.PhaseOther {
+				phases += name + " " + string(k.Placed) + "\n"
+			}
+		}
+		for _, part := range strings.Split(placed, "; ") {
+			if !strings.Contains(phases, part) || unknown > 0.02 {
+				t.Errorf("%s: no %q in\n%s; %.3f of the time is unknown", model, part, phases, unknown)
+			}
 		}
 	}
 	for capture, verdict := range map[string]string{

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -11,26 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
-
-// Summaries in any order give what the exports give.
-func TestTraceVerbSummaries(t *testing.T) {
-	t.Chdir("../..")
-	const ranks = "testdata/gptoss-ep4-ranks/normal.rank"
-	words := []string{"trace", "--format", "json"}
-	direct, _, _ := invoke(t.Context(), append(words, ranks+"?.sqlite")...)
-	for _, rank := range []string{"2", "0", "3", "1"} {
-		path := filepath.Join(t.TempDir(), rank)
-		if out, errs, code := invoke(t.Context(), "trace", "--summary", path, ranks+rank+".sqlite"); code != exitDone || out+errs != "" {
-			t.Fatalf("exit %d, %q, %q", code, out, errs)
-		}
-		words = append(words, path)
-	}
-	merged, errs, code := invoke(t.Context(), words...)
-	command := regexp.MustCompile(`"command": .*`) // names the files that were given
-	if code != exitDone || command.ReplaceAllString(merged, "") != command.ReplaceAllString(direct, "") {
-		t.Errorf("exit %d, %s: merged summaries are not the direct result", code, errs)
-	}
-}
 
 // Without ranges that name layers there is no layer −1 to blame. A layer is judged against
 // its floor: a noisy one with a larger max/mean does not fail, and hides no other.

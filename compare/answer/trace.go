@@ -71,7 +71,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
 	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" alone per step", t.Bound.LossNS, NS, basis)
-	if o, ok := t.RankTime(); ok {
+	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", layer(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
 		k.load(t, o.Imbalance, basis)

@@ -11,13 +11,6 @@ const (
 	Perfect = "perfect"
 )
 
-// switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
-// "1" and nothing else; "true" leaves its router as it is.
-func switchedOn(variable, value string) bool {
-	return value == "1" ||
-		variable != armVariables[0] && slices.Contains([]string{"true", "True", "uniform_random"}, value)
-}
-
 // Arm says which arm a capture is of, and why.
 func (p *Metadata) Arm() (arm, evidence string) {
 	// Absence proves nothing: other engines have other switches.
@@ -25,9 +18,9 @@ func (p *Metadata) Arm() (arm, evidence string) {
 	if p.Variables > 0 {
 		evidence = fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
 	}
-	for _, name := range armVariables {
-		value, recorded := p.Environment[name]
-		if recorded && switchedOn(name, value) {
+	for i, name := range armVariables {
+		value, recorded := p.Environment[name] // TensorRT-LLM takes "1" and nothing else; "true" leaves its router as it is
+		if value == "1" || i > 0 && slices.Contains([]string{"true", "True", "uniform_random"}, value) {
 			return Perfect, name + "=" + value
 		} else if recorded && arm == "" {
 			arm, evidence = Normal, name+"="+value

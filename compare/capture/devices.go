@@ -23,12 +23,3 @@ func (r *Recording) JoinDevices() {
 		r.Graphs[i].Device = home[r.Devices[g.Device].Process]
 	}
 }
-
-// WorkingProcesses is the number of processes that ran anything.
-func (r *Recording) WorkingProcesses() int {
-	working := Index[int32]{}
-	for _, u := range r.Devices {
-		working.Number(u.Process)
-	}
-	return len(working.Values)
-}

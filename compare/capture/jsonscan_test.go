@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -41,14 +42,20 @@ func scanned(in io.Reader) (string, error) {
 	return out.String(), s.err
 }
 
-// compareScanners holds the scanner against jsontext, with the document whole and byte
-// by byte, which says the same.
+// compareScanners holds the scanner against jsontext, with the document whole and byte by byte, which says the same:
+// but any word passes for a number, and white space stands in texts.
 func compareScanners(t *testing.T, text []byte) {
 	t.Helper()
 	if start := bytes.TrimLeft(text, " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
 		return // taken for no trace
 	}
-	valid := jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	lenient := textOrWord.ReplaceAllStringFunc(string(text), func(part string) string {
+		if part[0] != '"' {
+			return "0"
+		}
+		return strings.NewReplacer("\t", " ", "\n", " ", "\r", " ").Replace(part)
+	})
+	valid := jsontext.Value(lenient).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	want, _ := scanned(bytes.NewReader(text))
 	for _, in := range []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text)),
 		iotest.DataErrReader(bytes.NewReader(text))} {
@@ -57,6 +64,8 @@ func compareScanners(t *testing.T, text []byte) {
 		}
 	}
 }
+
+var textOrWord = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|[-+.0-9A-Za-z]+`)
 
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{

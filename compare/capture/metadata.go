@@ -12,15 +12,15 @@ import (
 type Metadata struct {
 	NsysVersion   string
 	SchemaVersion string
-	Environment   map[string]string // allowed variables only
-	Variables     int               // variables recorded, of any name
-	RankEvidence  string            // where the rank among environment comes from, if not from there
-	MPIRanks      map[int64]int     // rank by global process id
-	GPUs          map[PIDDevice]int64
-	GPU           string   // name of the first GPU; empty when not recorded
-	SessionUTC    int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
-	Losses        []string // diagnostics that mean lost events
-	Unsupported   string   // diagnostic that says why CUDA was not traced
+	Environment   map[string]string  // allowed variables only
+	Variables     int                // variables recorded, of any name
+	RankEvidence  string             // where the rank among environment comes from, if not from there
+	MPIRanks      map[int64]int      // rank by global process id
+	GPUs          map[[2]int64]int64 // by process, and the device as it numbers it
+	GPU           string             // name of the first GPU; empty when not recorded
+	SessionUTC    int64              // UTC nanoseconds of the capture's zero; 0 when not recorded
+	Losses        []string           // diagnostics that mean lost events
+	Unsupported   string             // diagnostic that says why CUDA was not traced
 }
 
 // The variables that are ever looked at. An export holds the whole environment
@@ -34,7 +34,7 @@ var (
 // read fills in what the tables of metadata say, whichever there are. The table of the export
 // was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
 func (p *Metadata) read(ctx context.Context, db *database) error {
-	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[PIDDevice]int64{}
+	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[[2]int64]int64{}
 	pair := []string{"name", "value"}
 	facts := map[string]*string{"EXPORT_PRODUCT_VERSION": &p.NsysVersion, "EXPORT_SCHEMA_VERSION": &p.SchemaVersion}
 	fact := func(row []string) {
@@ -62,7 +62,7 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 			func(row []string) { p.GPU = valid(row[0]) }},
 		{"TARGET_INFO_CUDA_DEVICE", []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
 			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
-				p.GPUs[PIDDevice{whole(row[0]), whole(row[1])}] = gpu
+				p.GPUs[[2]int64{whole(row[0]), whole(row[1])}] = gpu
 			}
 		}},
 		{"DIAGNOSTIC_EVENT", []string{"text"}, " GROUP BY text ORDER BY min(rowid)", p.diagnostic},
@@ -85,9 +85,6 @@ func (p *Metadata) variable(row []string) {
 		p.Environment[key] = value
 	}
 }
-
-// PIDDevice is a device as one process numbers it.
-type PIDDevice struct{ PID, Device int64 }
 
 // MaxRanks bounds a rank that anybody can mean.
 const MaxRanks = 1 << 20

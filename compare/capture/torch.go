@@ -33,7 +33,7 @@ import (
 // before.
 var torchKinds = map[string]torchKind{
 	"kernel": torchKernel, "Kernel": torchKernel,
-	"cuda_runtime": torchCall, "cuda_driver": torchCall, "Runtime": torchCall,
+	"cuda_runtime": torchCall, "cuda_driver": torchCall, "xpu_runtime": torchCall, "Runtime": torchCall,
 	"user_annotation": torchRange, "cpu_op": torchOperator, "Operator": torchOperator, "python_function": torchRange,
 }
 

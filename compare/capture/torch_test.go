@@ -45,6 +45,7 @@ func TestTorchTraceCutAnywhere(t *testing.T) {
 
 func TestTorchTracesThatAreNone(t *testing.T) {
 	kernel := `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{"device":0,"correlation":1}}`
+	const call = `,{"ph":"X","cat":"xpu_runtime","name":"urEnqueueKernelLaunch","tid":1,"ts":1,"dur":1,"args":{"correlation":1},"pid":`
 	for _, c := range []struct {
 		what, text, want string
 	}{
@@ -53,14 +54,12 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`,
 			"want GPU kernels"},
 		{"a list of wrong type", `{"traceEvents": {"ph": "X"}}`, "want GPU kernels"},
-		{"two processes", `[` + kernel +
-			`,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
-			`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":2,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}}]`, "several processes"},
+		{"two processes", `[` + kernel + call + `"[TP00] 8"}` + call + `"[TP01] 8"}]`, "several processes"},
 		{"a missing comma", `[` + kernel + kernel + `]`, "want ','"},
 		{"more behind the end", `[` + kernel + `] x`, "the end of the document"},
 		{"a bad escape", `[{"name": "\x"}]`, "escapes"},
 		{"too deep", strings.Repeat("[", 20_000), "levels"},
-		{"a number that JSON does not have", `[{"ts": NaN}]`, "want a value"},
+		{"no value", `[{"ts": }]`, "want a value"},
 		{"a string without an end", `[{"name": "` + strings.Repeat("x", 2*tokenLimit), "a longer one"},
 		{"a bare list", `[`, "a whole PyTorch trace"},
 	} {
@@ -88,13 +87,14 @@ func TestTorchTimes(t *testing.T) {
 	event := func(ts, dur string) string {
 		return `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":` + ts + `,"dur":` + dur + `}`
 	}
-	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event(`"NaN"`, "1"), event("-9223372036854775.808", "1"),
+	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event(`"NaN"`, "1"), event("1", `inf, "line
+\"break": NaN`), event("-9223372036854775.808", "1"),
 		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
 	rec := must(readTorch(context.Background(), strings.NewReader(text), nil))
 	same(t, "kernels", len(rec.Kernels), 2)
 	same(t, "first", rec.Kernels[0].End-rec.Kernels[0].Start, 2001)
 	same(t, "second starts before the first", rec.Kernels[1].Start, -500)
-	same(t, "left out", rec.BadTimes, 5)
+	same(t, "left out", rec.BadTimes, 6)
 }
 
 // Digits of the epoch are all read: a float64 would move them by up to 256 ns.

@@ -82,10 +82,15 @@ func (t *torchReader) callers(rec *Recording) {
 	}
 }
 
-// thread is an event's thread as nsys writes it: its process and, behind it, a number of its own.
+// thread is an event's thread as nsys writes it: its process and, behind it, a number of its own. Where traces of
+// several ranks were merged, texts name the processes, such as "[TP00] 83".
 func (t *torchReader) thread(e *torchEvent) int64 {
+	process, err := strconv.ParseInt(string(e.pid), 10, 64)
+	if err != nil {
+		process = int64(t.threads.of(e.pid))
+	}
 	t.key = append(append(append(t.key[:0], e.pid...), 0), e.tid...)
-	return whole(string(e.pid))<<24&^(-1<<48) | int64(t.threads.of(t.key))
+	return process<<24&^(-1<<48) | int64(t.threads.of(t.key))
 }
 
 // recording joins what the reader kept, by the same merger as an export's.

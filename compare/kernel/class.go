@@ -28,6 +28,9 @@ type Class struct {
 // experts took cannot be told.
 func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fused) > 0 }
 
+// MayBeExperts reports a GEMM of a library that serves routed and dense layers under one name.
+func (c Class) MayBeExperts() bool { return c.Phase == PhaseUnknown && c.Library == "triton_kernels" }
+
 // kernelRule is one row of the classifier, under a comment on where the names were seen. The first rule whose
 // function and arguments match the spelled name decides.
 type kernelRule struct {
@@ -160,10 +163,11 @@ func componentsOf(function string) []string {
 
 // Parts cuts a demangled name into the qualified name of the function and
 // its template arguments; the parameters are left out. So a functor among the
-// arguments of at::native::elementwise_kernel never passes for the kernel.
+// arguments of at::native::elementwise_kernel never passes for the kernel, and in
+// std::enable_if<((8)>(0)), void>::type vllm::rms_norm_kernel<8>(int*) the first > ends no arguments.
 func Parts(name string) (function, arguments string) {
 	var f, a strings.Builder
-	depth := 0
+	depth, outside := 0, []int{0} // of brackets, and what it was at each parenthesis that is open
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		switch {
@@ -171,13 +175,17 @@ func Parts(name string) (function, arguments string) {
 			if depth++; depth == 1 {
 				continue
 			}
-		case c == '>' && depth > 0 && name[i-1] != '-':
+		case c == '>' && depth > outside[len(outside)-1] && name[i-1] != '-':
 			if depth--; depth == 0 {
 				a.WriteByte(';')
 				continue
 			}
 		case c == '(' && depth == 0:
 			return f.String(), a.String()
+		case c == '(':
+			outside = append(outside, depth)
+		case c == ')' && len(outside) > 1:
+			outside = outside[:len(outside)-1]
 		}
 		if depth == 0 {
 			f.WriteByte(c)

@@ -101,9 +101,7 @@ var kernelRules = []kernelRule{
 
 	// gate
 	// flashinfer gemm/dsv3_router_gemm.cuh, csrc/tinygemm2.cu; vllm csrc/moe
-	{routing, "FlashInfer, vLLM",
-		`router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:_rocm_)?(?:dsv3|gpt_oss|fp32|llama4)_router_gemm`,
-		""},
+	{routing, "FlashInfer, vLLM", `\w*router_gemm\w*|tinygemm_kernel\b`, ""},
 	// dsv3_fused_a_gemm: the projections before MLA
 	{attention, "TensorRT-LLM, vLLM, SGLang", `fused_a_gemm_kernel\b`, ""},
 	// vllm csrc/moe/topk_softmax_kernels.cu
@@ -138,7 +136,7 @@ var kernelRules = []kernelRule{
 	{dispatch, "vLLM, SGLang",
 		`(?:moe_(?:lora_)?align_(?:block_size|sum)_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
 			`count_and_sort_expert_tokens_kernel|compute_(?:problem_sizes|expert_(?:blockscale_)?offsets|arg_sorts)|` +
-			`shuffleRowsKernel|get_group_gemm_starts|apply_expert_map)\b`, ""},
+			`shuffleRowsKernel|_*get_group_gemm_starts|apply_expert_map)\b`, ""},
 	// cutlass_kernels/moe_gemm
 	{dispatch, "TensorRT-LLM, FlashInfer",
 		`(?:fusedBuildExpertMapsSortFirstTokenKernel|(?:block|global|merge)ExpertPrefixSum(?:Large)?Kernel|` +
@@ -177,8 +175,8 @@ var kernelRules = []kernelRule{
 	{other, "DeepSeek", `device_kernel\b`, "dpsk::grouped_gemm::"},
 	// fused_moe_kernel.cuh, moe_cutlass_kernel.h
 	{gemm, "TensorRT-LLM, FlashInfer", `fused_moe::run_global\b|.*\bMoeFCGemm`, ""},
-	// captures: torch._grouped_mm
-	{experts, "PyTorch", `at::cuda::detail::prepare_grouped_gemm_data\b`, ""},
+	// captures: torch._grouped_mm; TransformerEngine: cuBLAS grouped
+	{experts, "PyTorch", `at::cuda::detail::prepare_grouped_gemm_data\b|setup_grouped_gemm_kernel\b`, ""},
 	// deep_gemm/impls: sparse attention's indexer
 	{attention, "DeepGEMM", `deep_gemm::.*mqa_logits`, ""},
 	// deep_gemm/impls, by name
@@ -203,8 +201,11 @@ var kernelRules = []kernelRule{
 	{gemm, "triton_kernels", `_p?_?matmul_ogs\w*`, ""},
 	// triton_kernels/matmul: routed and dense
 	{unknown, "triton_kernels", `_p?_?matmul(?:_N[NT]{2}_\w+)?$`, ""},
-	// torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell, torch _inductor/kernel/mm_grouped.py
-	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*|triton_tem_fused_\w*grouped_mm\w*`, ""},
+	// torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell, torch _inductor/kernel/mm_grouped.py;
+	// huggingface/kernels-community finegrained-fp8: w8a8_block_dynamic_fp8_matmul_grouped_kernel
+	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*|triton_tem_fused_\w*grouped_mm\w*|` +
+		`\w*(?:group(?:ed)?_(?:gemm|mm)|moe_gemm)\w*_kernel\b|(?:w\d+a\d+|mxfp)_\w*matmul_grouped_kernel\b|nvjet_\w*grouped`,
+		""},
 	// LoRA of experts
 	{experts, "vLLM", `moe_bgmv_(?:shrink|expand)_sliced_kernel\b|_fused_moe_lora_kernel\b`, ""},
 	// TensorRT 11's MoE layer on SM 10: nsys of NVIDIA/TensorRT-Model-Connect pull request 1066
@@ -225,7 +226,7 @@ var kernelRules = []kernelRule{
 		`act_and_mul_kernel\b|silu_and_mul_(?:per_block_quant_)?kernel\b|silu_mul_quant_varlen_kernel\b|` +
 			`swigluoai_and_mul_kernel\b|deep_gemm::transpose_fp32\b|per_token_group_quant_8bit_kernel|` +
 			`_per_token_quant_and_transform_kernel|quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|` +
-			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|dynamic_per_(?:group|token)_scaled_\w*quant\w*|` +
+			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|(?:dynamic_per_(?:group|token)_)?scaled_\w*quant\w*|` +
 			`triton_(?:poi|per|red)_fused_`, ""},
 	// cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu
 	{combine, "TensorRT-LLM, TRTLLM-gen", `finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::`, ""},

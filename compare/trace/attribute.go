@@ -7,6 +7,8 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/compare/steps"
+	"github.com/moebalance/moebalance/router"
 )
 
 // attribution makes a summary of a recording. Every kernel gets its location: first every launch
@@ -34,11 +36,16 @@ type attribution struct {
 func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 	a := &attribution{rec: rec, python: rec.Python(), placed: map[placing]int32{}, waits: waits(rec),
 		free: slices.Repeat([]int64{never}, len(rec.Devices)), several: make([]uint8, len(rec.Launches)),
-		exportSummary: &exportSummary{Export: newExport(path, rec), Names: rec.KernelNames,
-			Classes: kernel.Classes(rec.KernelNames, o.Phases), StepNames: map[int32]string{}}}
+		exportSummary: &exportSummary{Names: rec.KernelNames, Classes: kernel.Classes(rec.KernelNames, o.Phases),
+			StepNames: map[int32]string{}}}
+	a.Export = Export{Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
+		Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
+		GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC)}
 	for _, name := range rec.Operators {
 		a.operators = append(a.operators, ranges.OperatorOf(name))
 	}
+	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) })
+	a.recognize()
 	a.locate(o.Patterns)
 	capture.Collect(len(rec.Kernels))
 	a.addKernels()
@@ -48,10 +55,33 @@ func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 	return a.exportSummary
 }
 
+// recognize makes GEMMs of experts of those whose name serves dense layers too, where all of a name run behind a router
+// and before the next norm or attention.
+func (a *attribution) recognize() {
+	last, routed := make([]steps.Anchor, len(a.rec.Devices)), map[int32]bool{}
+	for _, k := range a.rec.Kernels {
+		switch c := &a.Classes[k.Name]; c.Launch.Anchor {
+		case steps.Router, steps.Attention, steps.Norm:
+			last[k.Device] = c.Launch.Anchor
+		default:
+			if so, known := routed[k.Name]; c.MayBeExperts() {
+				routed[k.Name] = (so || !known) && last[k.Device] == steps.Router
+			}
+		}
+	}
+	for name, so := range routed {
+		if c := &a.Classes[name]; so {
+			c.Phase, c.GEMM, c.Launch.Anchor = PhaseExperts, true, steps.ExpertGEMM
+		}
+	}
+}
+
 // locate finds the location of every launch and of every graph node's creation.
 func (a *attribution) locate(patterns *Patterns) {
 	rec := a.rec
-	sortNodes(rec.GraphNodes)
+	slices.SortStableFunc(rec.GraphNodes, func(x, y capture.GraphNode) int { // as creation and origin take them
+		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
+	})
 	lines := a.timelines(patterns)
 	capture.Collect(len(rec.Kernels))
 	var moments []int64
@@ -132,7 +162,6 @@ func (a *attribution) dropPolls(lines []ranges.Timeline) {
 // addKernels makes an event with its location of each kernel, by the process and device it ran on, in their order.
 func (a *attribution) addKernels() {
 	rec := a.rec
-	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) })
 	count := make([]int, len(rec.Devices))
 	for i := range rec.Kernels {
 		k := &rec.Kernels[i]

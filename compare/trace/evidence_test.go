@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -21,5 +22,18 @@ func TestPhaseOfTheUser(t *testing.T) {
 		if _, err := kernel.ParseRule(text); err == nil {
 			t.Errorf("%q: want an error", text)
 		}
+	}
+}
+
+// A GEMM whose name serves dense layers too is of experts where all of the name run behind a router.
+func TestExpertsByPlace(t *testing.T) {
+	for dense, phase := range map[string]Phase{"nvjet_x": PhaseExperts, "_matmul": PhaseUnknown} {
+		f := newFixture()
+		for i, name := range []string{"flash_fwd_kernel", dense, "topkGatingSoftmax", "_matmul", "_matmul", "rms_norm_kernel", dense} {
+			f.work(0, int64(i+1), int64(100*i), 10, name)
+		}
+		trace := mustRead(t, Options{}, f.write(t, "x.sqlite"))
+		at := slices.IndexFunc(trace.Kernels, func(k KernelStat) bool { return k.Name == "_matmul" })
+		equal(t, dense, trace.Kernels[at].Phase, phase)
 	}
 }

@@ -3,7 +3,6 @@ package trace
 import (
 	"path/filepath"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -20,13 +19,6 @@ type Export struct {
 	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
 	CapturedNS    router.Stated    `json:"captured_ns"` // UTC of the capture's zero; 0 when not recorded
 	Warnings      []router.Warning `json:"warnings"`
-}
-
-// newExport is what a file says about itself; its ranks and graphs are not known yet.
-func newExport(path string, rec *capture.Recording) Export {
-	return Export{Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
-		Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(len(rec.Ranges)),
-		GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC)}
 }
 
 // mostLost is the share of launches whose kernel may be missing: profilers drop some at the ends.

@@ -48,7 +48,6 @@ func (r *reduction) imbalance() {
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts()
 	r.stepTimes()
-	r.fused = r.trace.Doubt().Code == FusedExperts
 	for i := range r.trace.StepKinds {
 		own := r.rows(times.OfKind(router.OptInt(r.trace.StepKinds[i].Kind)))
 		r.trace.StepKinds[i].Time = imbalance.Summarize(own, router.LevelRank, imbalance.Time)
@@ -75,7 +74,7 @@ func (r *reduction) imbalance() {
 
 // rows are the imbalance of time over ranks; none where kernels exchange tokens and run experts in one.
 func (r *reduction) rows(t *imbalance.Times) []imbalance.Row {
-	if r.fused {
+	if r.trace.Warned(FusedExperts) {
 		return nil
 	}
 	return t.Rows(r.options.Threshold)

@@ -7,13 +7,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 )
 
-// sortNodes puts the nodes of CUDA graphs in the order in which creation and origin take them.
-func sortNodes(nodes []capture.GraphNode) {
-	slices.SortStableFunc(nodes, func(x, y capture.GraphNode) int {
-		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
-	})
-}
-
 // creation is the node's latest row that is not after the given time, its first
 // row if all are, and −1 without one: ids come again after a graph is destroyed.
 func creation(nodes []capture.GraphNode, process int32, id, before int64) int32 {

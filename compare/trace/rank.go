@@ -48,7 +48,7 @@ func (e *exportSummary) numberRanks(rec *capture.Recording, flag map[string]int)
 	process := func(i int) int64 { return rec.Processes[e.Ranks[i].device.Process] }
 	ordinal := func(i int) int64 { return int64(e.Ranks[i].device.Ordinal) }
 	ofMachine := func(i int) (int, bool) { // under CUDA_VISIBLE_DEVICES every process may call its own device 0
-		gpu, on := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(process(i)), Device: ordinal(i)}]
+		gpu, on := rec.Metadata.GPUs[[2]int64{capture.PID(process(i)), ordinal(i)}]
 		return int(gpu), on
 	}
 	for _, by := range []struct {

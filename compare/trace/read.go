@@ -96,7 +96,8 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 // their ranks. From here on it does not matter what was read.
 func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
 	meta := &rec.Metadata
-	if rec.WorkingProcesses() > 1 || oneRank(path, meta, o.Rank) {
+	elsewhere := func(d capture.Device) bool { return d.Process != rec.Devices[0].Process }
+	if slices.ContainsFunc(rec.Devices, elsewhere) || oneRank(path, meta, o.Rank) {
 		rec.JoinDevices()
 	}
 	e := attribute(path, rec, o)

@@ -22,7 +22,6 @@ type reduction struct {
 	classes []kernel.Class // of names
 	partial bool           // only some steps are left of what was recorded
 	layered bool           // some time is in a layer: what is in none is then not judged
-	fused   bool           // kernels exchange tokens and run experts in one, see FusedExperts
 	// ownTokens is set where each rank attends to tokens of its own.
 	ownTokens bool
 }

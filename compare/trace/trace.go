@@ -182,17 +182,6 @@ type ExpertStat struct {
 	Stats
 }
 
-// RankTime is the imbalance of expert time over ranks; not ok where no layer's is
-// known on two of them.
-func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
-	for _, o := range t.Overall {
-		if o.Level == router.LevelRank && o.Quantity == imbalance.Time {
-			return o, true
-		}
-	}
-	return o, false
-}
-
 // ByPyTorch reports that PyTorch's profiler recorded any of it.
 func (t *Trace) ByPyTorch() bool {
 	return slices.ContainsFunc(t.Exports, func(e Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
