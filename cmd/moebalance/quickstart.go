@@ -58,7 +58,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	return err
 }
 
-// next are the commands to go on with, which the text of help ends with.
+// next are the commands to go on with, the end of the text of help.
 func next(again string) string {
 	_, text, _ := strings.Cut(helpText("quickstart"), "\nNext:\n")
 	return strings.ReplaceAll(text, "moebalance ", again+" ")
@@ -72,7 +72,7 @@ func again(called string) string {
 	return launch.Quote([]string{called})
 }
 
-// tourStep is one command of the tour, and what its answer is on; steps that only prepare have none.
+// tourStep is one command of the tour, and the topic of its answer; steps that only prepare have none.
 type tourStep struct {
 	about   string
 	command string // DIR in it stands for the folder; -o names the result

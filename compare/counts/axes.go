@@ -58,7 +58,7 @@ func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }
 
 func (axes Axes) areChoices() bool { return axes.has("topk") || axes.has("tokens") }
 
-// inner is what the numbers of a row are of.
+// inner is the last dimension of a row: a number each for copies, experts, ranks or choices.
 func (axes Axes) inner() string {
 	inner := Axes{"copies", "experts", "ranks", "choices"}
 	return inner[slices.IndexFunc(inner, func(name string) bool { return axes.has(name) || name == "choices" })]

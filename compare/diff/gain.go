@@ -16,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Split is the throughput gain of balanced routing, and what it is made of:
+// Split is the throughput gain of balanced routing, and its parts:
 //
 //	gain = time saved per step / time of a step of the perfect arm
 //

@@ -29,7 +29,7 @@ func (a Arm) Label() string { return cmp.Or(labels[a], string(a)) }
 var Arms = [2]Arm{Normal, Perfect}
 
 // Builds name two arms that stand in the places of Normal and Perfect and differ in
-// something else than balance: no proof is wanted, and none is spoken of. The zero value
+// something else than balance: no proof is wanted, and no result speaks of it. The zero value
 // names none.
 type Builds [2]Arm
 

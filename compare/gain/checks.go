@@ -49,7 +49,7 @@ type Difference struct {
 	Perfect string `json:"perfect"`
 	// Declared differences are the treatment itself, or accepted by name.
 	Declared bool `json:"declared"`
-	Arm      Arm  `json:"arm,omitempty"` // the further arm that Perfect is of
+	Arm      Arm  `json:"arm,omitempty"` // the further arm whose value Perfect holds
 }
 
 // The names of the checks; stable, for programs. Outliers, segments and later ones are there only where they warn.

@@ -23,7 +23,7 @@ type Cell struct {
 	Kind router.OptInt `json:"step_kind"` // see Kinds; undefined of a step that some rank did not record whole
 }
 
-// Sum is what kernels add up to.
+// Sum is the time of any number of kernels, and how many they are.
 type Sum struct {
 	Instances    int64 `json:"instances"`
 	TotalNS      int64 `json:"total_ns"`
@@ -53,7 +53,7 @@ type Times struct {
 	// number; undefined without time.
 	OutsideShare router.Number
 	Of           Of // the kernels that expert time adds up
-	// Kinds is how many kinds of whole steps there are. Those of one count, the one with
+	// Kinds is how many kinds of whole steps there are. The steps of one kind count, which has the
 	// most expert time.
 	Kinds int
 

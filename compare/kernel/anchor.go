@@ -30,8 +30,8 @@ var eagerSoftmax = regexp.MustCompile(
 	`softmax_warp_forward<[^<>]*(?:BFloat16|Half)[^<>]*, ?(?:\(int\))?(?:9|1\d),|` +
 		`cunn_SoftMaxForward\w*<[^<>]*(?:BFloat16|Half)`)
 
-// marks are in the names of kernels by what these do once a step. Those of rotary
-// embedding are of attention, and run in every layer.
+// marks are in the names of kernels by what these do once a step. Rotary embedding
+// belongs to attention, and runs in every layer.
 var marks = []struct {
 	mark steps.Mark
 	words

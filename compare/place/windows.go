@@ -9,7 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 )
 
-// Window is recorded counts that a placement is learned from or judged on.
+// Window is recorded counts from which a placement is learned, or on which it is judged.
 type Window struct {
 	Name       string `json:"window"` // the source, with its iterations where it was divided
 	Iterations int    `json:"iterations"`

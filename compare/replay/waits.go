@@ -21,7 +21,7 @@ func (r *Run) Stays() []Stay {
 // Wait is what ranks wait in a step for one rank that arrives last at collectives, mean over the ranks that
 // meet, and the parts of it: what the last rank took more than the mean rank since they met.
 type Wait struct {
-	Step, Rank int // the step's position among those that the run was made of
+	Step, Rank int // the step's position among the steps that New was given
 	NS         float64
 	Experts    float64 // compute of experts
 	Late       float64 // launches

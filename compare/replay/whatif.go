@@ -65,7 +65,7 @@ func New(steps []Step) *Run {
 	return run
 }
 
-// Only is the run of some of its steps, given by their positions among the ones that it was made of; nil for none.
+// Only is the run of some of its steps, by their positions among the steps that New was given; nil for none.
 func (r *Run) Only(wanted func(step int) bool) *Run {
 	some := &Run{steps: slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool { return !wanted(s.number) })}
 	switch len(some.steps) {

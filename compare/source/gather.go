@@ -139,7 +139,7 @@ func Pattern(files []string) []string {
 		return files
 	}
 	first, last, same := slices.Min(files), slices.Max(files), 0
-	for same < min(len(first), len(last)) && first[same] == last[same] { // which all files begin with
+	for same < min(len(first), len(last)) && first[same] == last[same] { // with which all files begin
 		same++
 	}
 	pattern := first[:same] + "*" + filepath.Ext(first)

@@ -77,7 +77,7 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	headErr := json.Unmarshal(text, &head)
 	kind, known := map[string]struct {
 		schema int    // the newest that is understood
-		into   any    // where the result is read to
+		into   any    // where the result is stored
 		holds  string // the field with what the verb found, which is never empty
 	}{
 		"trace": {trace.SchemaVersion, &in.Trace, "Exports"}, "bench": {gain.SchemaVersion, &in.Campaign, "Verdict"},

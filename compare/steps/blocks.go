@@ -76,8 +76,8 @@ func (r *recording) join() (unknown string) {
 	return ""
 }
 
-// segment is what was launched between the layer before and the one of its index; that
-// of index 0 is what precedes all, the last one what follows all.
+// segment is what was launched behind layer i−1 and before layer i: segment 0 precedes all layers, the last segment
+// follows them.
 func (r *recording) segment(i int) []Launch {
 	from, to := 0, len(r.launches)
 	if i > 0 {

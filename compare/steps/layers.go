@@ -6,7 +6,7 @@ import (
 )
 
 // LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step, where all have the same
-// number of blocks, which is then that of the layers: 4, 4, 5, 5 are layers 0, 1, 0, 1. It is 0 if they have not,
+// number n of blocks, the layers: steps 4, 4, 5, 5 have layers 0, 1, 0, 1. n is 0 if the numbers of blocks differ,
 // where a step may be a piece of one, and where microbatches overlap.
 func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
 	if len(steps) == 0 || slices.Contains(steps, -1) || s.of == nil || s.Unknown == backwardToo {

@@ -24,7 +24,7 @@ type Replay struct {
 	EvenTokens replay.Gain `json:"even_tokens"` // see replay.Run.EvenTokens
 
 	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
-	steps []int       // that it was made of
+	steps []int       // that were replayed
 	hosts [][]deeds   // by step of these and rank
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/kernel"
 )
 
-// row is what the kernels of one name at one place of a rank add up to. They are busy while the GPU runs them and no
+// row is the time of all kernels of one name at one place of a rank. They are busy while the GPU runs them and no
 // earlier kernels of the step, layer and phase.
 type row struct {
 	place, name int32

@@ -11,7 +11,7 @@ type cell struct {
 	slots   int   // so far
 }
 
-// rank is the one that the cell's next slot lands on.
+// rank gets the cell's next slot.
 func (c *cell) rank() int { return c.ranks[c.slots%len(c.ranks)] }
 
 // copies is how many copies of experts the cell has.

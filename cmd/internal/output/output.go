@@ -47,7 +47,7 @@ func ParseFormat(name string) (Format, error) {
 
 // Document is one result.
 type Document struct {
-	Headline string         // one line: the answer, or what a listing is of
+	Headline string         // one line: the answer, or the title of a listing
 	Answer   *answer.Answer // nil for listings, which answer nothing
 	Lead     *table.Table   // what people see with the answer; nil for none
 	Tables   []table.Table

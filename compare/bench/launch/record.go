@@ -41,7 +41,7 @@ func (p Profile) Record(ctx context.Context, words []string, folder string, in i
 	return reports, nil
 }
 
-// Reports lists the reports of a folder. Those of another run must not be in it: they would count
+// Reports lists the reports of a folder. Reports of another run must not be in it: they would count
 // as ranks of this run.
 func Reports(folder string) []string {
 	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
