@@ -34,7 +34,7 @@ var Lines = map[string][]Line{
 	"trace": {
 		{"no answer", "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time.", "", "",
 			"graphs"},
-		{"no answer", "no answer: imbalance needs two ranks, {few} was given.", "", "", "all|ranks"},
+		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "all|ranks"},
 		{"no answer", noAnswer, "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
