@@ -54,9 +54,7 @@ func fill(t testing.TB, dir string, s Spec, name string, tokens ...int) []Entry 
 func verified(t testing.TB, dir string) Verification {
 	t.Helper()
 	v := scanned(t, dir, Verify)
-	if err := v.Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, v.Err())
 	return v
 }
 
@@ -78,9 +76,7 @@ func read(t testing.TB, path string) (ids []int64, values []float32) {
 		size := int(tensor.DType.Size())
 		if tensor.Name == "expert_ids" {
 			ids = make([]int64, len(raw)/size)
-			if err := safetensors.DecodeIntegers(ids, raw, tensor.DType); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, safetensors.DecodeIntegers(ids, raw, tensor.DType))
 			continue
 		}
 		for word := range slices.Chunk(raw, size) {
@@ -172,15 +168,11 @@ func TestDrawnEntries(t *testing.T) {
 	dir := t.TempDir()
 	c := must(Open(dir, s))
 	file := filepath.Join(t.TempDir(), "counts.json")
-	if err := os.WriteFile(file, counts, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(file, counts, 0o600))
 	name := must(c.Plan("recorded:" + file))
 	fill(t, dir, s, name, AnyTokens)
 	verified(t, dir)
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), counts[1:], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(filepath.Join(dir, name+".json"), counts[1:], 0o600))
 	if v := scanned(t, dir, Verify); v.Entries[0].Fault() == "" {
 		t.Error("other counts than the entries follow are no fault")
 	}
@@ -210,9 +202,7 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 		case 3:
 			bad[3] = 9 // of the header's length
 		}
-		if err := os.WriteFile(o.Path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(o.Path, bad, 0o600))
 	}
 	for _, e := range scanned(t, dir, Verify).Entries {
 		if !strings.Contains(e.Status, "failed: damaged: ") {
@@ -238,9 +228,7 @@ func TestVerifySeesEveryByte(t *testing.T) {
 	for i := range whole {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 4
-		if err := os.WriteFile(list[0].Path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(list[0].Path, bad, 0o600))
 		if scanned(t, dir, Verify).Entries[0].Fault() == "" {
 			t.Fatalf("byte %d of %d may be anything", i, len(whole))
 		}
@@ -256,13 +244,9 @@ func TestVerifyFindsWhatIsMissingAndForeign(t *testing.T) {
 		"diagonal-rank0-99999999.safetensors": "x", "sglang-gen1-rank0-4.safetensors": "x", "notes.txt": "kept",
 		"target-x-rank0-any.safetensors": "x", "recorded-00000000-rank0-any.safetensors": "x",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.Remove(list[1].Path); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Remove(list[1].Path))
 	for _, scan := range []func(context.Context, string, func(int, int)) (Verification, error){Verify, List} {
 		v := scanned(t, dir, scan)
 		for _, e := range v.Entries {
@@ -321,9 +305,7 @@ func TestManifest(t *testing.T) {
 		with(`version":4`, `version":3`), with(`"high":32`, `"high":3`), with(`"ranks":8`, `"ranks":-8`),
 		with(`"held":null`, `"held":[[0]]`),
 		with(`version":4`, `version": 4`) + " "} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Verify(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "anew") {
 			t.Errorf("%.60q: %v", text, err)
 		}
@@ -331,9 +313,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%.60q makes a cache", text)
 		}
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Remove(path))
 	if _, err := Open(dir, s); err == nil || !strings.Contains(err.Error(), "in a new folder") {
 		t.Errorf("without a manifest: %v", err)
 	}
@@ -418,4 +398,12 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -129,9 +129,7 @@ func TestPipesDevicesAndSockets(t *testing.T) {
 	}
 	pipe := func(n int) string {
 		name := fmt.Sprintf("%d-pipe", n) // a new one, because who gives up on one lets others go
-		if err := syscall.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, syscall.Mkfifo(name, 0o600))
 		return name
 	}
 	for n, line := range badInputs {

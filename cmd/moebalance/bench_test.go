@@ -27,9 +27,7 @@ func invoke(ctx context.Context, args ...string) (stdout, stderr string, code in
 // put writes a file, with the folders that it is in, and returns its path.
 func put(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
 	return path
 }
 
@@ -96,9 +94,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		Checks   []struct{ Name, Status string } `json:"checks"`
 		Campaign struct{ Again string }          `json:"campaign"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(stdout), &r))
 	if want := "--ranks 4 -- " + launch.Quote([]string{command, "{pair}"}); r.Campaign.Again != want {
 		t.Errorf("next steps repeat %q, want %q", r.Campaign.Again, want)
 	}
@@ -125,9 +121,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("%d lines about launches, want 12:\n%s", n, stderr)
 	}
 	// A finished campaign shows the same result again, and starts nothing.
-	if err := os.Remove(command); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Remove(command))
 	again, stderr, code := invoke(t.Context(), "bench", "--resume", folder, "--format", "json")
 	if code != exitDone || again != stdout {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)

@@ -305,9 +305,7 @@ func askedFiles(t *testing.T) string {
 		// the arm was switched by another variable, as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'
 		put(t, filepath.Join(dir, "own", arm+".sqlite"), strings.ReplaceAll(content, perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
 	normal, perfect := recordedLaunches(t)
 	lines := func(all []string) string { return strings.Join(all, "\n") + "\n" }
 	for name, content := range map[string]string{

@@ -100,9 +100,7 @@ func fieldLines[T any](t *testing.T, name string) (all []T) {
 	content := get(t, fieldResults+name)
 	for line := range strings.Lines(string(content)) {
 		var m T
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, json.Unmarshal([]byte(line), &m))
 		all = append(all, m)
 	}
 	return all
@@ -230,9 +228,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 	var counts struct {
 		Rows [][]float64 `json:"logical_count"`
 	}
-	if err := json.Unmarshal([]byte(content), &counts); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(content), &counts))
 	counts.Rows = slices.DeleteFunc(counts.Rows, func(row []float64) bool { return floats.Sum(row) == 0 })[:layers]
 	for i, row := range counts.Rows {
 		small := make([]float64, experts)
@@ -243,9 +239,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 	}
 	out := must(json.Marshal(counts))
 	file := filepath.Join(t.TempDir(), "folded.json")
-	if err := os.WriteFile(file, out, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(file, out, 0o644))
 	return file
 }
 

@@ -98,9 +98,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	}
 	// Ranks 0 and 2 of 2 tokens are missing, and that is a fault.
 	for _, rank := range []string{"0", "2"} {
-		if err := os.Remove(filepath.Join(dir, "diagonal-rank"+rank+"-2.safetensors")); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.Remove(filepath.Join(dir, "diagonal-rank"+rank+"-2.safetensors")))
 	}
 	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
 	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") ||

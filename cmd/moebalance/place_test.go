@@ -109,9 +109,7 @@ func TestPlaceMovesFew(t *testing.T) {
 	}
 	from, err1 := counts.ReadPlacement(running, 4)
 	to, err2 := counts.ReadPlacement(next, 4)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, errors.Join(err1, err2))
 	moved := 0
 	for layer := range 3 {
 		before, _ := from.Layout(layer)

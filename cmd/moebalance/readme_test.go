@@ -28,9 +28,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 	root := must(filepath.Abs("../.."))
 	t.Chdir(t.TempDir())
-	if err := os.Symlink(filepath.Join(root, "testdata"), "testdata"); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Symlink(filepath.Join(root, "testdata"), "testdata"))
 	checkFigures(t)
 	for _, name := range []string{"README.md", "testdata/README.md"} {
 		page := filepath.Join(root, name)
@@ -87,9 +85,7 @@ func checkFigures(t *testing.T) {
 		drawn := get(t, filepath.Join(dir, name))
 		kept := filepath.Join("testdata/figures", name)
 		if *update {
-			if err := os.WriteFile(kept, []byte(drawn), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, os.WriteFile(kept, []byte(drawn), 0o644))
 		}
 		if old, err := os.ReadFile(kept); err != nil || !bytes.Equal(pixels.ReplaceAll(old, nil), pixels.ReplaceAll([]byte(drawn), nil)) {
 			t.Errorf("%s is not what report draws now (%v): -update draws it again", kept, err)

@@ -85,9 +85,7 @@ func TestCountsAfterDenseLayers(t *testing.T) {
 	var counts struct {
 		Layers [][]int `json:"logical_count"`
 	}
-	if err := json.Unmarshal([]byte(content), &counts); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, json.Unmarshal([]byte(content), &counts))
 	moe, dense := counts.Layers, slices.Repeat([][]int{make([]int, 128)}, 3)
 	read := func(code int, layers [][]int) (a struct {
 		Imbalance, Experts []map[string]any
@@ -95,9 +93,7 @@ func TestCountsAfterDenseLayers(t *testing.T) {
 		counts.Layers = layers
 		content, _ := json.Marshal(counts)
 		path := filepath.Join(t.TempDir(), "c.json")
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, content, 0o644))
 		into := any(&a)
 		if code != exitDone {
 			into = nil

@@ -92,9 +92,7 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		file := put(t, filepath.Join(t.TempDir(), "r.json"), out["json"])
 		page, errs, code := invoke(t.Context(), "report", file)
 		var all any
-		if err := json.Unmarshal([]byte(out["json"]), &all); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, json.Unmarshal([]byte(out["json"]), &all))
 		walk(all, func(key string, value any) { // what there is none of is null
 			if n, ok := value.(float64); ok && n < 0 && slices.Contains(countingKeys, key) {
 				t.Errorf("%v: %q is %v", args, key, n)

@@ -56,9 +56,7 @@ func outputFolder(t *testing.T) {
 		if content, err := os.ReadFile(filepath.Join(root, text)); err == nil {
 			text = string(content)
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
 	}
 	if err := errors.Join(os.Symlink("old.txt", "link"),
 		os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal")))); err != nil {
@@ -157,9 +155,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		for _, pattern := range strings.Fields(o.inputs) {
 			found, _ := filepath.Glob(pattern)
 			absolute, err := filepath.Abs(found[0])
-			if err := errors.Join(err, os.Symlink(absolute, "soft")); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, errors.Join(err, os.Symlink(absolute, "soft")))
 			for _, out := range []string{found[0], absolute, "soft"} {
 				checkRefused(t, forcing(split(t, o.words, out))...)
 			}
@@ -203,9 +199,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 // are inputs.
 func TestOutputsAreApart(t *testing.T) {
 	outputFolder(t)
-	if err := os.Link("old.txt", "hard.txt"); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Link("old.txt", "hard.txt"))
 	for _, line := range []string{
 		"trace runs/a.sqlite -o old.txt --summary OUT", "place counts --write-sglang old.txt --write-vllm OUT",
 		"place counts -o old.txt --write-trtllm OUT",

@@ -183,9 +183,7 @@ func freeAddress(t *testing.T) string {
 // reopen closes a campaign and resumes it, as a later process would.
 func reopen(t *testing.T, c *Campaign) *Campaign {
 	t.Helper()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Close())
 	c = must(Resume(c.Folder))
 	t.Cleanup(func() { c.Close() })
 	return c

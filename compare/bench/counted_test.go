@@ -81,9 +81,7 @@ func TestLoadOfAPoint(t *testing.T) {
 // experts elsewhere.
 func TestPlacementOfTheCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "map.json")
-	if err := os.WriteFile(file, []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(file, []byte("{}"), 0o644))
 	for name, c := range map[string]struct {
 		words []string
 		env   map[string]string

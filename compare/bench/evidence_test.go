@@ -77,9 +77,7 @@ func TestProveByLine(t *testing.T) {
 		"1: Precomputing perfect router logits for 22 common batch sizes (ep_rank=1)...\n" +
 		strings.Repeat("y", 200<<10) + "\n" + // longer than the reader's buffer
 		"Precomputing perfect router logits for 22 common batch sizes (ep_rank=0)...\r\n"
-	if err := os.WriteFile(filepath.Join(folder, launch.Stderr), []byte(log), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(filepath.Join(folder, launch.Stderr), []byte(log), 0o644))
 	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
 	found := must(trtllm.findLines(folder))
 	if len(found) != 2 || found[0] != (evidence.ProofLine{Rank: 0, Times: 1, Text: newer + "0)"}) ||

@@ -49,9 +49,7 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 	t.Helper()
 	attempt := func(text string) view {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644))
 		rules := must(spec.custom())
 		result := must(metrics.Parse(launch.Stdout, strings.NewReader(text), rules))
 		found := must(spec.Treatment.findLines(folder))

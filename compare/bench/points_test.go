@@ -53,9 +53,7 @@ func gains(t *testing.T, c *Campaign) gain.Result {
 // The fake engine gains c/64 − 1/32 at point c, exactly.
 func TestOfflinePoints(t *testing.T) {
 	c := create(t, pointSpec(t, 6, "{c}"))
-	if err := c.Run(context.Background(), testHost("point")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(context.Background(), testHost("point")))
 	wantCurve(t, gains(t, c))
 }
 
@@ -92,9 +90,7 @@ func TestPointsOfAServer(t *testing.T) {
 	if len(c.Launches) != 12 {
 		t.Fatalf("%d launches, want 12: one server for all points", len(c.Launches))
 	}
-	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(context.Background(), testHost("point-client")))
 	wantCurve(t, gains(t, c))
 	text, _ := os.ReadFile(log)
 	runs := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -113,9 +109,7 @@ func TestThreeArms(t *testing.T) {
 	a, _ := ParseArm("balancer=BENCH_TEST_GAIN=0.04 --n 32")
 	s.Arms = []ArmSpec{a}
 	c := create(t, s)
-	if err := c.Run(context.Background(), testHost("point")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(context.Background(), testHost("point")))
 	r := gains(t, c)
 	if r.Curved() { // no launch holds all arms
 		t.Errorf("a line of time over load: %+v", r.Comparisons[0].Dose)

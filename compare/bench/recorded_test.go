@@ -76,3 +76,11 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -72,15 +72,11 @@ func testKillAndResume(t *testing.T, before []string) {
 	spec.Command.Normal = append(before, spec.Command.Normal...)
 	c := create(t, spec)
 	folder := c.Folder
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Close())
 	self := must(os.Executable())
 	other := exec.Command(self, folder)
 	other.Env = append(os.Environ(), childVariable+"=bench")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, other.Start())
 	var lines []string
 	for until := time.Now().Add(time.Minute); len(lines) < 2 &&
 		time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
@@ -106,9 +102,7 @@ func testKillAndResume(t *testing.T, before []string) {
 			t.Error("a launch starts beside what the killed process left behind")
 		}
 	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(context.Background(), h))
 	finishedOnce(t, c)
 	second := c.Launches[1].Attempts
 	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 process") {
@@ -120,14 +114,10 @@ func testKillAndResume(t *testing.T, before []string) {
 // output is read, and the command not run again.
 func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 	c := create(t, testSpec(t, 1))
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(context.Background(), testHost("report")))
 	a := c.Launches[1].Attempts[0]
 	a.State = Ran
-	if err := c.store.save(1, a); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.store.save(1, a))
 	c = reopen(t, c)
 	if _, done := c.Launches[1].Done(); done {
 		t.Fatal("the launch counts as finished before its output is read")

@@ -14,16 +14,12 @@ import (
 func TestStoreFinishesOnce(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
 	a := Attempt{Number: 1, State: Finished}
-	if err := c.store.save(0, a); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.store.save(0, a))
 	a.Number = 2
 	if err := c.store.save(0, a); err == nil {
 		t.Error("a launch finished twice")
 	}
-	if err := c.store.save(99, a); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.store.save(99, a))
 	if _, err := Open(c.Folder); err == nil {
 		t.Error("an attempt at a launch that is not in the plan was read")
 	}
@@ -47,9 +43,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	path := filepath.Join(dir, storeName)
 	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	write("")
 	check("an empty file", "have version 0")
@@ -71,9 +65,7 @@ func TestCutStore(t *testing.T) {
 	whole := must(os.ReadFile(filepath.Join(folder, storeName)))
 	dir := t.TempDir()
 	for cut := 0; cut < len(whole); cut += 509 {
-		if err := os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644))
 		got, err := Open(dir)
 		if err == nil {
 			if len(got.Launches) != 4 {

@@ -173,9 +173,7 @@ func TestWithinLaunch(t *testing.T) {
 			blocks++
 		}
 	}
-	if err := c.Run(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(t.Context(), h))
 	r := gain.Judge(Recorded(c))
 	if r.Gain.N != 3 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured || blocks != 6 {
 		t.Errorf("gain %+v, balance %s, %d blocks; want 10 %% of 3 launches, measured, and 6", r.Gain, r.Balance, blocks)
@@ -266,9 +264,7 @@ func TestLostRouters(t *testing.T) {
 func TestWithinCountsContradict(t *testing.T) {
 	for mode, arm := range map[string]gain.Arm{"sham 0": gain.Perfect, "sham 8": gain.Perfect, "even 8": gain.Normal} {
 		c := create(t, withinSpec(t, 2, mode))
-		if err := c.Run(t.Context(), withinHost()); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, c.Run(t.Context(), withinHost()))
 		r := gain.Judge(Recorded(c))
 		if r.Verdict != gain.Invalid || r.Balance != gain.None ||
 			!slices.ContainsFunc(r.Proof, func(p gain.Proof) bool { return p.Arm == arm && p.Grade == gain.None }) {
@@ -286,9 +282,7 @@ func TestWithinDose(t *testing.T) {
 		s.Arms = append(s.Arms, a)
 	}
 	c := create(t, s)
-	if err := c.Run(t.Context(), withinHost()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c.Run(t.Context(), withinHost()))
 	r := gain.Judge(Recorded(c))
 	d := r.Comparisons[0].Dose
 	if d == nil || len(d.Arms) != 4 || math.Abs(float64(d.Slope)-slope) > 0.01 || d.N != 2 {
@@ -324,9 +318,7 @@ func TestWithinResumes(t *testing.T) {
 		t.Fatalf("%d finished, %d left", c.Finished(), c.Left())
 	}
 	again := reopen(t, c)
-	if err := again.Run(t.Context(), withinHost()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, again.Run(t.Context(), withinHost()))
 	a := again.Launches[1].Attempts
 	if len(a) != 2 || a[0].State != Interrupted || a[1].State != Finished || len(again.Launches[0].Attempts) != 1 {
 		t.Errorf("attempts %d of launch 1", len(a))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
@@ -78,8 +79,10 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 // Routing that takes 0.2 % of a step longer under the switch is told, less is not.
 func TestSwitchCost(t *testing.T) {
 	for cost, want := range map[router.Number]bool{1900: false, 2100: true, -5000: false} {
-		c := Comparison{Step: Change{NormalNS: 1e6, PerfectNS: 9e5}, Phases: []PhaseChange{{Phase: trace.PhaseRouter,
-			Change: Change{DifferenceNS: cost}}}}
+		c := Comparison{Step: Change{NormalNS: 1e6, PerfectNS: 9e5}, Phases: []PhaseChange{
+			{Phase: trace.PhaseAttention, Change: Change{DifferenceNS: 9e3}}, // which is none of the switch's
+			{Phase: trace.PhaseRouter, Collective: true, Change: Change{DifferenceNS: 9e3}},
+			{Phase: trace.PhaseRouter, Change: Change{DifferenceNS: cost}}}}
 		if c.warnOfLaunches(); warned(c, "switch_cost", "") != want {
 			t.Errorf("%v ns: %v", cost, c.Warnings)
 		}
@@ -107,5 +110,50 @@ func TestExpertTimeOfOneKind(t *testing.T) {
 	c := CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
 	if c.Normal.SlowestNS.Defined() || c.Perfect.SlowestNS.Defined() {
 		t.Errorf("%v and %v", c.Normal.SlowestNS, c.Perfect.SlowestNS)
+	}
+}
+
+// Kernel time outside every step is told from a hundredth on.
+func TestTimeOutsideSteps(t *testing.T) {
+	for share, want := range map[router.Number]bool{0.0099: false, 0.0101: true} {
+		c := Comparison{}
+		c.warnOfArm("normal", &arm{trace: &trace.Trace{}, times: &imbalance.Times{OutsideShare: share}})
+		if warned(c, "outside_steps", "normal") != want {
+			t.Errorf("%v: %v", share, c.Warnings)
+		}
+	}
+}
+
+// Balance saves a quarter of the expert time at most; launches that are late in the normal arm alone, by more than 0.17
+// of its step where the other's are by less than 0.05, are no load.
+func TestLimitsOfAPrediction(t *testing.T) {
+	run := func(experts int64, late float64) *replay.Run { // of two ranks alike, whose experts' launch is late for a share
+		by := int64(max(0, late*(136e3+float64(experts))-3e3) / (1 - late)) // launches in time save 3 µs, too
+		from := 105e3 + by
+		kernels := []replay.Kernel{{Start: 4e3, End: 104e3, Class: replay.Tokens},
+			{Start: from, End: from + experts, Launch: max(1e3, from-4e3), Class: replay.Experts},
+			{Start: from + experts + 1e3, End: from + experts + 31e3, Launch: 2e3, Class: replay.Fixed}}
+		for i := range kernels {
+			kernels[i].Waited, kernels[i].Collective = replay.None, replay.None
+		}
+		kernels[2].Collective, kernels[2].Layer = 0, replay.None
+		if by == 0 {
+			kernels[1].Launch = 1e3
+		}
+		return replay.New([]replay.Step{{Ranks: [][]replay.Kernel{kernels, kernels}, Free: []int64{0, 0}}})
+	}
+	for _, k := range []struct {
+		normal, perfect *replay.Run
+		why             any
+	}{
+		{run(64e3, 0), run(48.1e3, 0), nil}, {run(64e3, 0), run(47.9e3, 0), "experts"},
+		{run(64e3, 0.169), run(64e3, 0), nil}, {run(64e3, 0.171), run(64e3, 0), "late"},
+		{run(64e3, 0.2), run(64e3, 0.049), "late"}, {run(64e3, 0.2), run(64e3, 0.051), nil},
+	} {
+		c := Comparison{Comparable: true, Ranks: []int{0, 1}, Layers: []int{0}}
+		c.predict(arms{{trace: &trace.Trace{}, run: k.normal}, {trace: &trace.Trace{}, run: k.perfect}})
+		if len(c.Refusals) > 0 != (k.why != nil) || k.why != nil && c.Refusals[0].Args["why"] != k.why || k.why == nil && !c.Split.Known() {
+			t.Errorf("late by %v and %v: %v, want %v", k.normal.Late(), k.perfect.Late(), c.Refusals, k.why)
+		}
 	}
 }

@@ -162,6 +162,8 @@ func TestOutsideMarginAndNoise(t *testing.T) {
 		{steps(102010, 102110, 101910), steps(100000, 100100, 99900), true},
 		{steps(100000, 100100, 99900), steps(103000, 103100, 102900), false},
 		{steps(100000, 110000, 90000), steps(102010, 112010, 92010), false},
+		{steps(100000, 100240, 99760), steps(102300, 102545, 102055), true}, // noise of 0.00196
+		{steps(100000, 100250, 99750), steps(102300, 102556, 102044), false},
 	} {
 		if w, _ := Compare(k.normal, k.perfect).work("compute outside MoE"); w.Equal != k.equal {
 			t.Errorf("%+v", w)

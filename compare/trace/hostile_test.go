@@ -16,9 +16,7 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	good := newFixture().work(0, 1, 10, 7, "k").write(t, "good.sqlite")
@@ -117,9 +115,7 @@ func FuzzExport(f *testing.F) {
 	f.Add([]byte("version https://git-lfs.github.com/spec/v1\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "x.sqlite")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, content, 0o600))
 		trace, err := Read(context.Background(), []string{path}, Options{})
 		if err == nil {
 			checkConsistent(t, trace)

@@ -18,13 +18,9 @@ import (
 func summaryOf(t testing.TB, paths ...string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Summarize(context.Background(), &b, paths, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, Summarize(context.Background(), &b, paths, Options{}))
 	path := filepath.Join(t.TempDir(), "summary")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
@@ -92,9 +88,7 @@ func TestDamagedSummary(t *testing.T) {
 	content := must(os.ReadFile(path))
 	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(t, mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
-		if err := os.WriteFile(bad, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(bad, content, 0o600))
 		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
 			(what != "a flipped bit" || asJSON(t, got) != whole) {
 			t.Errorf("%s: want an error", what)
@@ -132,9 +126,7 @@ func TestImpossibleSummary(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.summary")
 		var b bytes.Buffer
 		spoil(found[0])
-		if err := errors.Join(writeSummary(&b, found), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, errors.Join(writeSummary(&b, found), os.WriteFile(path, b.Bytes(), 0o600)))
 		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); err == nil {
 			t.Errorf("%s: want an error", what)
 		}
@@ -178,9 +170,7 @@ func FuzzSummary(f *testing.F) {
 		if _, err := zip.Write(plain); err != nil {
 			t.Fatal(err)
 		}
-		if err := zip.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, zip.Close())
 		exports, err := decodeSummary(&packed)
 		if err != nil {
 			return
@@ -191,9 +181,7 @@ func FuzzSummary(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := writeSummary(&b, exports); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, writeSummary(&b, exports))
 		again := must(decodeSummary(&b))
 		second, err := reduce(again, Options{})
 		if err != nil || asJSON(t, second) != asJSON(t, trace) {

@@ -55,9 +55,7 @@ func FuzzTorchTrace(f *testing.F) {
 	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "trace.json")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, content, 0o600))
 		rec, err := capture.Read(context.Background(), path, nil)
 		if err != nil {
 			return
