@@ -47,10 +47,7 @@ func (b Builds) Named() bool { return b[0] != "" }
 
 // Names are the names of both arms.
 func (b Builds) Names() [2]Arm {
-	if b.Named() {
-		return b
-	}
-	return Arms
+	return cmp.Or([2]Arm(b), Arms)
 }
 
 // Called is the name of an arm for people.

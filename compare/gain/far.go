@@ -108,26 +108,29 @@ func (c *comparison) fell(name, why string, far []*Measurement) {
 	}
 }
 
-// leastDigits is how many digits a value has that launches do not repeat by chance.
+// leastDigits is how many digits a value has that launches do not repeat by chance; one more for each twelve values.
 const leastDigits = 5
 
 // copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
 // that holds all arms; or most values of an arm, of so many digits, come again in another launch. Copies, or a report
 // of too few digits, know nothing of what launches differ.
 func (c *comparison) copied() bool {
-	constant, times := len(c.whole) > 1, map[float64]int{}
-	for _, group := range c.alike() {
-		for _, m := range group {
+	constant, times, sides := len(c.whole) > 1, map[float64]int{}, [2][]*Measurement{}
+	for of, group := range c.alike() {
+		sides[of[1]] = append(sides[of[1]], group...)
+		for i, m := range group {
 			constant = constant && m.Value == group[0].Value
-			times[m.Value]++
+			if !c.within() || !slices.ContainsFunc(group[:i], func(o *Measurement) bool { return o.Value == m.Value }) {
+				times[m.Value]++
+			}
 		}
 	}
-	for _, group := range c.alike() {
-		again := only(group, func(m *Measurement) bool {
+	for _, side := range sides {
+		again := only(side, func(m *Measurement) bool {
 			digits, _, _ := strings.Cut(strconv.FormatFloat(m.Value, 'e', -1, 64), "e") // 1150.5 → 1.1505
-			return times[m.Value] > 1 && len(digits) > leastDigits
+			return times[m.Value] > 1 && len(digits) > leastDigits+len(side)/12
 		})
-		constant = constant || !c.within() && 2*len(again) > len(group)
+		constant = constant || 2*len(again) > len(side)
 	}
 	return constant
 }

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -67,6 +68,19 @@ func TestCopiesDecideNothing(t *testing.T) {
 				copies != (digit == 0) || r.Gain.Low.Defined() == copies {
 				t.Errorf("%s, a digit of %v: %s, leading %+v", name, digit, r.Verdict, r.First())
 			}
+		}
+	}
+}
+
+// Launches that hold all arms and report each other's values are copies, too; one more digit in each is noise.
+func TestRepeatedLaunchesDecideNothing(t *testing.T) {
+	c := within(withinCell{launches: 5, blocks: 2, segment: 0.01}.segments(rand.New(rand.NewPCG(5, 5)), 0.2))
+	for digit, want := range []Verdict{Inconclusive, Significant} {
+		for i := range c.Measurements { // the order of a launch's blocks is the other one's reverse
+			c.Measurements[i].Value = c.Measurements[i%8^i/8%2*4].Value * (1 + 1e-9*float64(digit*i))
+		}
+		if r := Judge(c); r.Verdict != want || r.Gain.Low.Defined() != (digit > 0) {
+			t.Errorf("%s, %+v", r.Verdict, r.Gain)
 		}
 	}
 }
