@@ -194,10 +194,8 @@ func TestWithinLaunch(t *testing.T) {
 			t.Errorf("orders %v, want one of each in a launch", both)
 		}
 	}
-	for _, check := range r.Checks {
-		if check.Status == gain.Fail {
-			t.Errorf("%+v", check)
-		}
+	if failed := r.Failed(); len(failed) > 0 {
+		t.Errorf("%+v", failed)
 	}
 	again := reopen(t, c)
 	before := must(json.Marshal(r))
@@ -211,12 +209,12 @@ func TestWithinEndsInAClearState(t *testing.T) {
 	for mode, c := range map[string]struct {
 		want  string
 		timed bool
-		ended []State // attempts at the first launch
+		ended State // the first launch
 	}{
-		"die 6":   {"the server ended before the benchmark did", false, []State{Failed}},
-		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit status 9", false, []State{Failed}},
-		"wrong 0": {"rank 0 says: no table for perfect", false, []State{Lost}},
-		"lose 6":  {"the router was lost: on rank 0 the order", true, []State{Lost}},
+		"die 6":   {"the server ended before the benchmark did", false, Failed},
+		"fail 6":  {"block 1, segment 2 (normal): the command ended with exit status 9", false, Failed},
+		"wrong 0": {"rank 0 says: no table for perfect", false, Lost},
+		"lose 6":  {"the router was lost: on rank 0 the order", true, Lost},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -227,19 +225,15 @@ func TestWithinEndsInAClearState(t *testing.T) {
 			began := time.Now()
 			err := c1.Run(t.Context(), h)
 			var lost *control.Lost
-			if errors.As(err, &lost) != (c.ended[0] == Lost) || !strings.Contains(fmt.Sprint(err), c.want) ||
+			if errors.As(err, &lost) != (c.ended == Lost) || !strings.Contains(fmt.Sprint(err), c.want) ||
 				lost != nil && lost.Timed != c.timed {
 				t.Errorf("%v, %+v; want %+v", err, lost, c)
 			}
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %v to find that", took)
 			}
-			var ended []State
-			for _, a := range c1.Launches[0].Attempts {
-				ended = append(ended, a.State)
-			}
-			if !slices.Equal(ended, c.ended) {
-				t.Errorf("attempts %v, want %v", ended, c.ended)
+			if a := c1.Launches[0].Attempts; len(a) != 1 || a[0].State != c.ended {
+				t.Errorf("attempts %+v, want one that %s", a, c.ended)
 			}
 		})
 	}
@@ -278,8 +272,7 @@ func TestWithinCountsContradict(t *testing.T) {
 func TestWithinDose(t *testing.T) {
 	s := withinSpec(t, 2, "")
 	for _, text := range []string{"target-1.2=target:1.2", "target-1.5=target:1.5"} {
-		a := must(ParseArm(text))
-		s.Arms = append(s.Arms, a)
+		s.Arms = append(s.Arms, must(ParseArm(text)))
 	}
 	c := create(t, s)
 	succeed(t, c.Run(t.Context(), withinHost()))
