@@ -16,11 +16,7 @@ import (
 type Arm struct {
 	Name  string
 	Trace *trace.Trace
-	Times *imbalance.Times
 }
-
-// NewArm is an arm with the times of its steps.
-func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.Times()} }
 
 // panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {
@@ -32,7 +28,7 @@ func panelTitle(name string, arms int) string {
 
 // per is the basis of times: a step, or the capture where no step is marked.
 func per(arms []Arm) string {
-	if slices.ContainsFunc(arms, func(a Arm) bool { return !a.Times.Unmarked && len(a.Times.Steps) > 0 }) {
+	if slices.ContainsFunc(arms, func(a Arm) bool { return !a.Trace.Times().Unmarked && len(a.Trace.Times().Steps) > 0 }) {
 		return "per step"
 	}
 	return "in the capture"
@@ -41,7 +37,7 @@ func per(arms []Arm) string {
 // ranks are the ranks of all arms, ascending.
 func ranks(arms []Arm) (all []int) {
 	for _, a := range arms {
-		all = append(all, a.Times.Ranks...)
+		all = append(all, a.Trace.Times().Ranks...)
 		for _, r := range a.Trace.Ranks {
 			all = append(all, r.Rank)
 		}
@@ -113,7 +109,7 @@ func namesOf(arms []Arm) (names []string) {
 func RankLayerTimes(arms ...Arm) HeatSpec {
 	var cells []cell
 	for i, a := range arms {
-		for _, l := range a.Times.Judged() {
+		for _, l := range a.Trace.Times().Judged() {
 			means := l.Means()
 			for r, ns := range means {
 				if ns == 0 {
@@ -137,7 +133,7 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 	basis := "Times are observed: kernels launched inside the expert's own range."
 	for i, a := range arms {
 		for _, e := range a.Trace.Experts {
-			c := cell{i, int(e.Layer), e.Expert, float64(e.TotalNS) / float64(max(1, len(a.Times.Steps)))}
+			c := cell{i, int(e.Layer), e.Expert, float64(e.TotalNS) / float64(max(1, len(a.Trace.Times().Steps)))}
 			if !drawable(c.value) {
 				c.value = nan
 			}

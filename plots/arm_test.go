@@ -60,14 +60,14 @@ func small() *trace.Trace {
 func TestExpertHeat(t *testing.T) {
 	perfect := small()
 	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
-	s := ExpertTimes(NewArm("normal", small()), NewArm("perfect", perfect))
+	s := ExpertTimes(Arm{"normal", small()}, Arm{"perfect", perfect})
 	checkValues(t, "layer 2 per step", s.Grids[0].Values[1], []float64{1000, 2000, 3000, 4000})
 	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 1000, 1500, 2000})
 	if !strings.Contains(s.Caption, "observed") {
 		t.Errorf("caption %q does not say how the times came about", s.Caption)
 	}
 	perfect.Experts[0].Basis = imbalance.Allocated
-	if s := ExpertTimes(NewArm("perfect", perfect)); !strings.Contains(s.Caption, "allocated") {
+	if s := ExpertTimes(Arm{"perfect", perfect}); !strings.Contains(s.Caption, "allocated") {
 		t.Errorf("caption %q hides that some times are allocated", s.Caption)
 	}
 }
@@ -78,7 +78,7 @@ func TestReplicatedExpert(t *testing.T) {
 	copied := of.Experts[0]
 	copied.Rank = 1
 	of.Experts = append(of.Experts, copied)
-	s := ExpertTimes(NewArm("normal", of))
+	s := ExpertTimes(Arm{"normal", of})
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 }
 
@@ -95,7 +95,7 @@ func TestPhaseTimes(t *testing.T) {
 		"rank 0 [{dispatch 2000} {experts 40000} {collectives, waiting included 6000}]":          unknown,
 		"rank 0 []": lacking,
 	} {
-		bar := PhaseTimes(NewArm("normal", of)).Arms[0].Bars[0]
+		bar := PhaseTimes(Arm{"normal", of}).Arms[0].Bars[0]
 		if have := fmt.Sprint(bar.Name, " ", bar.parts); have != want {
 			t.Errorf("%s, want %s", have, want)
 		}

@@ -25,7 +25,7 @@ func TestHostileValues(t *testing.T) {
 		broken.RankSteps = append(broken.RankSteps, trace.RankStep{Rank: -5, WaitNS: router.Number(ns), TransferNS: 1,
 			WorkNS: map[trace.Phase]router.Number{trace.PhaseExperts: router.Number(ns), "lunch": 1}})
 	}
-	a := NewArm("broken", broken)
+	a := Arm{"broken", broken}
 	for _, draw := range []func() (Figure, error){
 		func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 		func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },

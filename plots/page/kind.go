@@ -133,7 +133,7 @@ func comparedPhases(c *diff.Comparison) plots.StackSpec {
 // arms are traces under the names that figures show them by.
 func (p *Page) arms(inputs []Input) (out []plots.Arm) {
 	for _, in := range inputs {
-		out = append(out, plots.NewArm(p.called(in), in.Trace))
+		out = append(out, plots.Arm{Name: p.called(in), Trace: in.Trace})
 	}
 	return out
 }
