@@ -10,6 +10,7 @@ package answer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -113,12 +114,10 @@ type Step struct {
 // CountNotes says how many notes there are, and how many of them warn: 3 (1 warning). They are the caveats
 // and some more. It is empty for none.
 func (a Answer) CountNotes(more int) string {
-	all, warnings := len(a.Caveats)+more, 0
-	for _, c := range a.Caveats {
-		if c.Severity == caveat.Doubt || c.Severity == caveat.Warn {
-			warnings++
-		}
-	}
+	warnings := len(slices.DeleteFunc(slices.Clone(a.Caveats), func(c Caveat) bool {
+		return c.Severity == caveat.Unknown || c.Severity == Note
+	}))
+	all := len(a.Caveats) + more
 	return when(all > 0, fmt.Sprint(all)+when(warnings > 0, " ("+quantity.Count(warnings, "warning")+")"))
 }
 

@@ -31,13 +31,8 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	}
 	k.judgedOn(r, best)
 	k.predictions(r, best)
-	k.written(files)
+	k.written(files, best.Verdict == place.Trial)
 	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
-	if best.Verdict != place.Trial { // nothing is put to use
-		k.steps = nil
-	} else if len(files) == 1 { // which the step says
-		delete(k.reasons, "written")
-	}
 	switch {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given, "flat", when(why == place.Flat, decided),
@@ -67,8 +62,8 @@ func withCopies(p place.Placement) string {
 // engines that take placements, in words.
 var engines = map[string]string{counts.TensorRT: "TensorRT-LLM", counts.SGLang: "SGLang", counts.VLLM: "vLLM"}
 
-// written says how engines load the files: all in one reason, of which none is left out.
-func (k *known) written(files []Written) {
+// written says how engines load the files: the step says it of one, else one reason of all, so that none is left out.
+func (k *known) written(files []Written, trial bool) {
 	var texts []string
 	for _, f := range files {
 		k.know("file", word(f.File))
@@ -76,7 +71,9 @@ func (k *known) written(files []Written) {
 		step := k.next(f.Engine)
 		k.steps, texts = append(k.steps, step...), append(texts, step[0].Text)
 	}
-	k.because("written", strings.Join(texts, " "))
+	if k.because("written", when(!trial || len(files) > 1, strings.Join(texts, " "))); !trial { // nothing is put to use
+		k.steps = nil
+	}
 }
 
 // judgedOn says what a placement was learned from and judged on, and what it is set against.

@@ -70,7 +70,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
-	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" alone per step", t.Bound.LossNS, NS, basis)
+	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", layer(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
@@ -216,10 +216,7 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	several, both := strings.Contains(given, " "), t.Warned("other_arms") // several are two sides to compare
 	k.know("both", when(both && !several, given),
 		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
-	found, model := flag(given, "counts"), flag(given, "model")
-	if t.Warned(trace.OtherSteps) {
-		found = "" // they were not used
-	}
+	found, model := when(!t.Warned(trace.OtherSteps), flag(given, "counts")), flag(given, "model") // if they were used
 	k.know("counts", when(found != "", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model)), "model",
 		strings.TrimPrefix(model, "--model "), "hook", t.Treatment())
 	for _, p := range t.Phases {

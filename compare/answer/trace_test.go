@@ -115,7 +115,7 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "one of 4", OfTrace(one, "--phase 'a=b c' --counts d x"), "no answer", "", "",
 		"moebalance trace --phase 'a=b c' --counts d FILES_OF_ALL_RANKS")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
-	check(t, "graphs", OfTrace(graph, "x"), "no answer", "4 CUDA graph launches hide the kernels inside 8.00 ms", "",
+	check(t, "graphs", OfTrace(graph, "x"), "no answer", "4 CUDA graph launches hide kernels in 8.00 ms", "",
 		"profile")
 }
 

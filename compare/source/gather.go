@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -133,7 +134,7 @@ func compared(items, traced []Item) ([]Item, error) {
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one
-// with * for what differs in them; else the files: a.rank0.json a.rank1.json → a.rank*.json.
+// with * for what differs in them; else the files: a.rank0.json.gz a.rank1.json.gz → a.rank*.json.gz.
 func Pattern(files []string) []string {
 	if len(files) < 2 {
 		return files
@@ -142,7 +143,7 @@ func Pattern(files []string) []string {
 	for same < min(len(first), len(last)) && first[same] == last[same] { // with which all files begin
 		same++
 	}
-	pattern := first[:same] + "*" + filepath.Ext(first)
+	pattern := first[:same] + "*" + first[same+strings.IndexByte(first[same:]+".", '.'):]
 	matched, err := filepath.Glob(pattern)
 	if slices.Sort(matched); err != nil || !slices.Equal(matched, slices.Sorted(slices.Values(files))) {
 		return files

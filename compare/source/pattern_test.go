@@ -16,10 +16,10 @@ func TestPatternMatchesTheFilesAlone(t *testing.T) {
 		}
 		return names
 	}
-	ranks := in("a.rank1.json", "a.rank10.json", "a.rank2.json")
+	ranks := in("a.rank1.json.gz", "a.rank10.json.gz", "a.rank2.json.gz")
 	others := in("b.x.json", "b.y.json", "b.z.json")
 	for _, c := range []struct{ files, want []string }{
-		{ranks, []string{filepath.Join(dir, "a.rank*.json")}},
+		{ranks, []string{filepath.Join(dir, "a.rank*.json.gz")}},
 		{others[:2], others[:2]}, // b.z.json would match
 		{others[:1], others[:1]},
 		{in("c1", "c"), []string{filepath.Join(dir, "c*")}},

@@ -32,8 +32,7 @@ const (
 // Lines are the first sentences of answers, by kind of result: the first row whose values are all known is told.
 var Lines = map[string][]Line{
 	"trace": {
-		{"no answer", "no answer: {launches:CUDA graph launch} hide the kernels inside {hidden:ns} of GPU time.", "", "",
-			"graphs"},
+		{"no answer", "no answer: {launches:CUDA graph launch} hide kernels in {hidden:ns} of GPU time.", "", "", "graphs"},
 		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "all|ranks"},
 		{"no answer", noAnswer, "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
