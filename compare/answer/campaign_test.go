@@ -20,7 +20,7 @@ func launchesOf(launches ...[]float64) gain.Result {
 	for i, blocks := range launches {
 		for b, log := range blocks {
 			for place, side := range []int{0, 1, 1, 0} {
-				value := 100 * math.Exp(0.001*float64(b))
+				value := 100 * math.Exp(0.001*float64(b)+1e-5*float64(i*(len(blocks)-1))) // of one block: copies
 				if side ^= b % 2; side == 1 {
 					value *= math.Exp(log)
 				}

@@ -248,7 +248,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 		"0 files are exact; 1 of 2 batch sizes are as balanced as can be.": {Name: "cache", Cache: cache()},
 		"No answer: no load is recorded.":                                  {Name: "counts", Counts: &counts.Result{}},
 		"No answer: imbalance needs two ranks":                             {Name: "trace", Trace: undefined},
-		"hide the kernels inside":                                          {Name: "trace", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
+		"hide kernels in":                                                  {Name: "trace", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
 		`<strong class="badge bad">invalid</strong>`:                       {Name: "bench", Campaign: invalid},
 	} {
 		p, doc := page(t, in)
