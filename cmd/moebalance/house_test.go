@@ -38,9 +38,9 @@ cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
     compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff
     compare/gain compare/imbalance compare/kernel compare/trace compare/place compare/source logits logits/hook plots
-    plots/page router router/input router/plan router/quantity router/shown testdata
+    plots/page router router/input router/placement router/plan router/quantity router/shown testdata
 compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
-    compare/trace compare/place logits router router/quantity
+    compare/trace compare/place logits router router/placement router/quantity
 compare/answer/caveat: router router/quantity
 compare/bench: compare/bench/control compare/bench/evidence compare/bench/launch
     compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/input
@@ -52,7 +52,7 @@ compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain compare/stats router router/input router/quantity
 compare/bench/points:
 compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
-compare/counts: compare/counts/tensor compare/imbalance router router/chance router/input
+compare/counts: compare/counts/tensor compare/imbalance router router/chance router/input router/placement
     router/quantity
 compare/counts/tensor: logits/safetensors
 compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges
@@ -71,7 +71,7 @@ compare/place: compare/counts compare/gain compare/imbalance compare/replay comp
     router/quantity
 compare/source: compare/bench compare/bench/launch compare/bench/metrics
     compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
-    compare/kernel compare/kernel/ranges compare/place logits router router/input router/shown
+    compare/kernel compare/kernel/ranges compare/place logits router router/input router/placement router/shown
 compare/stats:
 logits: logits/safetensors router router/draft router/input router/plan router/quantity
 logits/hook:
@@ -83,7 +83,7 @@ router: router/input
 router/chance: router
 router/draft:
 router/input:
-router/placement: router
+router/placement: router router/quantity
 router/plan: router
 router/quantity:
 router/shown:

@@ -8,10 +8,10 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 type placeOptions struct {
@@ -56,7 +56,7 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 	}
 	var written []answer.Written
 	at := result.Placements[0].Plan
-	engines := []string{counts.VLLM, counts.TensorRT, counts.SGLang, counts.Ascend}
+	engines := []string{placement.VLLM, placement.TensorRT, placement.SGLang, placement.Ascend}
 	for i, file := range []*target.File{&o.VLLM, &o.TensorRT, &o.SGLang, &o.Ascend} {
 		if file.Path == "" {
 			continue

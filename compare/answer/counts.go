@@ -93,25 +93,33 @@ func rowsOf(c *counts.Result, s counts.Summary) []imbalance.Row {
 }
 
 // reported gathers what logs say of how balanced the load was, without counts. Kinds of work that the log tells
-// apart are no one average: line 1 has the most uneven.
+// apart are no one average: line 1 has the one with most slots, the later of equal ones, as after a move of experts, or
+// the most uneven where lines do not say.
 func (k *known) reported(c *counts.Result) {
 	k.know("one_rank", caveat.Text(warned(c.Warnings, counts.OneRank)))
-	type kind struct{ source, phase string }
+	type kind struct {
+		source string
+		phase  counts.Phase
+	}
 	var kinds []kind
-	passes, totals, worst := map[kind]router.Number{}, map[kind]router.Number{}, router.Number(0)
+	passes, totals, slots := map[kind]router.Number{}, map[kind]router.Number{}, map[kind]float64{}
 	for _, r := range c.Reported {
-		of := kind{r.Source, string(r.Phase)}
+		of := kind{r.Source, r.Phase}
 		if !slices.Contains(kinds, of) {
 			kinds = append(kinds, of)
 		}
 		passes[of] += router.Number(r.Passes)
 		totals[of] += router.Number(r.Passes) * r.MaxOverMean
+		slots[of] += r.Slots
 	}
+	lead := kind{}
 	for _, of := range kinds {
-		mean, label := totals[of]/passes[of], "rank load"+when(of.phase != "", " of "+of.phase)+" (max/mean)"
-		if k.number("reported", label, mean, MaxMean, Claimed); mean > worst {
-			worst = mean
-			k.know("reported", mean, "phase", of.phase, "passes", passes[of])
+		mean := totals[of] / passes[of]
+		k.number("reported", "rank load"+when(of.phase != "", " of "+string(of.phase))+" (max/mean)", mean, MaxMean, Claimed)
+		if lead.source == "" || slots[of] > slots[lead] || slots[of] == slots[lead] &&
+			(slots[of] > 0 || mean > totals[lead]/passes[lead]) {
+			lead = of
+			k.know("reported", mean, "phase", string(of.phase), "passes", passes[of])
 		}
 	}
 }

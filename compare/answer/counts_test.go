@@ -31,8 +31,9 @@ func TestHeadlineOfCounts(t *testing.T) {
 			if n := len(c.Summary); n > 0 && c.Summary[n-1].Source == r.Source && c.Summary[n-1].Level == r.Level {
 				continue
 			}
-			c.Records = append(c.Records, counts.ResultRecord{Source: r.Source})
-			c.Summary = append(c.Summary, counts.Summary{Source: r.Source, Summary: imbalance.Summarize(rows, r.Level, imbalance.Load)})
+			c.Records = append(c.Records, counts.ResultRecord{Of: counts.Of{Source: r.Source}})
+			c.Summary = append(c.Summary, counts.Summary{Of: counts.Of{Source: r.Source},
+				Summary: imbalance.Summarize(rows, r.Level, imbalance.Load)})
 			c.Summary[len(c.Summary)-1].WorstMaxOverMean = r.MaxOverMean
 		}
 		verdict := map[bool]Verdict{true: "uneven", false: "even"}[strings.Contains(line, "gets")]

@@ -9,8 +9,8 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -42,7 +42,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))
 	case len(files) == 0:
 		k.know("write", given, "untimed", when(r.Untimed(), given), "engine", engines[r.Engine],
-			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == counts.TensorRT, "NEW.yaml"))
+			"flag", when(engines[r.Engine] != "", r.Engine), "new", when(r.Engine == placement.TensorRT, "NEW.yaml"))
 	}
 	return k.tell("place")
 }
@@ -60,7 +60,7 @@ func withCopies(p place.Placement) string {
 }
 
 // engines that take placements, in words.
-var engines = map[string]string{counts.TensorRT: "TensorRT-LLM", counts.SGLang: "SGLang", counts.VLLM: "vLLM"}
+var engines = map[string]string{placement.TensorRT: "TensorRT-LLM", placement.SGLang: "SGLang", placement.VLLM: "vLLM"}
 
 // written says how engines load the files: the step says it of one, else one reason of all, so that none is left out.
 func (k *known) written(files []Written, trial bool) {

@@ -3,10 +3,10 @@ package answer
 import (
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // What is said of a placement leads on: to counts to judge it on, to a file for an engine, to what the engine
@@ -35,7 +35,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
 		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
 	two := windows(trial)
-	two.Engine, two.Placements = counts.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
+	two.Engine, two.Placements = placement.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
 		Baseline: 2, Judged: 1.6, Change: -0.2})
 	check(t, "two placements, of vLLM", OfPlacement(two, "x.json"), Verdict(place.Trial),
 		"on unseen traffic (20.0 % with no redundant experts).", "", "--write-vllm NEW.json x.json")

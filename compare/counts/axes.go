@@ -29,10 +29,10 @@ func ParseAxes(text string) (Axes, error) {
 	if text == "" {
 		return nil, nil
 	}
-	axes := Axes(strings.Split(plain(text), ","))
-	known, wrong := countAxes, !axes.has("experts")
+	axes, known := Axes(strings.Split(plain(text), ",")), countAxes
+	wrong := !axes.has("experts") && !axes.areChoices()
 	if axes.areChoices() {
-		known, wrong = choiceAxes, false
+		known = choiceAxes
 	}
 	for i, name := range axes {
 		wrong = wrong || slices.Contains(axes[:i], name) || !known.has(name)

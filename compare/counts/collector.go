@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // collector gathers the slots of a record by step, layer and kind of work, in any order. How many
@@ -26,9 +27,10 @@ type collector struct {
 	known   int64             // experts that the model is said to have
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
+	unlike  bool              // a source counted other slots than the ones before
 
-	idle int             // lines that report a step without slots
-	last map[Phase]int64 // step that vLLM reported, by model
+	idle int                     // lines that report a step without slots
+	last map[Phase]router.OptInt // step that vLLM reported, by model
 }
 
 // newCollector bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
@@ -38,8 +40,8 @@ func newCollector(d *document) *collector {
 	if len(d.text) > 0 {
 		most = min(most, 1<<22+64*len(d.text))
 	}
-	return &collector{Record: &Record{Source: d.path, placed: Slots{}}, cells: map[stepKey]*Step{},
-		most: most, binary: d.binary, last: map[Phase]int64{}}
+	return &collector{Record: &Record{Source: d.path, placed: placement.Slots{}}, cells: map[stepKey]*Step{},
+		most: most, binary: d.binary, last: map[Phase]router.OptInt{}}
 }
 
 // key is the step that a context names.
@@ -119,12 +121,13 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 	into, level, inner := c.at(of.key()), router.LevelExpert, axes.inner()
 	copies, mode := of.copies[into.Layer], forwardModes[of.numbers[isMode]]
 	onRank, width := len(copies)/max(1, c.Ranks), len(row)
+	if inner != "ranks" && into.Load.PerExpert == nil {
+		into.Load.PerExpert = make([]int64, 0, c.Experts) // choices of a dense layer are counts, too, of 0
+	}
 	switch inner {
 	case "choices":
 		c.chosen, c.TopK = true, cmp.Or(c.TopK, min(width, maxTopK))
-		if width = c.TopK; into.Load.PerExpert == nil {
-			into.Load.PerExpert = []int64{} // a dense layer has counts too, of 0
-		}
+		width = c.TopK
 	case "experts":
 		c.Experts = cmp.Or(c.Experts, width)
 		width = c.Experts
@@ -155,7 +158,7 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 				continue
 			}
 		case "copies":
-			if at = int(copies[i]); at == noExpert && n == 0 {
+			if at = int(copies[i]); at == placement.NoExpert && n == 0 {
 				continue
 			} else if c.Ranks > 0 {
 				c.add(into, router.LevelRank, i/onRank, n, false)
@@ -197,6 +200,7 @@ func (c *collector) add(into *Step, level string, at int, slots int64, once bool
 	case once && *cell >= 0:
 		fail("%v: %s %d is recorded twice", into, level, at)
 	}
+	c.unlike = c.unlike || max(*cell, 0) != slots*int64(c.source)
 	*cell = max(*cell, 0) + slots
 }
 
@@ -251,9 +255,9 @@ func filled(list []int64, n int) []int64 {
 	if list == nil {
 		return nil
 	}
-	out := make([]int64, n)
+	list = append(list, make([]int64, n-len(list))...)
 	for i, v := range list {
-		out[i] = max(v, 0)
+		list[i] = max(v, 0)
 	}
-	return out
+	return list
 }

@@ -59,17 +59,10 @@ func newDocument(path string, text []byte) *document {
 		if d.broken != nil { // a log may begin with "[2026-11-22 …" or "[0] "
 			d.root = nil
 		}
-	default:
-		d.text = text // with the end of its last line
+	case assignments.Match(d.text):
+		d.root = configuration(d.text)
 	}
 	return d
-}
-
-// records are the trees of the document.
-func (d *document) records(yield func(any) bool) {
-	for v, more := d.root, true; more && yield(v); {
-		v, more = d.next()
-	}
 }
 
 // isText reports a text that is no JSON; a text has no byte of zero.

@@ -2,7 +2,6 @@ package counts
 
 import (
 	"errors"
-	"io/fs"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router/input"
@@ -15,12 +14,10 @@ func must[T any](v T, err error) T { return tensor.Must(v, err) }
 
 func attempt(read func()) error { return tensor.Attempt(read) }
 
-// within reads, and adds the place to a fault, if it has a name: record 2: layer_3: item [0 1]: want a number.
+// within reads, and adds the place to a fault: record 2: layer_3: item [0 1]: want a number.
 func within(place string, read func()) {
-	if err := attempt(read); err != nil && place != "" {
+	if err := attempt(read); err != nil {
 		fail("%s: %w", place, err)
-	} else if err != nil {
-		fail("%w", err)
 	}
 }
 
@@ -29,9 +26,6 @@ func reading(path string, read func()) error {
 	err := attempt(read)
 	if named := (*input.Error)(nil); err == nil || errors.As(err, &named) {
 		return err
-	}
-	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == path {
-		err = p.Err
 	}
 	return &input.Error{File: path, Err: err}
 }

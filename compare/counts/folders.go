@@ -1,8 +1,6 @@
 package counts
 
 import (
-	"encoding/json"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -37,9 +35,13 @@ func Files(dir string) (files []string) {
 // readFolder reads what the ranks wrote to a folder.
 func (c *collector) readFolder(d *document) {
 	torch, proofs := d.named(torchRecord), d.named(hookProof)
+	var proof any // nil where it cannot be read
+	if len(proofs) > 0 {
+		_ = attempt(func() { proof = openDocument(proofs[0]).root })
+	}
 	switch {
 	case len(d.named(tensorrtInfo)) > 0:
-		c.readTensorRT(d, proofs)
+		c.readTensorRT(d, proof, len(proofs) > 0)
 	case len(torch) > 0:
 		if c.Format = passFormat; len(torch) == 1 {
 			if stat := openDocument(torch[0]); part(stat.root, "logical_count") != nil {
@@ -54,7 +56,11 @@ func (c *collector) readFolder(d *document) {
 			c.records(dump)
 		})
 	case len(proofs) > 0:
-		unrecorded(proofs[0])
+		// a monolithic kernel chooses the experts itself, so that nothing outside it sees them
+		why := append(listOf(part(proof, "hidden")), "a monolithic kernel may choose the experts, unseen, as GPT-OSS in "+
+			"MXFP4 on Hopper does; record with a backend that shows them, such as moe_backend=marlin")[0]
+		steps, _ := number(part(proof, "steps"))
+		fail("the hook recorded no counts in %d steps: %s", steps, why)
 	default:
 		fail("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
 			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one, as in DIR/*.json")
@@ -63,22 +69,22 @@ func (c *collector) readFolder(d *document) {
 
 // ofRanks reads a file of each rank, from 0 on, which all record the same steps. The name of a file ends in its rank.
 func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*document)) {
-	paths := make([]string, len(files))
+	paths := map[string]string{}
 	for _, path := range files {
 		m := rank.FindStringSubmatch(filepath.Base(path))
 		if m == nil {
 			fail("%s: want one dump per rank, ending in _0.pt, _1.pt, …, or a single stat dump", path)
 		}
-		n, _ := strconv.Atoi(m[1]) // five digits at most
-		if n >= len(files) || paths[n] != "" {
-			fail("%s: want one file of each rank from 0 to %d: are there several recordings?", path, len(files)-1)
-		}
-		paths[n] = path
+		paths[m[1]] = path
 	}
-	c.sources = len(paths)
-	c.onRanks(int64(len(paths)))
-	for source, path := range paths {
-		c.source = source
+	c.sources = len(files)
+	c.onRanks(int64(c.sources))
+	for c.source = range files {
+		path := paths[strconv.Itoa(c.source)]
+		if path == "" {
+			fail("want one file of each rank from 0 on, have %s and none of rank %d: is it missing, or are there several "+
+				"recordings?", quantity.Count(len(files), "file"), c.source)
+		}
 		within(filepath.Base(path), func() { read(openDocument(path)) })
 	}
 }
@@ -88,11 +94,11 @@ var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors of slots that that rank's own tokens chose, so
 // the load is the sum over the files, and the number of files is the EP size. 'moebalance hook' writes this form in any
-// engine; with tep all its files hold the same slots.
-func (c *collector) readTensorRT(d *document, proofs []string) {
-	c.Engine, c.ofAll = TensorRT, true
+// engine, with a proof of its own; with tep all its files hold the same slots.
+func (c *collector) readTensorRT(d *document, proof any, hooked bool) {
+	c.Engine, c.ofAll = placement.TensorRT, true
 	meta, of := openDocument(d.named(tensorrtInfo)[0]), nothing()
-	each(meta.root, func(key string, v any) { of.describe(plain(key), v) })
+	each(meta.root, of.describe)
 	files, experts, topK, ranks := d.named(tensorrtCounts), of.numbers[isKnown], of.numbers[isTopK], of.numbers[isRanks]
 	switch {
 	case strings.TrimSpace(string(meta.text)) == "null":
@@ -107,47 +113,29 @@ func (c *collector) readTensorRT(d *document, proofs []string) {
 	if c.Experts, c.TopK = int(experts), int(topK); c.Experts%len(files) != 0 {
 		c.warn("rank_files", "experts", c.Experts, "ranks", len(files))
 	}
-	if len(proofs) > 0 {
-		c.Engine = "" // where the proof cannot be read
-		_ = attempt(func() { c.Engine = word(part(openDocument(proofs[0]).root, "engine")) })
+	if hooked {
+		c.Engine = word(part(proof, "engine"))
 	}
 	read := files
 	if word(part(meta.root, "mode")) == string(router.TEP) {
 		read = files[:1]
 	}
-	first, same := map[string][]int64{}, len(read) > 1 // all ranks' counts, of which even ones are a balanced plan's
 	c.ofRanks(read, tensorrtCounts, func(file *document) {
 		each(file.root, func(key string, v any) {
 			m := stepLayer.FindStringSubmatch(key)
 			if m == nil {
 				fail("want tensors named iteration_layer, have %q", key)
 			}
-			a := arrayOf(v)
 			of.numbers[isStep], of.numbers[isLayer] = must(number(m[1])), must(number(m[2]))
-			c.array(a, Axes{"experts"}, of)
-			if c.source == 0 {
-				first[key] = a.Values
-			}
-			same = same && slices.Equal(first[key], a.Values)
+			c.array(arrayOf(v), Axes{"experts"}, of)
 		})
 	})
 	c.Format, c.Ranks = "TensorRT-LLM expert statistics", len(files)
-	if same && slices.ContainsFunc(slices.Collect(maps.Values(first)), func(n []int64) bool {
-		return slices.Max(n) > slices.Min(n)+1
-	}) {
+	uneven := false // more than the rows of a balanced plan
+	for _, s := range c.cells {
+		uneven = uneven || slices.Max(s.Load.PerExpert) > slices.Min(s.Load.PerExpert)+int64(len(read))
+	}
+	if len(read) > 1 && uneven && !c.unlike {
 		c.warn("same_sources", "ranks", len(read))
 	}
-}
-
-// unrecorded says why a folder of the hook holds no counts: a monolithic kernel chooses the experts
-// itself, so that nothing outside it sees them.
-func unrecorded(path string) {
-	var proof struct {
-		Steps  int      `json:"steps"`
-		Hidden []string `json:"hidden"` // which kernel hides its choices, and which backend shows them
-	}
-	_ = json.Unmarshal(must(input.ReadFile(path, 1<<20)), &proof) // of what is no proof nothing is said
-	why := append(proof.Hidden, "a monolithic kernel may choose the experts, unseen, as GPT-OSS in MXFP4 on Hopper does; "+
-		"record with a backend that shows them, such as moe_backend=marlin")[0]
-	fail("the hook recorded no counts in %d steps: %s", proof.Steps, why)
 }

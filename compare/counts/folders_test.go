@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 const fixtures = "../../testdata"
@@ -105,16 +106,16 @@ func TestFoldersRefused(t *testing.T) {
 		meta  string
 		files map[string]string
 	}{
-		"by each of 2 ranks":                       {fourExperts, map[string]string{"rank0.safetensors": one, "rank1.safetensors": "0_0: 1 1 0 0"}},
-		"rank2.safetensors: want one file of each": {fourExperts, map[string]string{"rank0.safetensors": one, "rank2.safetensors": one}},
-		"rank00.safetensors: want one file of":     {fourExperts, map[string]string{"rank0.safetensors": one, "rank00.safetensors": one}},
-		"ep_size 8":                                {`{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]string{"rank0.safetensors": one}},
-		"want 5 experts":                           {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
-		"want a count between 0":                   {fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 -1 0 0"}},
-		"recorded twice":                           {fourExperts, map[string]string{"rank0.safetensors": one + ",01_0: 1 1 0 0"}},
-		"EXPERT_STATISTIC":                         {fourExperts, nil},
-		"holds no counts":                          {fourExperts, map[string]string{"rank0.safetensors": "none"}},
-		"num_experts_per_token":                    {`{"num_experts": 4}`, nil}, "meta_info.json": {"[", nil},
+		"by each of 2 ranks":              {fourExperts, map[string]string{"rank0.safetensors": one, "rank1.safetensors": "0_0: 1 1 0 0"}},
+		"have 2 files and none of rank 1": {fourExperts, map[string]string{"rank0.safetensors": one, "rank2.safetensors": one}},
+		"are there several recordings":    {fourExperts, map[string]string{"rank0.safetensors": one, "rank00.safetensors": one}},
+		"ep_size 8":                       {`{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]string{"rank0.safetensors": one}},
+		"want 5 experts":                  {`{"num_experts": 5, "num_experts_per_token": 2}`, map[string]string{"rank0.safetensors": one}},
+		"want a count between 0":          {fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 -1 0 0"}},
+		"recorded twice":                  {fourExperts, map[string]string{"rank0.safetensors": one + ",01_0: 1 1 0 0"}},
+		"EXPERT_STATISTIC":                {fourExperts, nil},
+		"holds no counts":                 {fourExperts, map[string]string{"rank0.safetensors": "none"}},
+		"num_experts_per_token":           {`{"num_experts": 4}`, nil}, "meta_info.json": {"[", nil},
 		"routed no token": {"null\n", map[string]string{"rank0.safetensors": "none"}},
 	} {
 		cases[want] = tensorrtFolder(t, c.meta, c.files)
@@ -167,11 +168,11 @@ func TestTokensOfAllRanksCountOnce(t *testing.T) {
 // Counts in TensorRT-LLM's form are of the engine that the hook names beside them.
 func TestEngineOfTheHook(t *testing.T) {
 	dir := tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 1 0 0"})
-	if r := mustRead(t, dir); r.Engine != TensorRT {
+	if r := mustRead(t, dir); r.Engine != placement.TensorRT {
 		t.Error(r.Engine)
 	}
 	put(t, dir, "moebalance-hook.rank0.json", []byte(`{"engine": "vllm", "steps": 7}`))
-	if r := mustRead(t, dir); r.Engine != VLLM {
+	if r := mustRead(t, dir); r.Engine != placement.VLLM {
 		t.Error(r.Engine)
 	}
 	put(t, dir, "moebalance-hook.rank0.json", []byte("{"))

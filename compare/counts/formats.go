@@ -29,7 +29,7 @@ func (d *document) record(axes Axes) *Record {
 	c.asked = axes
 	c.read(d)
 	switch {
-	case c.Format == "" && (len(c.placed) > 0 || d.isText() && assignments.Match(d.text)):
+	case c.Format == "" && len(c.placed) > 0:
 		fail("%w", errPlacement)
 	case c.Format == "":
 		d.fail()
@@ -43,20 +43,13 @@ func (d *document) record(axes Axes) *Record {
 // read reads the document by its container: a folder, an array, objects, a table, or lines.
 func (c *collector) read(d *document) {
 	switch {
-	case d.binary == safetensorsFile:
-		fail("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
-	case part(d.root, "records") != nil && !c.placing:
-		fail("this is one rank's dump of passes: give the folder that holds all ranks' dumps, whose sum is the load")
-	case part(d.root, "schema_version") != nil && part(d.root, "kind") != nil && !c.placing:
-		fail("this is a result of moebalance, not counts: 'moebalance report' reads it")
+	case d.binary == safetensorsFile || part(d.root, "records") != nil && !c.placing:
+		fail("this is one rank's file: give the folder that holds all ranks' files, whose sum is the load")
 	case d.text == nil:
 		c.readFolder(d)
 	case d.root != nil:
 		c.records(d)
 	case !d.isText():
-	case c.placing && assignments.Match(d.text):
-		of := nothing()
-		c.walk(configuration(d.text), &of)
 	default:
 		if t := openTable(d.text); t != nil {
 			c.readTable(t)
@@ -136,15 +129,9 @@ var errPlacement = errors.New("this file is a placement of experts, not counts: 
 // logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
 var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 
-// benchmarkKey is in the reports of benchmarks.
-var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
-	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
-
 // fail says what a document without any counts is.
 func (d *document) fail() {
 	switch {
-	case benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]):
-		fail("this is the report of a benchmark, not counts: 'moebalance compare' reads it")
 	case d.isText() && logPrefix.Match(d.text):
 		fail("no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines%s",
 			strings.TrimSuffix("; it is "+input.EngineLog(string(d.text)), "; it is "))

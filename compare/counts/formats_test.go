@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // step is a Step in a form that a table can hold.
@@ -148,7 +149,6 @@ func TestRefusals(t *testing.T) {
 		`[[1, 2], [3]]`: "lists of counts, layers × experts, of one length", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
 		`[[[1, 2]]]`: "have [1 1 2]: name the dimensions", `{"logical_count": null}`: "holds no counts",
-		`{"request_rate": Infinity, "completed": 8}`: "the report of a benchmark", `{"median_decode_latency": 0.02}`: "the report of a benchmark",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "recorded twice", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,\"a,b\"\n0,0,1\n":      "want 4 fields as in the header",
@@ -162,8 +162,8 @@ func TestRefusals(t *testing.T) {
 		"# a\nlayer,expert,count\n0,0,nan\n": "line 3: count: want a whole number",
 		"layer,expert,count\n0,-1,1\n":       `line 2: expert: want a whole number from 0 on, have "-1"`,
 		"layer,expert,count\n0,0,1\n0,0,2\n": "line 3: iteration 0, layer 0: expert 0 is recorded twice",
-		"layer,0,1\n0,5,x\n":                 `line 2: 1: want a whole number from 0 on, have "x"`,
-		"layer,0,1\n0,5,1\n0,2,2\n":          "line 3: expert_counts: iteration 0, layer 0: expert 0 is recorded twice",
+		"layer,0,1\n0,5,x\n":                 `line 2: item [1]: want whole counts below`,
+		"layer,0,1\n0,5,1\n0,2,2\n":          "line 3: iteration 0, layer 0: expert 0 is recorded twice",
 		"step,experts\n0,\"[1, 2]\"\n1,x\n":  "line 3: want a list of counts",
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                                          "without their shape",
@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 		`{"routed_experts": [[3, 0], [3, 1]]}`:                                                        "with --axes, of other dimensions",
 		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:                              "record 2: topk_ids: iteration 0, layer 0: want 2 choices",
 		`{"layer_0": [1, 2], "layer_0": [3, 4]}`:                                                      "a key comes twice: /layer_0",
-		"layer,ranks\n0,\"[1,2,3]\"\n1,\"[1,2]\"\n":                                                   "line 3: rank_counts: iteration 0, layer 1: want 3 ranks",
+		"layer,ranks\n0,\"[1,2,3]\"\n1,\"[1,2]\"\n":                                                   "line 3: iteration 0, layer 1: want 3 ranks",
 		"layer,experts\n0,\"[[1,2],[3,4]]\"\n":                                                        "line 2: want a list of counts",
 		"layer,expert 0,expert 1,experts\n0,1,2,\"[1,2]\"\n":                                          "want counts in columns or in a list",
 		"[[1, 5], [3, 4], [6, 1]]":                                                                    "all columns have one sum",
@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                        "want a layer below",
 		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                                         "the expert from 0 to 1, have 2",
 		`{"layer": 0, "topk_ids": [1]} {"layer": 0, "topk_ids": [1]} {"layer": `:                      "the JSON ends early",
-		"step,experts\n0,\"[]\"\n":                                                                    "line 2: expert_counts: want steps, layers and experts",
+		"step,experts\n0,\"[]\"\n":                                                                    "line 2: want steps, layers and experts",
 		`{"router_data": {"selected_experts": [1]}}`:                                                  "holds no counts",
 		strings.Repeat(`{"topk_ids": [1], "a":`, 99) + "1" + strings.Repeat("}", 99):                  "at most 32 lists and objects",
 
@@ -234,13 +234,13 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 // copiesOf is the context of a layer's physical copies.
 func copiesOf(experts ...int32) context {
 	of := nothing()
-	of.copies = Slots{0: experts}
+	of.copies = placement.Slots{0: experts}
 	return of
 }
 
 // collecting collects what each of some ranks records.
 func collecting(ranks int) *collector {
-	return &collector{Record: &Record{Ranks: ranks, placed: Slots{}}, cells: map[stepKey]*Step{}, most: 1 << 10,
+	return &collector{Record: &Record{Ranks: ranks, placed: placement.Slots{}}, cells: map[stepKey]*Step{}, most: 1 << 10,
 		sources: ranks}
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 func content(t testing.TB, parts ...string) []byte {
@@ -163,7 +165,7 @@ func parse(path string, text []byte) (r *Record, err error) {
 }
 
 // placementOf is ReadPlacement of a file's content.
-func placementOf(path string, text []byte, ranks int) (p *Placement, err error) {
+func placementOf(path string, text []byte, ranks int) (p *placement.Map, err error) {
 	err = reading(path, func() { p = newDocument(path, text).placement(ranks) })
 	return p, err
 }

@@ -3,20 +3,21 @@ package counts
 import (
 	"cmp"
 	"errors"
-	"math/bits"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/chance"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Options says how the imbalance of a record is computed. The zero value takes
 // everything from the record, with a threshold of 0.
 type Options struct {
 	// EP size, in place of the record's; experts are contiguous unless Placement is given.
-	Ranks     int        `flag:"ep"`
-	Placement *Placement // where the experts are, in place of the record's
+	Ranks     int            `flag:"ep"`
+	Placement *placement.Map // where the experts are, in place of the record's
 	// Shape supplies the model's top-k and groups, which change the null; nil takes
 	// the record's top-k and no groups. Its experts must be the record's.
 	Shape     *router.Shape
@@ -72,38 +73,39 @@ func (r *Record) Imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning) {
 	shape := r.shape(o.Shape)
 	place := r.place(o, &shape)
-	random := random{shape, place, map[[2]int64]chance.Null{}}
+	random := chance.NullsOf(shape)
 	steps, nulls := map[imbalance.Row][]router.Balance{}, map[imbalance.Row][]*chance.Distribution{}
-	row := func(layer int, level string) imbalance.Row {
-		return imbalance.Row{Layer: router.OptInt(layer), Level: level, Quantity: imbalance.Load, Basis: imbalance.Recorded}
-	}
-	add := func(row imbalance.Row, parts []int64, null *chance.Distribution) {
+	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
 		b := router.BalanceOf(parts)
+		row := imbalance.Row{Layer: router.OptInt(layer), Level: level, Quantity: imbalance.Load, Basis: imbalance.Recorded}
 		if steps[row] = append(steps[row], b); b.Total > 0 {
 			nulls[row] = append(nulls[row], null)
 		}
 	}
 	for _, s := range r.steps {
-		layout := must(place.Layout(s.Layer))
-		null, perRank, perExpert := random.null(layout, s), s.Received, filled(s.Load.PerExpert, shape.Experts)
+		layout, shared := must(place.Layout(s.Layer)), s.Layer
+		if place.Uniform() {
+			shared = placement.AllLayers
+		}
+		null := must(random.Of(layout, shared, s.counted().Total()))
+		perRank, perExpert := s.Received, filled(s.Load.PerExpert, shape.Experts)
 		if perExpert != nil {
 			if perRank == nil || o.Ranks > 0 || o.Placement != nil {
 				perRank = layout.RankLoad(perExpert)
 			}
-			add(row(s.Layer, router.LevelExpert), perExpert, null.Expert)
+			add(s.Layer, router.LevelExpert, perExpert, null.Expert)
 		}
 		if len(perRank) > 1 { // one rank holds all the load, which says nothing
-			add(row(s.Layer, router.LevelRank), perRank, null.Rank)
+			add(s.Layer, router.LevelRank, perRank, null.Rank)
 		}
 	}
-	for _, layer := range r.Layers() {
-		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if row := row(layer, level); steps[row] != nil {
-				null := chance.MeanOf(nulls[row])
-				rows = append(rows, row.Over(steps[row], nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
-			}
-		}
+	for row, steps := range steps {
+		null := chance.MeanOf(nulls[row])
+		rows = append(rows, row.Over(steps, nil, o.Threshold).Judge(null.Median(), null.P95(), o.Threshold))
 	}
+	slices.SortFunc(rows, func(a, b imbalance.Row) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(b.Level, a.Level))
+	})
 	warn := func(is bool, code string, args ...any) {
 		if is && len(r.steps) > 0 {
 			warnings = append(warnings, router.Warn(code, r.Source, args...))
@@ -119,7 +121,7 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 
 // place finds where the experts are asked or else recorded to be: on one rank where ranks are not known; nil where
 // experts are not. The shape gets the experts that are placed.
-func (r *Record) place(o Options, shape *router.Shape) (p *Placement) {
+func (r *Record) place(o Options, shape *router.Shape) (p *placement.Map) {
 	switch {
 	case (o.Ranks > 0 || o.Placement != nil) && r.Experts == 0:
 		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
@@ -127,11 +129,11 @@ func (r *Record) place(o Options, shape *router.Shape) (p *Placement) {
 	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
 		fail("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 	case o.Placement != nil:
-		p = must(o.Placement.For(r, o.MoELayers))
+		p = must(o.Placement.For(r.Layers(), o.MoELayers))
 	case o.Ranks == 0 && r.Placement != nil:
 		p = r.Placement
 	case r.Experts > 0:
-		p = must(Contiguous(shape.Experts, cmp.Or(o.Ranks, r.Ranks, 1)))
+		p = must(placement.Contiguous(shape.Experts, cmp.Or(o.Ranks, r.Ranks, 1)))
 	default:
 		return nil
 	}
@@ -140,35 +142,4 @@ func (r *Record) place(o Options, shape *router.Shape) (p *Placement) {
 	}
 	shape.Experts = p.Experts
 	return p
-}
-
-// random is what random routing gives.
-type random struct {
-	shape router.Shape
-	place *Placement
-	known map[[2]int64]chance.Null // by layer, or allLayers where they share a layout, and tokens
-}
-
-// null is the null of a step, undefined where the shape, or who owns the experts, is not known. Token
-// counts above 128 are rounded to 7 significant bits, so that a long record does
-// not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
-// imbalance that chance gives, a seventh of what 200 draws leave uncertain.
-func (r random) null(layout router.Layout, s Step) (null chance.Null) {
-	if r.shape.TopK == 0 || layout.Experts() == 0 {
-		return null
-	}
-	tokens := s.counted().Total() / int64(r.shape.TopK)
-	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
-		tokens = (tokens + 1<<(shift-1)) >> shift << shift
-	}
-	key := [2]int64{int64(s.Layer), tokens}
-	if _, uniform := r.place.layers[allLayers]; uniform {
-		key[0] = allLayers
-	}
-	null, known := r.known[key]
-	if !known {
-		null = must(chance.NullOf(r.shape, layout, tokens, 0))
-		r.known[key] = null
-	}
-	return null
 }

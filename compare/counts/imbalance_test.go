@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // record builds a record of one layer whose steps have these slots per expert.
@@ -134,14 +135,14 @@ func withReceived(r *Record, perRank ...int64) *Record {
 	return nil
 }
 
-func withPlacement(r *Record, p *Placement) *Record {
+func withPlacement(r *Record, p *placement.Map) *Record {
 	r.Placement = p
 	return r
 }
 
-func mustPlace(t *testing.T, experts int, slots ...int32) *Placement {
+func mustPlace(t *testing.T, experts int, slots ...int32) *placement.Map {
 	t.Helper()
-	p := must(placed("hand-made", experts, 2, Slots{3: slots}))
+	p := must(placement.MapOf("hand-made", experts, 2, placement.Slots{3: slots}))
 	return p
 }
 
@@ -149,8 +150,7 @@ func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
 	full, place := record(2, 2, load), mustPlace(t, 4, 0, 2, 1, 3)
 	ranksOnly := finished(&Record{Format: "counters", Ranks: 2}, Step{Received: []int64{3, 1}})
-	other := mustPlace(t, 4, 0, 2, 1, 3)
-	other.layers = map[int]router.Layout{1: other.layers[3]}
+	other, _ := placement.MapOf("hand-made", 4, 2, placement.Slots{1: {0, 2, 1, 3}})
 	for want, c := range map[string]struct {
 		r *Record
 		o Options

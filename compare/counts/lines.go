@@ -2,8 +2,8 @@ package counts
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -26,8 +26,8 @@ type Reported struct {
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
+	Slots  float64   `json:"-"` // of a pass on all GPUs, of vLLM on the mean rank; 0 where the line does not say
 	labels [4]string // what may tell it from others
-	slots  int64     // of a pass on all GPUs, 0 where the line does not say
 }
 
 // The labels of a line.
@@ -86,13 +86,10 @@ func (c *collector) report(line any, of context) {
 		fail("want a balancedness from 0 to 1, or a max/mean from 1 on, have %q", even+uneven)
 	}
 	passes, single := number(part(line, "passes"))
-	slots, unsized := number(part(line, "size"))
-	r := Reported{Source: c.Source, Step: router.NoID, Passes: int(max(1, passes)), Balancedness: router.Number(v),
-		MaxOverMean: router.Number(1 / v)}
-	step := max(0, of.numbers[isStep])
-	if of.has(isStep) {
-		r.Step = router.OptInt(step)
-	}
+	slots, unsized := strconv.ParseFloat(word(part(line, "size"))+word(part(line, "mean")), 64)
+	step := max(router.NoID, router.OptInt(of.numbers[isStep]))
+	r := Reported{Source: c.Source, Step: step, Passes: int(max(1, passes)), Balancedness: router.Number(v),
+		MaxOverMean: router.Number(1 / v), Slots: slots}
 	switch r.labels[ofModel] = string(of.model); {
 	case uneven != "":
 		r.Balancedness, r.MaxOverMean = r.MaxOverMean, r.Balancedness
@@ -107,9 +104,6 @@ func (c *collector) report(line any, of context) {
 	default:
 		r.labels[ofPhase] = string(Decode)
 	}
-	if unsized == nil {
-		r.slots = slots
-	}
 	if v == 0 || unsized == nil && slots == 0 {
 		c.idle++
 	} else {
@@ -117,43 +111,39 @@ func (c *collector) report(line any, of context) {
 	}
 }
 
-// labelSizes names passes by their slots, apart where some have more than twice as many as others: prefill beside
+// sizes names passes by their slots, apart where some have more than twice as many as others: prefill beside
 // decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
-func (c *collector) labelSizes() {
-	var group []*Reported
-	bySlots := func(a, b *Reported) int { return cmp.Compare(a.slots, b.slots) }
-	all := make([]*Reported, len(c.Reported))
-	for i := range all {
-		all[i] = &c.Reported[i]
+func sizes(lines []Reported) map[float64]string {
+	names := map[float64]string{}
+	for _, r := range lines {
+		names[r.Slots] = ""
 	}
-	slices.SortStableFunc(all, bySlots)
-	for i, r := range all {
-		group = append(group, r)
-		if i+1 < len(all) && all[i+1].slots <= 2*r.slots {
+	all := slices.Sorted(maps.Keys(names))
+	for first, i := 0, 0; i < len(all); i++ {
+		if i+1 < len(all) && all[i+1] <= 2*all[i] {
 			continue
 		}
-		text := fmt.Sprintf("passes of %d to %d slots", group[0].slots, r.slots)
-		if group[0].slots == r.slots {
-			text = fmt.Sprintf("passes of %d slots", r.slots)
-		}
-		for _, r := range group {
-			if r.slots > 0 {
-				r.labels[ofSize] = text
+		for _, n := range all[first : i+1] {
+			if names[n] = fmt.Sprintf("passes of %.0f to %.0f slots", all[first], all[i]); first == i {
+				names[n] = fmt.Sprintf("passes of %.0f slots", n)
 			}
 		}
-		group = nil
+		first = i + 1
 	}
+	names[0] = "" // unknown
+	return names
 }
 
 // labelReported names the kind of each line by what tells lines of unlike passes apart: for want of a phase, the size
-// of the pass.
+// of the pass. vLLM's lines are of many passes.
 func (c *collector) labelReported() {
-	c.labelSizes()
-	phased := false
+	sizes, phased := sizes(c.Reported), len(c.last) > 0
 	for at := range ofMove + 1 {
 		kinds := map[string]bool{"": true}
 		for i := range c.Reported {
-			kinds[c.Reported[i].labels[at]] = true
+			r := &c.Reported[i]
+			r.labels[ofSize] = sizes[r.Slots]
+			kinds[r.labels[at]] = true
 		}
 		if len(kinds) < 3 || at == ofSize && phased {
 			continue

@@ -3,11 +3,14 @@ package counts
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // The numbers that a field of an object, a column of a table or a group of a line may name.
@@ -25,12 +28,17 @@ const (
 	isRanks
 	isTopK
 	numbersOf
+
+	isPhase // what follows is text
+	isModel
+	isData  // a data set
+	isUsage // numbers of a request
 )
 
 // unknown is a number that nothing names.
 const unknown = math.MinInt64
 
-// names of numbers, as plain has them: "Layer Idx" and layer_idx → layer.
+// names of numbers and labels, as plain has them: "Layer Idx" and layer_idx → layer.
 var names = map[string]int{
 	"step": isStep, "iteration": isStep, "iter": isStep, "forwardpassid": isStep, "eplbstep": isStep,
 	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer,
@@ -40,6 +48,7 @@ var names = map[string]int{
 	"routedexpertsstartlen": isStart, "prompttokens": isPrompt, "forwardmode": isMode, "numexperts": isKnown,
 	"numranks": isRanks, "worldsize": isRanks, "epsize": isRanks, "expertparallelsize": isRanks,
 	"expertspertoken": isTopK, "numexpertspertoken": isTopK, "numredundantexperts": isRedundant,
+	"phase": isPhase, "model": isModel, "modelname": isModel, "dataset": isData, "usage": isUsage,
 }
 
 // payload is what a name of counts or choices means: the axes of its array, which may
@@ -85,10 +94,10 @@ var payloads = map[string]payload{
 type context struct {
 	numbers     [numbersOf]int64
 	phase       Phase
-	model, data Phase  // a model or a data set is no phase
-	copies      Slots  // that are counted
-	depth       int    // in how many lists and objects it stands
-	keyed       string // what keys that are numbers number: "layers", experts of a layer, or nothing
+	model, data Phase           // a model or a data set is no phase
+	copies      placement.Slots // that are counted
+	depth       int             // in how many lists and objects it stands
+	keyed       string          // what keys that are numbers number: "layers", experts of a layer, or nothing
 }
 
 // nothing is the context of a file's outermost value: no number is known yet.
@@ -101,48 +110,53 @@ func nothing() (of context) {
 
 func (of *context) has(at int) bool { return of.numbers[at] != unknown }
 
-// describe reads what one field, its name as plain has it, says of the counts beside it and below.
-func (of *context) describe(name string, v any) {
-	at, isNumber := names[name]
-	switch name {
-	case "phase":
-		of.phase = phaseOf(word(v)) // a number means something else
-	case "model", "modelname":
+// describe reads what one field says of the counts beside it and below.
+func (of *context) describe(key string, v any) {
+	at, known := names[plain(key)]
+	switch {
+	case !known:
+	case at == isPhase: // "Extend" → prefill, "warm-up" → warm-up; a number means something else
+		label := strings.ToLower(strings.TrimSpace(word(v)))
+		of.phase = cmp.Or(phases[label], Phase(label))
+	case at == isModel:
 		of.model = Phase(word(v))
-	case "dataset":
+	case at == isData:
 		of.data = Phase(word(v))
-	case "usage":
-		at, isNumber, v = isPrompt, true, part(v, "prompt_tokens")
-	}
-	if !isNumber {
-		return
-	}
-	if n, err := number(v); err == nil && (n >= 0 || at == isCount || at == isExpert) {
-		of.numbers[at] = n
+	case at == isUsage:
+		each(v, of.describe)
+	default:
+		if n, err := number(v); err == nil && (n >= 0 || at == isCount || at == isExpert) {
+			of.numbers[at] = n
+		}
 	}
 }
 
 // records reads the trees of a document. An object that holds no counts is about those after it.
 func (c *collector) records(d *document) {
-	of, n, place := nothing(), 0, ""
-	for v := range d.records {
-		if n++; n > 1 { // many a document is one record
-			place = fmt.Sprint("record ", n)
+	of := nothing()
+	read := func(v any) {
+		if isArray(v) {
+			c.bare(v, &of)
+		} else {
+			c.walk(v, &of)
 		}
-		within(place, func() {
-			if isArray(v) {
-				c.bare(v, &of)
-			} else {
-				c.walk(v, &of)
-			}
-		})
+	}
+	read(d.root) // many a document is one record
+	n := 2
+	for v, more := d.next(); more; v, more = d.next() {
+		within(fmt.Sprint("record ", n), func() { read(v) })
+		n++
 	}
 }
 
-// each does something with each part of an object or a list, whose name a fault tells.
+// each does something with each part of an object, whose name a fault tells, or of a list.
 func each(v any, do func(key string, v any)) {
-	for key, part := range items(v) {
-		within(key, func() { do(key, part) })
+	object, _ := v.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		within(key, func() { do(key, object[key]) })
+	}
+	for _, item := range listOf(v) {
+		do("", item)
 	}
 }
 
@@ -159,7 +173,7 @@ func (c *collector) walk(v any, around *context) {
 	about := of.depth == 1 // of the document, with nothing below
 	of.numbers[isCount] = unknown
 	each(v, func(key string, v any) {
-		of.describe(plain(key), v)
+		of.describe(key, v)
 		about = about && isLeaf(v)
 	})
 	switch {
@@ -203,7 +217,7 @@ func (c *collector) part(of context, object any, key string, v any) {
 		if of.numbers[isLayer], of.keyed = must(number(m[1]+m[2])), router.LevelExpert; isArray(v) {
 			c.payload(layerCounts, v, object, of)
 		}
-	case counts:
+	case counts || key == "experts":
 		of.keyed = router.LevelExpert
 	case key == "layers":
 		of.keyed = key
@@ -260,10 +274,10 @@ func (c *collector) payload(p payload, v, object any, of context) {
 
 // onRanks takes the ranks that an object names as the ranks of the record.
 func (c *collector) onRanks(ranks int64) {
-	if c.Ranks == 0 && ranks > 0 && ranks <= maxRanks {
-		c.Ranks = int(ranks)
+	if ranks <= 0 {
+		return
 	}
-	if ranks > 0 && ranks != int64(c.Ranks) {
+	if c.Ranks = cmp.Or(c.Ranks, int(min(ranks, maxRanks))); ranks != int64(c.Ranks) {
 		fail("want at most %d ranks, the same in all steps, have %d and %d", maxRanks, c.Ranks, ranks)
 	}
 }

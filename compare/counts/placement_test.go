@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Placements as engines write and users post them, by hand. Layer 1 of expert-map.json lists device 1 first:
@@ -61,7 +62,7 @@ func TestSlotsWithoutAnExpert(t *testing.T) {
 func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		// a number in a file is no size of memory
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "layers × ranks × experts, have [1 0 0]",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "layers × ranks × experts, have [1 0]",
 		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`:              "16384 ranks",
 		"num_slots: 1\nep_size: -3\ninitial_global_assignments:\n  0: [0]\n":                             "give the EP size",
 		"[[[2000000000]]]": "names expert", "": "the file is empty",
@@ -91,20 +92,20 @@ func TestPlacementRefusals(t *testing.T) {
 // What engines are given reads back as it was placed, by hand: 3 experts and a copy of
 // expert 2 over 2 ranks, in layers 1 and 3 of a model whose layers 0 and 2 are dense.
 func TestWrittenPlacementsReadBack(t *testing.T) {
-	slots := Slots{1: {2, 0, 1, 2}, 3: {0, 1, 2, 2}}
+	slots := placement.Slots{1: {2, 0, 1, 2}, 3: {0, 1, 2, 2}}
 	for _, engine := range []struct {
 		name   string
 		text   string
 		layers map[int][]int32
 	}{
-		{TensorRT,
+		{placement.TensorRT,
 			"num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 1, 2, 2]\nlayer_updates_per_iter: 0\n", slots},
-		{SGLang,
+		{placement.SGLang,
 			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n",
 			map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
-		{VLLM,
+		{placement.VLLM,
 			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
-		{Ascend,
+		{placement.Ascend,
 			`{"layer_list":[{"device_count":2,"device_list":[{"device_expert":[2,0],"device_id":0},{"device_expert":[1,2],"device_id":1}],"layer_id":0},` +
 				`{"device_count":2,"device_list":[{"device_expert":[0,1],"device_id":0},{"device_expert":[2,2],"device_id":1}],"layer_id":1}],"moe_layer_count":2}` + "\n",
 			map[int][]int32{0: slots[1], 1: slots[3]}},
@@ -114,7 +115,7 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 			t.Errorf("%s: %q, %v", engine.name, out.String(), err)
 		}
 		p, err := placementOf(engine.name, out.Bytes(), 2)
-		if err != nil || p.Experts != 3 || len(p.layers) != len(engine.layers) {
+		if err != nil || p.Experts != 3 || len(p.Placed([]int{0, 1, 2, 3})) != len(engine.layers) {
 			t.Fatalf("%s: %+v, %v", engine.name, p, err)
 		}
 		for layer, want := range engine.layers {
@@ -130,21 +131,20 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 // The placement of two layers of a model whose first is dense, by the numbers that each
 // engine gives them, and counts by both, in part and in full. Layer 2 holds 0 2 | 1 3.
 func TestPlacementsNumberLayers(t *testing.T) {
-	slots, moe := Slots{1: {0, 1, 2, 3}, 2: {0, 2, 1, 3}, 3: {0, 3, 1, 2}}, []int{1, 2, 3}
+	slots, moe := placement.Slots{1: {0, 1, 2, 3}, 2: {0, 2, 1, 3}, 3: {0, 3, 1, 2}}, []int{1, 2, 3}
 	files := map[string][]byte{}
-	for _, name := range []string{TensorRT, SGLang, VLLM, Ascend} {
+	for _, name := range []string{placement.TensorRT, placement.SGLang, placement.VLLM, placement.Ascend} {
 		var out bytes.Buffer
 		if err := slots.Write(&out, name, 4, 2, nil); err != nil {
 			t.Fatal(err)
 		}
 		files[name] = out.Bytes()
 	}
-	ofLayers := func(first, n int) *Record {
-		var steps []Step
-		for layer := first; layer < first+n; layer++ {
-			steps = append(steps, Step{Layer: layer, Load: router.Load{PerExpert: []int64{1, 2, 3, 4}}})
+	layers := func(first, n int) (list []int) {
+		for layer := range n {
+			list = append(list, first+layer)
 		}
-		return finished(&Record{Experts: 4, Ranks: 2}, steps...)
+		return list
 	}
 	for _, c := range []struct {
 		first, n int // layers of the counts
@@ -163,7 +163,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			var l router.Layout
-			if p, err = p.For(ofLayers(c.first, c.n), c.moe); err == nil {
+			if p, err = p.For(layers(c.first, c.n), c.moe); err == nil {
 				_, first := p.Layout(c.first)
 				l, err = p.Layout(c.layer)
 				err = errors.Join(first, err)
@@ -180,9 +180,9 @@ func TestPlacementsNumberLayers(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	part := Slots{2: slots[2]}
+	part := placement.Slots{2: slots[2]}
 	want := `"initial_global_assignments":{"0":[0,1,2,3],"1":[0,2,1,3],"2":[0,1,2,3]},`
-	if err := part.Write(&out, VLLM, 4, 2, moe); err != nil || !strings.Contains(out.String(), want) {
+	if err := part.Write(&out, placement.VLLM, 4, 2, moe); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%s, want %s (%v)", out.String(), want, err)
 	}
 }

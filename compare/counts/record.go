@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Bounds on what a file may claim, far above any model, so that a few hostile
@@ -24,7 +24,7 @@ const (
 type Record struct {
 	Source  string // the path it was read from
 	Format  string // "TensorRT-LLM expert statistics", …
-	Engine  string // that recorded it, VLLM, …; empty where the format does not say
+	Engine  string // that recorded it, placement.VLLM, …; empty where the format does not say
 	Experts int    // routed logical experts; 0 where only ranks were counted
 	// KnownExperts is Experts where the format says it; 0 where it is the largest that occurs, and there may be more.
 	KnownExperts int
@@ -36,16 +36,16 @@ type Record struct {
 	// passes, in which busy ranks that alternate cancel.
 	Window bool
 	// Placement is where the experts were, where the format says so.
-	Placement *Placement
+	Placement *placement.Map
 	// Reported are figures that an engine printed about itself, from which no
 	// load can be computed.
 	Reported []Reported
 	Warnings []router.Warning
 
-	atLeast bool   // Experts is the largest that occurs
-	placed  Slots  // the last ones recorded
-	ofAll   bool   // it counts what tokens chose, which is of all ranks
-	steps   []Step // by iteration, then layer
+	atLeast bool            // Experts is the largest that occurs
+	placed  placement.Slots // the last ones recorded
+	ofAll   bool            // it counts what tokens chose, which is of all ranks
+	steps   []Step          // by iteration, then layer
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -102,12 +102,6 @@ const (
 var phases = map[string]Phase{"prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
 	"split_prefill": Prefill, "decode": Decode, "generation": Decode, "gen": Decode, "target_verify": Decode,
 	"mixed": Mixed}
-
-// phaseOf reads the label of a phase: "Extend" → prefill, "warm-up" → warm-up.
-func phaseOf(text string) Phase {
-	label := strings.ToLower(strings.TrimSpace(text))
-	return cmp.Or(phases[label], Phase(label))
-}
 
 // Phases splits a record whose file tells kinds of work apart into one record each: prefill, decode, mixed, then other
 // labels; the rest, without a label, comes last. Any other record is its own only part.
@@ -221,16 +215,16 @@ func (r *Record) finish() {
 }
 
 // engines that record in a format of their own.
-var engines = map[string]string{statFormat: SGLang, passFormat: SGLang, loadFormat: VLLM}
+var engines = map[string]string{statFormat: placement.SGLang, passFormat: placement.SGLang, loadFormat: placement.VLLM}
 
 // Running is the placement that a record was made with, on so many ranks where it does not
 // say how many there were; nil where it does not say, or had other ranks. The error is about a
 // recorded map that places no experts on so many.
-func (r *Record) Running(ranks int) (*Placement, error) {
+func (r *Record) Running(ranks int) (*placement.Map, error) {
 	if len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks {
 		return nil, nil
 	}
-	return placed(r.Source, r.Experts, ranks, r.placed)
+	return placement.MapOf(r.Source, r.Experts, ranks, r.placed)
 }
 
 // OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.

@@ -24,10 +24,15 @@ type Result struct {
 	Warnings      []router.Warning `json:"warnings"`
 }
 
+// Of says what a row is of.
+type Of struct {
+	Source string `json:"source"`
+	Phase  Phase  `json:"phase,omitempty"` // where the format separates phases
+}
+
 // ResultRecord is what a record says of itself.
 type ResultRecord struct {
-	Source     string        `json:"source"`
-	Phase      Phase         `json:"phase,omitempty"` // where the format separates phases
+	Of
 	Format     string        `json:"format"`
 	Experts    router.OptInt `json:"experts"` // these three are undefined where the format does not say
 	TopK       router.OptInt `json:"top_k"`
@@ -39,17 +44,15 @@ type ResultRecord struct {
 
 // Summary is the imbalance over the layers of a record.
 type Summary struct {
-	Source string `json:"source"`
-	Phase  Phase  `json:"phase,omitempty"` // where the format separates phases
+	Of
 	imbalance.Summary
 }
 
 // ResultLoad is the load of the experts of one layer of a record, over all its steps.
 type ResultLoad struct {
-	Source string  `json:"source"`
-	Phase  Phase   `json:"phase,omitempty"` // where the format separates phases
-	Layer  int     `json:"layer"`
-	Slots  []int64 `json:"slots"` // by expert
+	Of
+	Layer int     `json:"layer"`
+	Slots []int64 `json:"slots"` // by expert
 }
 
 // NewResult holds no record yet. JSON shows empty lists as such.
@@ -71,23 +74,21 @@ func (res *Result) Add(r *Record, o Options) error {
 		if r.oneRank() {
 			layers = nil // which would say how many ranks there are
 		}
-		res.Records = append(res.Records, ResultRecord{
-			Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: router.Known(r.Experts), TopK: router.Known(r.TopK),
-			Ranks:      router.Known(r.Ranks),
-			Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
-		})
+		of := Of{r.Source, r.Phase}
+		res.Records = append(res.Records, ResultRecord{of, r.Format, router.Known(r.Experts), router.Known(r.TopK),
+			router.Known(r.Ranks), len(r.Iterations()), len(r.Layers()), r.Slots()})
 		for _, l := range layers {
 			l.Source, l.Phase = r.Source, string(r.Phase)
 			res.Imbalance = append(res.Imbalance, l)
 		}
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
 			if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {
-				res.Summary = append(res.Summary, Summary{Source: r.Source, Phase: r.Phase, Summary: s})
+				res.Summary = append(res.Summary, Summary{of, s})
 			}
 		}
 		loads := r.ByLayer()
 		for _, layer := range slices.Sorted(maps.Keys(loads)) {
-			res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
+			res.Loads = append(res.Loads, ResultLoad{of, layer, loads[layer].PerExpert})
 		}
 		res.Reported = append(res.Reported, r.Reported...)
 		res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)

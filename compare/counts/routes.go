@@ -51,8 +51,8 @@ func (c *collector) calibrated(v, object any, of context) {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")
 	} else {
 		each(layers, func(_ string, layer any) {
-			of.numbers[isLayer], _ = number(part(layer, "layer_idx"))
-			slots, _ := number(part(layer, "num_slots"))
+			each(layer, of.describe)
+			slots := of.numbers[isCount]
 			shape, n := arrayOf(part(layer, "token_selected_slots_shape")).Values, int64(len(raw))/4
 			if len(shape) == 2 && shape[0] >= 0 && shape[1] > 0 && shape[0] <= n/shape[1] {
 				n = shape[0] * shape[1]

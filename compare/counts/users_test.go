@@ -9,14 +9,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Samples of what users post are commands of the corpus. On 2 ranks experts 0 1 | 2 3 have 10 + 1 and 5 + 2.
-func TestSampleOfUsers(t *testing.T) {
-	if s := mustRead(t, fixture("counts", "users", "load-stats.jsonl")).Steps()[0]; !slices.Equal(s.Received,
-		[]int64{11, 7}) {
-		t.Error(s)
-	}
-}
-
 // Maps of copies are placements, not loads; --axes says otherwise. The smallest row that has every
 // number from 0 is one; without a 0, or with a number that the row has no room for, it is counts.
 func TestMapsAreNoLoads(t *testing.T) {

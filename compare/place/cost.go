@@ -70,7 +70,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	}
 	where, byLayer := r.Placement, r.ByLayer()
 	if where == nil {
-		if where, err = counts.Contiguous(r.Experts, c.Ranks); err != nil {
+		if where, err = placement.Contiguous(r.Experts, c.Ranks); err != nil {
 			return nil, reason, err
 		}
 	}

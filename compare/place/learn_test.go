@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 const lmsys = "../../../shared/captures/third-party/lmsys/"
@@ -86,10 +87,10 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 func share(v float64) *float64 { return &v }
 
 // placed is the placement of a result, as its file is read.
-func placed(t *testing.T, res *Result) *counts.Placement {
+func placed(t *testing.T, res *Result) *placement.Map {
 	t.Helper()
 	var out strings.Builder
-	if err := res.Slots[res.Placements[0].Plan].Write(&out, counts.TensorRT, res.Experts, 0, nil); err != nil {
+	if err := res.Slots[res.Placements[0].Plan].Write(&out, placement.TensorRT, res.Experts, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")

@@ -33,12 +33,12 @@ type Options struct {
 	// The least reduction of the busiest rank's load that is worth a trial.
 	Threshold float64 `flag:"threshold" in:"%" preset:"10%"`
 
-	Shape     *router.Shape     // of the model, nil where it is not named
-	Cost      *Cost             // what a trace tells of time, nil for none
-	NoTime    router.Warning    // why there is none
-	Dose      *Dose             // nil for none
-	From      *counts.Placement // that runs; nil takes the records'
-	MoELayers []int             // of the model, nil where it is not named
+	Shape     *router.Shape  // of the model, nil where it is not named
+	Cost      *Cost          // what a trace tells of time, nil for none
+	NoTime    router.Warning // why there is none
+	Dose      *Dose          // nil for none
+	From      *placement.Map // that runs; nil takes the records'
+	MoELayers []int          // of the model, nil where it is not named
 }
 
 // Impossible is the first number of redundant copies with which the experts do not fill the ranks with equally many
@@ -131,7 +131,7 @@ func (o Options) result(experts int, learn []Window) *Result {
 		Engine: learn[0].record.Engine, Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
-		Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]placement.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.OptInt(o.Ranks[0])
@@ -219,14 +219,14 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		res.judge(at, p, i+1, learned, judged, o)
 	}
 	res.layers(at, plans[0], learned, judged)
-	res.Slots[at] = counts.Slots{}
+	res.Slots[at] = placement.Slots{}
 	for layer, slots := range running.beyond { // a layer without counts stays
 		if len(slots) == res.Experts+at.Redundant {
 			res.Slots[at][layer] = slots
 		}
 	}
 	for layer, l := range plans[0].layouts {
-		res.Slots[at][layer] = counts.SlotsOf(l)
+		res.Slots[at][layer] = placement.SlotsOf(l)
 	}
 	return nil
 }

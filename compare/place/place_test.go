@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 func read(t *testing.T, paths ...string) (records []*counts.Record) {
@@ -288,7 +289,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	running := must(counts.ReadPlacement(path, 0))
 	for name, c := range map[string]struct {
 		records []*counts.Record
-		from    *counts.Placement
+		from    *placement.Map
 		before  string
 		base    float64
 		moved   int
@@ -323,7 +324,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 			t.Errorf("%s: %+v", placed, res)
 		}
 	}
-	other, _ := counts.Contiguous(8, 2)
+	other, _ := placement.Contiguous(8, 2)
 	if res, err := Judge(Whole(read(t, counted(t, rows))), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(
 		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)

@@ -29,7 +29,7 @@ const Contiguous = "contiguous"
 type plan struct {
 	from    string // a window that it was learned from, or the file of the running placement
 	name    string
-	beyond  counts.Slots // of a running placement: layers that no window may have
+	beyond  placement.Slots // of a running placement: layers that no window may have
 	layouts map[int]router.Layout
 }
 
@@ -103,7 +103,7 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 func (p *plan) rename(from plan, experts int, size placement.Size) error {
 	own := maps.Clone(p.layouts)
 	return p.replace(slices.Sorted(maps.Keys(own)), experts, size, func(layer int) ([]int32, error) {
-		slots := counts.SlotsOf(own[layer])
+		slots := placement.SlotsOf(own[layer])
 		if from, ok := from.layouts[layer]; ok {
 			slots = placement.Renamed(slots, from, size)
 		}
@@ -121,14 +121,14 @@ func loaded(from, to plan) (all int) {
 
 func (p plan) copies() (n int) {
 	for _, l := range p.layouts {
-		n += len(counts.SlotsOf(l))
+		n += len(placement.SlotsOf(l))
 	}
 	return n
 }
 
 // running is the placement that runs on so many ranks: the one given, or the last that is recorded; nil where none is
 // known.
-func (o Options) running(records []*counts.Record, ranks int) (p *counts.Placement, warnings []router.Warning) {
+func (o Options) running(records []*counts.Record, ranks int) (p *placement.Map, warnings []router.Warning) {
 	if o.From != nil {
 		return o.From, nil
 	}
@@ -150,7 +150,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 	}
 	running, warnings := o.running(records, ranks)
 	if running == nil || running.Ranks != ranks {
-		if running, err = counts.Contiguous(experts, ranks); err != nil {
+		if running, err = placement.Contiguous(experts, ranks); err != nil {
 			return p, nil, err
 		}
 	}
@@ -159,7 +159,7 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 	}
 	p = plan{from: cmp.Or(running.Source, Contiguous), name: "baseline", layouts: map[int]router.Layout{}}
 	for _, r := range records {
-		placed, err := running.For(r, o.MoELayers)
+		placed, err := running.For(r.Layers(), o.MoELayers)
 		for _, layer := range r.Layers() {
 			if err == nil {
 				p.layouts[layer], err = placed.Layout(layer)

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // SchemaVersion is the version of the JSON of Result.
@@ -34,8 +34,8 @@ type Result struct {
 	Drift         []Drift          `json:"drift"`
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
-	Slots map[Plan]counts.Slots `json:"-"`
-	folds []fold                // the judged windows in order, with what is learned from for them
+	Slots map[Plan]placement.Slots `json:"-"`
+	folds []fold                   // the judged windows in order, with what is learned from for them
 }
 
 // Plan names a placement.

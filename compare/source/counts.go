@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // ReadCounts reads a record, nil where the path is empty; of arrays with the axes, nil for those they tell.
@@ -21,9 +22,9 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 }
 
 // ReadPlacement reads where the experts are; ranks are how many there are where the file does not say.
-func ReadPlacement(path string, ranks int) (*counts.Placement, error) {
-	placement, err := counts.ReadPlacement(path, ranks)
-	return placement, Meant(path, err, Placements)
+func ReadPlacement(path string, ranks int) (*placement.Map, error) {
+	read, err := counts.ReadPlacement(path, ranks)
+	return read, Meant(path, err, Placements)
 }
 
 // Records reads the records that arguments name, each once.
@@ -82,14 +83,14 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 	if o.Ranks > 0 {
 		r.Warnings = append(r.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(record.Source), "ranks", o.Ranks))
 	}
-	placement := record.Placement
-	if ranks := max(o.Ranks, record.Ranks); placement == nil && ranks > 0 {
-		placement, err = counts.Contiguous(record.Experts, ranks)
+	where := record.Placement
+	if ranks := max(o.Ranks, record.Ranks); where == nil && ranks > 0 {
+		where, err = placement.Contiguous(record.Experts, ranks)
 	}
 	for layer, load := range record.ByLayer() {
 		c := trace.Counted{Load: load}
 		if err == nil {
-			c.Layout, err = placement.Layout(layer)
+			c.Layout, err = where.Layout(layer)
 		}
 		r.Layers[layer] = c
 	}

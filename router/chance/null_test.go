@@ -145,9 +145,7 @@ func TestNullEdges(t *testing.T) {
 		t.Errorf("the same seed gave %+v and %+v", a, b)
 	}
 	for name, call := range map[string]func() error{
-		"a layout of other experts":        func() error { _, err := NullOf(one, mustLayout(t, 8, 2), 1, 0); return err },
-		"negative tokens":                  func() error { _, err := NullOf(one, l, -1, 0); return err },
-		"more tokens than slots can count": func() error { _, err := NullOf(one, l, math.MaxInt64, 0); return err },
+		"a layout of other experts": func() error { _, err := NullOf(one, mustLayout(t, 8, 2), 1, 0); return err },
 		"a shape beyond the tables": func() error {
 			_, err := NullOf(router.Shape{Experts: 1 << 17, TopK: 2}, mustLayout(t, 1<<17, 2), 1, 0)
 			return err

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat/combin"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -25,22 +24,26 @@ import (
 // classes (g, j): g groups of the block chosen, and j experts in them.
 type subsetSampler struct {
 	shape  router.Shape
-	splits map[[3]int][]float64 // conditional, by its arguments
+	splits map[[2]int][][]float64 // conditional, by its arguments
 }
 
 func newSubsetSampler(s router.Shape) *subsetSampler {
-	return &subsetSampler{shape: s, splits: map[[3]int][]float64{}}
+	return &subsetSampler{shape: s, splits: map[[2]int][][]float64{}}
 }
 
-// split is conditional(m, left, j), computed once.
-func (p *subsetSampler) split(m, left, j int) []float64 {
-	key := [3]int{m, left, j}
-	known, ok := p.splits[key]
-	if !ok {
-		known = conditional(m, left, j)
-		p.splits[key] = known
+// split is conditional(m, left, j) by j, each computed once.
+func (p *subsetSampler) split(m, left int) func(j int) []float64 {
+	known := p.splits[[2]int{m, left}]
+	if known == nil {
+		known = make([][]float64, p.shape.TopK+1)
+		p.splits[[2]int{m, left}] = known
 	}
-	return known
+	return func(j int) []float64 {
+		if known[j] == nil {
+			known[j] = conditional(m, left, j)
+		}
+		return known[j]
+	}
 }
 
 // draw adds the loads of the given number of tokens to dst, one per expert.
@@ -58,13 +61,15 @@ func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 		dst[0] += classes[1]
 		return
 	}
-	left, right := make([]int64, len(classes)), make([]int64, len(classes))
-	for j, n := range classes[:min(m, p.shape.TopK)+1] {
+	classes = classes[:min(m, p.shape.TopK)+1]
+	both, split := make([]int64, 2*len(classes)), p.split(m, m/2)
+	left, right := both[:len(classes)], both[len(classes):]
+	for j, n := range classes {
 		if j == 0 || n == 0 {
 			continue
 		}
 		low := max(0, j-(m-m/2))
-		spread(rng, n, p.split(m, m/2, j), func(i int, x int64) {
+		spread(rng, n, split(j), func(i int, x int64) {
 			left[low+i] += x
 			right[j-low-i] += x
 		})
@@ -88,10 +93,10 @@ func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int6
 			continue
 		}
 		low := max(0, g-(m-m/2))
-		spread(rng, n, p.split(m, m/2, g), func(i int, x int64) {
+		spread(rng, n, p.split(m, m/2)(g), func(i int, x int64) {
 			gl := low + i
 			first := max(0, j-(g-gl)*size)
-			spread(rng, x, p.split(g*size, gl*size, j), func(i int, y int64) {
+			spread(rng, x, p.split(g*size, gl*size)(j), func(i int, y int64) {
 				left[gl*width+first+i] += y
 				right[(g-gl)*width+j-first-i] += y
 			})
@@ -119,13 +124,24 @@ func spread(rng *rand.Rand, n int64, conditional []float64, got func(outcome int
 	}
 }
 
-// binomial draws how many of n trials succeed, as a normal number where their standard deviation is above 50: its
-// skewness is then below 0.02.
+// binomial draws how many of n trials succeed: where their standard deviation is at most 5, by a walk up the
+// distribution; else as a normal number that is corrected for skewness (Cornish and Fisher), whose quantiles are right
+// to a quarter of a trial within three deviations.
 func binomial(rng *rand.Rand, n int64, p float64) int64 {
-	if deviation := math.Sqrt(float64(n) * p * (1 - p)); deviation > 50 {
-		return min(n, max(0, int64(math.Round(float64(n)*p+deviation*rng.NormFloat64()))))
+	if p > 0.5 {
+		return n - binomial(rng, n, 1-p)
 	}
-	return min(n, int64(distuv.Binomial{N: float64(n), P: p, Src: rng}.Rand()))
+	mean, variance := float64(n)*p, float64(n)*p*(1-p)
+	if variance > 25 {
+		z := rng.NormFloat64()
+		return min(n, max(0, int64(math.Round(mean+math.Sqrt(variance)*z+(1-2*p)/6*(z*z-1)))))
+	}
+	u, mass, x := rng.Float64(), math.Exp(float64(n)*math.Log1p(-p)), int64(0)
+	for far := min(n, 200); u >= mass && x < far; x++ { // the mean is at most 50
+		u -= mass
+		mass *= p / (1 - p) * float64(n-x) / float64(x+1)
+	}
+	return x
 }
 
 // conditional is the hypergeometric distribution of how many of j items, chosen

@@ -1,6 +1,6 @@
 // Package placement puts experts and their copies on ranks, so that the busiest rank
-// gets few slots, and says how even a load is then. Loads go in, slots come out; it
-// reads and measures nothing.
+// gets few slots, and says how even a load is then. Loads go in, slots come out, which
+// engines take as files (Slots.Write); it reads and measures nothing. A Map holds the slots of all layers.
 package placement
 
 import (
@@ -161,7 +161,11 @@ func pack(weights []float32, packs int) [][]int {
 // Layout puts physical slots on ranks, equally many consecutive ones on each: slots 0 2 1 3 on
 // 2 ranks are experts 0 and 2 on rank 0. Errors wrap router.ErrShape.
 func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
-	return router.Placed(experts, slices.Collect(slices.Chunk(slots, len(slots)/ranks)))
+	var held [][]int32
+	for slots := range slices.Chunk(slots, len(slots)/ranks) {
+		held = append(held, slices.DeleteFunc(slices.Clone(slots), func(e int32) bool { return e == NoExpert }))
+	}
+	return router.Placed(experts, held)
 }
 
 // RankLoad is the slots that each rank gets of a load per expert, the copies of an

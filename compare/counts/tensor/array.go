@@ -61,27 +61,33 @@ func Dense(raw []byte, dtype string, shape []int64) Array {
 	return Array{shape, values}
 }
 
-// View copies elements of a storage.
+// View is of elements of a storage, which it copies unless they stand there in order.
 func View(storage []int64, offset int64, shape, stride []int64) Array {
 	n := elements(shape)
 	if n > len(storage) {
 		Fail("shape %v of a storage of %d elements", shape, len(storage))
 	}
-	out := Array{Shape: shape, Values: make([]int64, n)}
-	index, at := make([]int64, len(shape)), offset
-	for i := range out.Values {
-		if at < 0 || at >= int64(len(storage)) {
-			Fail("element %d lies outside its storage of %d elements", i, len(storage))
-		}
-		out.Values[i] = storage[at]
-		for d := len(index) - 1; d >= 0; d-- {
-			at += stride[d] // may wrap, and is checked above
-			if index[d]++; index[d] < shape[d] {
-				break
+	out, ordered := Array{Shape: shape}, offset == 0
+	for d, step := range out.Strides() {
+		ordered = ordered && (shape[d] == 1 || stride[d] == step)
+	}
+	if out.Values = storage[:n]; ordered {
+		return out
+	}
+	out.Values = make([]int64, 0, n)
+	var take func(d int, at int64)
+	take = func(d int, at int64) {
+		switch {
+		case d < len(shape):
+			for i := range shape[d] {
+				take(d+1, at+i*stride[d]) // may wrap, and is checked
 			}
-			at -= stride[d] * shape[d]
-			index[d] = 0
+		case at < 0 || at >= int64(len(storage)):
+			Fail("element %d lies outside its storage of %d elements", len(out.Values), len(storage))
+		default:
+			out.Values = append(out.Values, storage[at])
 		}
 	}
+	take(0, offset)
 	return out
 }

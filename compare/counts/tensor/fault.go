@@ -20,11 +20,9 @@ func Must[T any](v T, err error) T {
 // Attempt reads, and returns the fault that ended it.
 func Attempt(read func()) (err error) {
 	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case Fault:
-			err = v.error
-		default:
+		v := recover()
+		fault, is := v.(Fault)
+		if err = fault.error; v != nil && !is {
 			panic(v)
 		}
 	}()

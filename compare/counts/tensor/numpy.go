@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,12 +33,11 @@ func ParseNumPy(b []byte) (a Array) {
 	if err := Attempt(func() { a = Dense(data, dtype, shape) }); err != nil {
 		Fail("npy: %w; convert whole numbers by .astype(int)", err)
 	}
-	if string(m[3]) == "True" { // the first dimension runs fastest
-		slices.Reverse(shape)
-		strides := a.Strides()
-		slices.Reverse(strides)
-		slices.Reverse(shape)
-		return View(a.Values, 0, shape, strides)
+	strides, step := a.Strides(), int64(1)
+	for d, n := range shape {
+		if string(m[3]) == "True" { // the first dimension runs fastest
+			strides[d], step = step, step*n
+		}
 	}
-	return a
+	return View(a.Values, 0, shape, strides)
 }

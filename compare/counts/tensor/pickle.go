@@ -36,17 +36,13 @@ func (p *pickleReader) run() any {
 	return nil
 }
 
-// Bounds on what a pickle builds, which takes a hundred times its bytes of memory: a pass of
+// maxOperations bounds what a pickle builds, which takes a hundred times its bytes of memory: a pass of
 // SGLang takes about 150 operations, and a list grows by 1,000 items at a time.
-const (
-	maxOperations = 1 << 23
-	maxStack      = 1 << 16
-)
+const maxOperations = 1 << 23
 
 type (
-	pickleGlobal  string // a name
-	pickleStorage []any  // what names a member of the zip: "storage", type, key, location, size
-	pickleMark    struct{}
+	pickleGlobal string // a name
+	pickleMark   struct{}
 )
 
 // pickleReader is a stack machine.
@@ -89,28 +85,23 @@ func (p *pickleReader) line() string {
 	return string(line)
 }
 
-func (p *pickleReader) push(v any) {
-	if len(p.stack) == maxStack {
-		Fail("want at most %d values on the stack", maxStack)
-	}
-	p.stack = append(p.stack, v)
-}
+func (p *pickleReader) push(v any) { p.stack = append(p.stack, v) }
 
 // pop takes n values from the stack, in the order in which they were pushed.
 func (p *pickleReader) pop(n int) []any {
-	rest := len(p.stack) - n
-	if rest < 0 {
+	if n > len(p.stack) {
 		Fail("the stack is empty")
 	}
-	items := append([]any{}, p.stack[rest:]...)
+	rest := len(p.stack) - n
+	items := slices.Clone(p.stack[rest:])
 	p.stack = p.stack[:rest]
 	return items
 }
 
 // popMark takes everything above the last mark, and the mark.
 func (p *pickleReader) popMark() []any {
-	for i := len(p.stack) - 1; i >= 0; i-- {
-		if _, ok := p.stack[i].(pickleMark); ok {
+	for i, v := range slices.Backward(p.stack) {
+		if v == (pickleMark{}) {
 			return p.pop(len(p.stack) - i)[1:]
 		}
 	}
@@ -121,7 +112,7 @@ func (p *pickleReader) popMark() []any {
 // top is the last value, which stays.
 func (p *pickleReader) top() any {
 	v := p.pop(1)[0]
-	p.stack = append(p.stack, v)
+	p.push(v)
 	return v
 }
 
@@ -159,10 +150,7 @@ var operations = [256]func(*pickleReader){
 	'j': func(p *pickleReader) { p.recall(int(p.number(4))) },
 
 	'c': func(p *pickleReader) { p.global(p.line() + "." + p.line()) },
-	'Q': func(p *pickleReader) {
-		id, _ := p.pop(1)[0].([]any)
-		p.push(pickleStorage(id))
-	},
+	'Q': func(*pickleReader) {}, // what names a storage is taken for it
 	'R': func(p *pickleReader) { call := p.pop(2); p.call(call[0], call[1]) },
 }
 

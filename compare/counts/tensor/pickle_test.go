@@ -40,8 +40,8 @@ func TestPickleRefusals(t *testing.T) {
 // Few bytes that would build many objects, each refused before the memory grows.
 func TestPickleBombs(t *testing.T) {
 	for name, c := range map[string]struct{ pickle, want string }{
-		"marks":        {strings.Repeat("(", 9_000_000), "values on the stack"},
-		"lists":        {strings.Repeat("]", 9_000_000), "values on the stack"},
+		"marks":        {strings.Repeat("(", 9_000_000), "operations"},
+		"lists":        {strings.Repeat("]", 9_000_000), "operations"},
 		"memories":     {"N" + strings.Repeat("q\x00", 9_000_000), "next memory"},
 		"a long list":  {"]q\x00" + strings.Repeat("h\x00a", 4_500_000), "operations"},
 		"far memories": {"Nr\xff\xff\xff\x7f", "next memory"},

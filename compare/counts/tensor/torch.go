@@ -51,11 +51,11 @@ func (f *torch) read(name string) []byte {
 	return Must(b, m.Close())
 }
 
-// array reads a tensor, which a pickle describes by its storage ("storage", type, key, …), offset,
+// array reads a tensor, which a pickle describes by its storage ("storage", type, key of a member, …), offset,
 // shape, stride, and more.
 func (f *torch) array(parts []any) Array {
 	parts = append(parts, nil, nil, nil, nil)
-	storage, _ := parts[0].(pickleStorage)
+	storage, _ := parts[0].([]any)
 	offset, isOffset := parts[1].(int64)
 	shape, isShape := integers(parts[2])
 	stride, isStride := integers(parts[3])

@@ -1,4 +1,4 @@
-package counts
+package placement
 
 import (
 	"fmt"
@@ -13,56 +13,52 @@ import (
 // every one, which fall to the ranks in equal consecutive runs.
 type Slots map[int][]int32
 
-// noExpert stands in maps for a slot without an expert, as on ranks that vLLM has masked.
-const noExpert = -1
+// NoExpert stands in maps for a slot without an expert, as on ranks that vLLM has masked.
+const NoExpert = -1
 
-// Placement says which rank holds which expert, layer by layer, with replicas.
-type Placement struct {
+// Map says which rank holds which expert, layer by layer, with replicas.
+type Map struct {
 	Source  string
 	Experts int
 	Ranks   int
+	MoEOnly bool // layer i is the model's i-th MoE layer, as vLLM numbers them
 
-	layers  map[int]router.Layout // by layer, or of allLayers
-	moeOnly bool                  // layer i is the model's i-th MoE layer, as vLLM numbers them
+	layers map[int]router.Layout // by layer, or of AllLayers
 }
 
-// allLayers is the number of a layer that stands for every one.
-const allLayers = -1
+// AllLayers is the number of a layer that stands for every one.
+const AllLayers = -1
 
 // Contiguous places the same contiguous experts in every layer; see
 // router.Contiguous.
-func Contiguous(experts, ranks int) (*Placement, error) {
+func Contiguous(experts, ranks int) (*Map, error) {
 	l, err := router.Contiguous(experts, ranks)
-	return &Placement{Experts: experts, Ranks: ranks, layers: map[int]router.Layout{allLayers: l}}, err
+	return &Map{Experts: experts, Ranks: ranks, layers: map[int]router.Layout{AllLayers: l}}, err
 }
 
-// placed is the placement of slots on ranks.
-func placed(source string, experts, ranks int, slots Slots) (*Placement, error) {
-	p := &Placement{Source: source, Experts: experts, Ranks: ranks, layers: map[int]router.Layout{}}
+// MapOf is the map of slots on ranks.
+func MapOf(source string, experts, ranks int, slots Slots) (*Map, error) {
+	p := &Map{Source: source, Experts: experts, Ranks: ranks, layers: map[int]router.Layout{}}
 	for _, layer := range slices.Sorted(maps.Keys(slots)) {
-		n, err := len(slots[layer]), error(nil)
-		if n%ranks != 0 || n == 0 {
-			err = fmt.Errorf("%d slots do not divide over %d ranks", n, ranks)
-		} else {
-			var held [][]int32
-			for slots := range slices.Chunk(slots[layer], n/ranks) {
-				held = append(held, slices.DeleteFunc(slices.Clone(slots), func(e int32) bool { return e == noExpert }))
-			}
-			p.layers[layer], err = router.Placed(experts, held)
+		n := len(slots[layer])
+		if n == 0 || n%ranks != 0 {
+			return nil, fmt.Errorf("layer %d: %d slots do not divide over %d ranks", max(0, layer), n, ranks)
 		}
+		l, err := Layout(experts, slots[layer], ranks)
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", max(0, layer), err)
 		}
+		p.layers[layer] = l
 	}
 	return p, nil
 }
 
 // Layout is where the experts of one layer are; of no placement the zero layout.
-func (p *Placement) Layout(layer int) (router.Layout, error) {
+func (p *Map) Layout(layer int) (router.Layout, error) {
 	if p == nil {
 		return router.Layout{}, nil
 	}
-	for _, number := range []int{allLayers, layer} {
+	for _, number := range []int{AllLayers, layer} {
 		if l, ok := p.layers[number]; ok {
 			return l, nil
 		}
@@ -70,14 +66,14 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 	return router.Layout{}, fmt.Errorf("the placement %q has no layer %d", p.Source, layer)
 }
 
-// For is the placement by the layer numbers of a record. Files and records number the layers
+// For is the map by the layer numbers of a record, which has these layers. Files and records number the layers
 // of the model, or its MoE layers alone, which moe, the model's MoE layers, tells. Without a model
 // the numbers must agree: it is an error where the record has a layer that is not placed, where only
 // the file numbers MoE layers alone, or where only the record may, as it begins at layer 0 and has
 // fewer layers than are placed.
-func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
-	layers, own := r.Layers(), slices.Sorted(maps.Keys(p.layers))
-	if len(layers) == 0 || own[0] == allLayers {
+func (p *Map) For(layers, moe []int) (*Map, error) {
+	own := slices.Sorted(maps.Keys(p.layers))
+	if len(layers) == 0 || own[0] == AllLayers {
 		return p, nil
 	}
 	say := fmt.Sprintf("the placement %q is of layers %s, the counts are of layers %s", p.Source, quantity.Ranges(own),
@@ -88,12 +84,12 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	})
 	switch {
-	case moe == nil && (missing || p.moeOnly && layers[0] > 0 ||
-		!p.moeOnly && layers[0] == 0 && len(layers) < len(own)):
+	case moe == nil && (missing || p.MoEOnly && layers[0] > 0 ||
+		!p.MoEOnly && layers[0] == 0 && len(layers) < len(own)):
 		return nil, fmt.Errorf("%s: name the model, by --model, which tells how they are numbered", say)
-	case moe != nil && (recordMoE && slices.Max(layers) >= len(moe) || p.moeOnly && slices.Max(own) >= len(moe)):
+	case moe != nil && (recordMoE && slices.Max(layers) >= len(moe) || p.MoEOnly && slices.Max(own) >= len(moe)):
 		return nil, fmt.Errorf("%s, and the model has %s", say, quantity.Count(len(moe), "MoE layer"))
-	case moe == nil || p.moeOnly == recordMoE:
+	case moe == nil || p.MoEOnly == recordMoE:
 		return p, nil
 	}
 	out := *p
@@ -109,14 +105,19 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	return &out, nil
 }
 
+// Uniform reports one layout of all layers.
+func (p *Map) Uniform() bool {
+	return p != nil && len(p.layers) == 1 && p.layers[AllLayers].Ranks() > 0
+}
+
 // Placed are the layers that are placed one by one, by number: where moe is given its layers alone, else
 // all but dense layers, which stand in files as expert i mod experts in slot i.
-func (p *Placement) Placed(moe []int) Slots {
+func (p *Map) Placed(moe []int) Slots {
 	slots := Slots{}
 	for layer, l := range p.layers {
 		list := SlotsOf(l)
 		if moe != nil && slices.Contains(moe, layer) ||
-			moe == nil && layer != allLayers && !slices.Equal(list, trivial(len(list), p.Experts)) {
+			moe == nil && layer != AllLayers && !slices.Equal(list, Trivial(len(list), p.Experts)) {
 			slots[layer] = list
 		}
 	}
@@ -124,7 +125,7 @@ func (p *Placement) Placed(moe []int) Slots {
 }
 
 // Slots is the number of physical experts of the first layer.
-func (p *Placement) Slots() int {
+func (p *Map) Slots() int {
 	return len(SlotsOf(p.layers[slices.Min(slices.Collect(maps.Keys(p.layers)))]))
 }
 
@@ -134,4 +135,13 @@ func SlotsOf(l router.Layout) (slots []int32) {
 		slots = append(slots, l.Held(rank)...)
 	}
 	return slots
+}
+
+// Trivial is expert i mod experts in slot i.
+func Trivial(slots, experts int) []int32 {
+	row := make([]int32, slots)
+	for i := range row {
+		row[i] = int32(i % experts)
+	}
+	return row
 }
