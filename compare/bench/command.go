@@ -42,9 +42,6 @@ func (c Command) check(t Treatment) error {
 	case c.Ready != "" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == ""):
 		return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 	}
-	if err := t.CheckEngine(c.engine()); err != nil {
-		return err
-	}
 	for _, word := range slices.Concat(c.Normal, c.Server) {
 		for _, name := range t.Names() {
 			if strings.Contains(word, name+"=") {

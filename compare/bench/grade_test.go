@@ -90,10 +90,7 @@ func TestClaims(t *testing.T) {
 			""},
 		"ranks of srun --label": {"trtllm", Spec{}, "0: " + firstLine + "1: " + firstLine, trtllmReport("2"), ""},
 	} {
-		var err error
-		if c.spec.Treatment, err = ParseTreatment(c.treatment); err != nil {
-			t.Fatal(err)
-		}
+		c.spec.Treatment = must(ParseTreatment(c.treatment))
 		r, balance := judged(t, c.spec, c.log, c.report), gain.Claimed
 		if c.wants != "" {
 			balance = gain.None

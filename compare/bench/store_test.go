@@ -42,16 +42,11 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("opening left %v behind", entries)
 	}
 	path := filepath.Join(dir, storeName)
-	write := func(text string) {
-		succeed(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	write("")
+	succeed(t, os.WriteFile(path, nil, 0o644))
 	check("an empty file", "have version 0")
 	os.Remove(path)
 	db := must(sql.Open("sqlite", "file:"+path))
-	if _, err := db.Exec("PRAGMA user_version = 99"); err != nil {
-		t.Fatal(err)
-	}
+	must(db.Exec("PRAGMA user_version = 99"))
 	db.Close()
 	check("a later version", "have version 99")
 }
@@ -82,11 +77,8 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 		Interrupted: false} {
 		c := create(t, testSpec(t, 1, "x"))
 		log := filepath.Join(c.Folder, launchesFolder, "00000-normal-1", "stdout.log")
-		err := errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
-			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
+			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)))
 		again, err := Create(c.Folder, testSpec(t, 2, "x"), time.Now())
 		if errors.Is(err, ErrExists) != exists || err == nil && (len(again.Launches) != 4 || again.begun()) {
 			t.Errorf("over a launch that %s: %v", state, err)

@@ -130,10 +130,7 @@ func engineCounts(path, _ string) (proof.LoadProof, error) {
 func withinSpec(t *testing.T, launches int, mode string) Spec {
 	t.Helper()
 	s := testSpec(t, 1)
-	var err error
-	if s.Treatment, err = ParseTreatment("hook"); err != nil {
-		t.Fatal(err)
-	}
+	s.Treatment = must(ParseTreatment("hook"))
 	addr := freeAddress(t)
 	self := s.Command.Normal[0]
 	s.Design = Design{Launches: launches, Seed: 1}

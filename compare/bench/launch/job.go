@@ -271,13 +271,11 @@ const OwnName = "moebalance"
 // FindProgram is the path of the program that a command of the folder names; own
 // where that is OwnName and no such program is on the path.
 func FindProgram(name, folder, own string) (string, error) {
+	at := name
 	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		name = filepath.Join(folder, name)
-		if !filepath.IsAbs(name) {
-			name = "." + string(filepath.Separator) + name // Join drops a leading ./
-		}
+		at, _ = filepath.Abs(filepath.Join(folder, name)) // without a current folder, nothing is found
 	}
-	path, err := exec.LookPath(name)
+	path, err := exec.LookPath(at)
 	switch {
 	case err == nil:
 		return filepath.Abs(path)

@@ -65,6 +65,8 @@ var formats = []*format{
 	{name: "aiperf", rule: "aiperf, linear", also: readExport,
 		is: [][]string{{"schema_version", "request_throughput/unit"}, {"records/request_throughput/unit"}}},
 	{name: "aiperf", rule: "genai-perf, linear", also: readExport, is: [][]string{{"request_throughput/unit"}}},
+	// the second section of their CSV, of single values; genai-perf names other units
+	{name: "aiperf", title: "Metric,Value", is: [][]string{{"output token throughput"}}},
 	// SGLang's bench_one_batch and bench_one_batch_server, one line per batch of equal requests
 	{name: "sglang-one-batch/json", needs: []string{"total_throughput"}, means: oneBatchMeans,
 		is: [][]string{{"batch_size", "input_len", "output_len", "overall_throughput"}}},
@@ -147,7 +149,8 @@ var meanings = map[string]string{
 	"total_osl/avg": outputTokens, "input_sequence_length/avg": meanInput, "output_sequence_length/avg": meanOutput,
 	"request_latency/{stat}": "request_latency", "time_to_first_token/{stat}": "ttft", "ttft/{stat}": "ttft",
 	"inter_token_latency/{stat}": "tpot", "inter_chunk_latency/{stat}": "itl",
-	"output_token_throughput_per_user/{stat}": "user_speed",
+	"output_token_throughput_per_user/{stat}": "user_speed", "request count": requests, "request count (count)": requests,
+	"request throughput (per sec)": "request_throughput",
 	// SGLang's one-batch programs
 	"prefill_latency": "prefill_latency_mean in s", "prefill. latency s": "prefill_latency_mean",
 	"median_decode_latency": "decode_latency_p50 in s", "decode. median latency s": "decode_latency_p50",

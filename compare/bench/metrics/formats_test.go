@@ -117,6 +117,15 @@ var samples = []struct {
 		"error_request_count": null}`,
 		expectation{"aiperf", "request_throughput", map[string]float64{"request_throughput": 13.16084556379392,
 			"ttft_mean": 1588.797775365}, []float64{200, 110000, 19370, 84}, 0, ""}},
+	// AIPerf's CSV (NVIDIA/cloudai, its AI Dynamo documentation), and genai-perf's with a thousand
+	{"Metric,avg,min,max,p25,p50,p75,p99,std\nInter Token Latency (ms),2.81,2.66,2.88,2.79,2.83,2.84,2.87,0.04\n\n" +
+		"Metric,Value\nOutput Token Throughput (tokens/sec),598.78\nTotal Token Throughput (tokens/sec),962.32\n" +
+		"Request Throughput (requests/sec),1.20\nRequest Count,50.00\n",
+		expectation{"aiperf", "output_throughput", map[string]float64{"output_throughput": 598.78,
+			"total_throughput": 962.32, "request_throughput": 1.2}, []float64{50, -1, -1, -1}, 0, ""}},
+	{"Metric,Value\r\nOutput Token Throughput (tokens/sec),\"1,456.00\"\r\nRequest Throughput (per sec),123.00\r\n" +
+		"Request Count (count),3.00\r\n", expectation{"aiperf", "output_throughput", map[string]float64{
+		"output_throughput": 1456, "request_throughput": 123}, []float64{3, -1, -1, -1}, 0, ""}},
 	// SGLang's bench_one_batch_server, after the block of its warm-up
 	{"======== Warmup Begin ========\n" + oneBatch("256", "1477.75") + "======== Warmup End   ========\n\n" +
 		oneBatch("16384", "1340.45"),

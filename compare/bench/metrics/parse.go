@@ -160,7 +160,7 @@ func (p *parser) offer(d *document) {
 		p.log.add(d)
 	case d.printed == "":
 		p.read(d)
-	case title == "Benchmark ...", title == "Warmup ...",
+	case title == "Benchmark ...", title == "Warmup ...", title == "Metric,Value",
 		title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
 		p.read(&p.labels)
 		p.labels = document{line: d.line, title: title}
