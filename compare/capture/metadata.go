@@ -36,20 +36,17 @@ var (
 func (p *Metadata) read(ctx context.Context, db *database) error {
 	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[[2]int64]int64{}
 	pair := []string{"name", "value"}
-	facts := map[string]*string{"EXPORT_PRODUCT_VERSION": &p.NsysVersion, "EXPORT_SCHEMA_VERSION": &p.SchemaVersion}
-	fact := func(row []string) {
-		if to := facts[row[0]]; to != nil {
-			*to = row[1]
-		}
-	}
+	text := func(to *string) func([]string) { return func(row []string) { *to = valid(row[len(row)-1]) } }
 	for _, t := range []struct {
 		table   string
 		columns []string
 		rest    string
 		fill    func([]string)
 	}{
-		{"META_DATA_EXPORT", pair, "", fact},
-		{"EXPORT_META_DATA", pair, "", fact},
+		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&p.NsysVersion)},
+		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&p.SchemaVersion)},
+		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&p.NsysVersion)},
+		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&p.SchemaVersion)},
 		{"META_DATA_CAPTURE", pair, " WHERE name LIKE '%:ENVIRONMENT_VARIABLE' ORDER BY rowid", p.variable},
 		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1",
 			func(row []string) { p.SessionUTC = whole(row[0]) }},
@@ -58,8 +55,7 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 				p.MPIRanks[whole(row[0])&processMask] = int(rank)
 			}
 		}},
-		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1",
-			func(row []string) { p.GPU = valid(row[0]) }},
+		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", text(&p.GPU)},
 		{"TARGET_INFO_CUDA_DEVICE", []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
 			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
 				p.GPUs[[2]int64{whole(row[0]), whole(row[1])}] = gpu

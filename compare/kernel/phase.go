@@ -7,11 +7,7 @@
 // its times are in capture.Kernel, and statistics of durations (Stats, Busy) know no kernel.
 package kernel
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Phase is a part of a step. Reports, flags and JSON use these names.
 type Phase string
@@ -35,11 +31,6 @@ var Phases = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, P
 
 // Routed are the phases of routed tokens.
 var Routed = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
-
-// ComparePhases orders phases as Phases does.
-func ComparePhases(a, b Phase) int {
-	return cmp.Or(cmp.Compare(slices.Index(Phases, a), slices.Index(Phases, b)), cmp.Compare(a, b))
-}
 
 // phaseWords are the words for phases, letter case aside.
 var phaseWords = map[string]Phase{

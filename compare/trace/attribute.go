@@ -44,7 +44,10 @@ func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 	for _, name := range rec.Operators {
 		a.operators = append(a.operators, ranges.OperatorOf(name))
 	}
-	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int { return cmp.Compare(x.Start, y.Start) })
+	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int {
+		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Device, y.Device))
+	})
+	rec.Kernels = slices.Compact(rec.Kernels)
 	a.recognize()
 	a.locate(o.Patterns)
 	capture.Collect(len(rec.Kernels))
@@ -84,7 +87,7 @@ func (a *attribution) locate(patterns *Patterns) {
 	})
 	lines := a.timelines(patterns)
 	capture.Collect(len(rec.Kernels))
-	var moments []int64
+	moments := make([]int64, 0, len(rec.Launches)+len(rec.GraphNodes))
 	ask := func(thread int32, at int64) {
 		lines[thread].Queries, moments = append(lines[thread].Queries, int32(len(moments))), append(moments, at)
 	}

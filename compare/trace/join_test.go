@@ -73,6 +73,9 @@ func TestJoinTraps(t *testing.T) {
 		{"PyTorch's suffix is cut", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
 		}, "", 0, PhaseExperts, 7},
+		{"a kernel that is recorded twice counts once", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").kernel(0, 1, 20, 27, "k")
+		}, "repeated", 0, PhaseExperts, 7},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
 		}, "out_of_range", 0, PhaseExperts, 7},

@@ -30,6 +30,7 @@ type placement struct {
 	steps    []int32 // by block
 	layers   []int32
 	ends     []int // last kernel of each block's layer
+	scratch  location
 }
 
 // infer gives kernels what no range says: layers where expert GEMMs are in none, in all steps or in some. Steps are
@@ -213,13 +214,13 @@ func (p *placement) placeBlocks() {
 
 // change gives a kernel another location, and a step where no range does.
 func (p *placement) change(i int, step int32, change func(*location, *kernel.Class)) {
-	e := p.event(i)
-	l := *p.place(e)
+	e, l := p.event(i), &p.scratch
+	*l = *p.place(e)
 	if l.Step == NoID && step != NoID {
 		l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
 	}
-	change(&l, p.class(e))
-	e.Place = p.of.Places.Number(l)
+	change(l, p.class(e))
+	e.Place = p.of.Places.Number(*l)
 }
 
 // positionOf is the phase of a kernel by its position in a layer: before the routing, no expert block holds it.

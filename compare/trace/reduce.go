@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -146,32 +147,35 @@ func (r *reduction) cells() {
 
 // cellsBy adds up kernels with the same rank, step, layer and phase, and puts them in order.
 func (r *reduction) cellsBy(step func(group) router.OptInt) []Cell {
-	by := sums(r, func(g group) (Cell, bool) {
-		return Cell{Rank: g.rank.Rank.Rank, Step: step(g), Layer: router.OptInt(g.at.Layer), Phase: g.at.Phase,
-			Kind: NoID}, true
+	type place struct{ rank, step, layer, phase int }
+	by := sums(r, func(g group) (place, bool) {
+		return place{g.rank.Rank.Rank, int(step(g)), int(g.at.Layer), slices.Index(kernel.Phases, g.at.Phase)}, true
 	})
 	cells := make([]Cell, 0, len(by))
-	for c, s := range by {
-		c.Sum = s
-		cells = append(cells, c)
+	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.step, b.step), cmp.Compare(a.layer, b.layer),
+			cmp.Compare(a.phase, b.phase))
+	}) {
+		cells = append(cells, Cell{Rank: at.rank, Step: router.OptInt(at.step), Layer: router.OptInt(at.layer),
+			Phase: kernel.Phases[at.phase], Sum: by[at], Kind: NoID})
 	}
-	slices.SortFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
-			kernel.ComparePhases(a.Phase, b.Phase))
-	})
 	return cells
 }
 
 // coverage sums what the attribution reached.
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
-	for g := range r.groups() {
-		total, launched = total+g.TotalNS, launched+g.launchedNS
-		if g.at.Layer != NoID {
-			layered += g.TotalNS
-		}
-		if g.at.Expert != NoID {
-			expert += g.TotalNS
+	for _, p := range r.ranks {
+		for e, at := range p.each() {
+			if total += e.NS; e.Queued >= 0 {
+				launched += e.NS
+			}
+			if at.Layer != NoID {
+				layered += e.NS
+			}
+			if at.Expert != NoID {
+				expert += e.NS
+			}
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined

@@ -13,7 +13,6 @@ import (
 type row struct {
 	place, name int32
 	imbalance.Sum
-	launchedNS int64 // the part of TotalNS whose launch is recorded
 }
 
 // group is a row with what its place and name stand for.
@@ -61,21 +60,18 @@ func (p *rankEvents) tabulate() {
 	for i, l := range p.of.Places.Values {
 		cellOf[i] = cells.Number(location{Step: l.Step, Layer: l.Layer, Phase: l.Phase})
 	}
-	busy := make([]kernel.Busy, len(cells.Values))
-	p.rows = nil
+	busy, rowOf := make([]kernel.Busy, len(cells.Values)), make([]int32, len(p.events))
+	for i, e := range p.events {
+		rowOf[i] = number.Number([2]int32{e.Place, e.Name})
+	}
+	p.rows = make([]row, len(number.Values))
 	for i := range p.events {
 		e := &p.events[i]
-		at := number.Number([2]int32{e.Place, e.Name})
-		if int(at) == len(p.rows) {
-			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
-		}
-		w, ran := &p.rows[at], &busy[cellOf[e.Place]]
+		w, ran := &p.rows[rowOf[i]], &busy[cellOf[e.Place]]
+		w.place, w.name = e.Place, e.Name
 		before := ran.NS
 		ran.Add(e.Start, e.NS)
 		w.Instances, w.TotalNS, w.BusyNS = w.Instances+1, w.TotalNS+e.NS, w.BusyNS+ran.NS-before
-		if e.Queued >= 0 {
-			w.launchedNS += e.NS
-		}
 		c := p.class(e)
 		if c.Collective {
 			w.CollectiveNS = w.TotalNS

@@ -12,6 +12,7 @@ var catalog = map[string]string{
 	"lost_kernels":  "{lost:n} of {launches:launch} have no kernel, or one without a duration: record a shorter capture",
 	"open_ranges":   "{ranges:range} never closed, taken to last to the end of the capture",
 	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
+	"repeated":      "warning: {kernels:n} of {all:kernel} are recorded twice, and count once",
 	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
 
 	// Ranks that do not fit together.

@@ -65,14 +65,15 @@ func (t *Timeline) Sort() {
 func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32, p Location)) {
 	slices.SortFunc(t.Queries, func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) })
 	var open openRanges
-	next := 0
+	next, p := 0, new(Location)
 	for _, q := range t.Queries {
 		at := moment(q)
 		for next < len(t.Ranges) && t.Ranges[next].Start <= at {
 			open.push(&t.Ranges[next])
 			next++
 		}
-		visit(q, open.at(at))
+		open.at(at, p)
+		visit(q, *p)
 	}
 }
 
@@ -101,18 +102,17 @@ func (o *openRanges) push(m *Range) {
 	}
 }
 
-// at is what the open ranges say of a moment, once it has dropped the ones that ended before.
-func (o *openRanges) at(moment int64) Location {
-	p := Unattributed
+// at sets p to what the open ranges say of a moment, once it has dropped the ones that ended before.
+func (o *openRanges) at(moment int64, p *Location) {
+	*p = Unattributed
 	for i, of := range said {
 		n := len(o[i])
 		for ; n > 0 && o[i][n-1].End < moment; n-- {
 		}
 		if o[i] = o[i][:n]; n > 0 {
-			of.take(&p, o[i][n-1])
+			of.take(p, o[i][n-1])
 		}
 	}
-	return p
 }
 
 // Number gives the steps of one thread their numbers. Where the hook marks steps of the process, no

@@ -9,7 +9,7 @@ import (
 )
 
 // slowLocation looks at every range for every query.
-func slowLocation(ranges []Range, at int64) Location {
+func slowLocation(ranges []Range, at int64) (p Location) {
 	var best openRanges // one for each thing
 	for i := range ranges {
 		m := &ranges[i]
@@ -21,7 +21,8 @@ func slowLocation(ranges []Range, at int64) Location {
 			}
 		}
 	}
-	return best.at(at)
+	best.at(at, &p)
+	return p
 }
 
 // Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow search agree on
