@@ -68,8 +68,7 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	if _, codes = traced(exitInconclusive, "vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, trace.CountsContradict) {
 		t.Errorf("counts of the other arm: %v", codes)
 	}
-	if a, codes = traced(exitDone, "vllm-qwen3-normal.decode.counts.json", "?"); len(a.Experts) != 0 ||
-		!slices.Contains(codes, trace.OtherSteps) {
+	if a, codes = traced(exitDone, "vllm-qwen3-normal.decode.counts.json", "?"); !slices.Contains(codes, trace.OtherSteps) {
 		t.Errorf("counts of decode beside prefill: %d experts, %v", len(a.Experts), codes)
 	}
 	if a, codes = traced(exitDone, "vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||

@@ -7,11 +7,15 @@ import (
 	"github.com/moebalance/moebalance/compare/kernel"
 )
 
-func TestBuiltInPatterns(t *testing.T) {
-	patterns, err := NewPatterns()
+func must[T any](v T, err error) T {
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
+	return v
+}
+
+func TestBuiltInPatterns(t *testing.T) {
+	patterns := must(NewPatterns())
 	is := func(step, layer, expert int32, phase kernel.Phase) Label {
 		return Label{Location: Location{Step: step, Layer: layer, Expert: expert, Phase: phase}}
 	}
@@ -58,10 +62,7 @@ func TestBuiltInPatterns(t *testing.T) {
 // The names by which modules, classes and annotations usually number layers and experts and
 // name phases, and names that hold a number of something else.
 func TestUsualNames(t *testing.T) {
-	patterns, err := NewPatterns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	patterns := must(NewPatterns())
 	check := func(names []string, what string, right func(Label) bool) {
 		for _, name := range names {
 			if have := patterns.Label(name); !right(have) {
@@ -141,10 +142,7 @@ func TestUsualNames(t *testing.T) {
 }
 
 func TestUserPatternsComeFirst(t *testing.T) {
-	patterns, err := NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patterns := must(NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`))
 	if got := patterns.Label("L7"); got.Layer != 7 {
 		t.Errorf("have %+v", got)
 	}

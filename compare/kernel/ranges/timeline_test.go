@@ -107,10 +107,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 
 // Where the hook marks steps, a profiler's steps around them and an engine's within are none.
 func TestStepsOfTheHook(t *testing.T) {
-	patterns, err := NewPatterns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	patterns := must(NewPatterns())
 	var line Timeline
 	add := func(start, end int64, name string) {
 		l := patterns.Label(name)
