@@ -212,7 +212,11 @@ func TestFieldPlacement(t *testing.T) {
 				if times != nil && (predicted < gain[1] || predicted > gain[2]) {
 					t.Errorf("%s, %s by %v: predicted %v, measured %v", c.runs, arm, times, predicted, gain)
 				}
-				if arm == "placed" && c.ep == "4" && times[0] == "--trace" {
+				switch {
+				case arm == "placed" && times != nil && c.ep == "2":
+					inText(t, "../../testdata/README.md", "## What we measured", fmt.Sprintf("predicts %s step time, a gain of %s",
+						signed(of.Time.Estimate), signed(predicted)))
+				case arm == "placed" && times != nil && times[0] == "--trace":
 					inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s, predicted %s", signed(gain[0]),
 						signed(predicted)))
 				}
@@ -277,6 +281,11 @@ func TestFieldCompare(t *testing.T) {
 			t.Errorf("kind %d: %+v, want %v ms", i, e, want)
 		}
 	}
+	placed := fieldComparison(t, "--trust-arms", fieldResults+"vllm-qwen3-contiguous.rank?.json.gz",
+		fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
+	inText(t, "../../testdata/README.md", "## What we measured", fmt.Sprintf("predicts %s for prefill and %s for decode steps",
+		signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
+	inText(t, "../../testdata/README.md", "## What we measured", "`compare` predicts "+signed(placed.Kinds[0].Gain))
 	// Under nsys, work outside the experts of decode steps differs by 2 % and more: no prediction.
 	c = fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
 	if len(c.Kinds) != 3 || c.Kinds[1].Gain != 0 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
