@@ -68,9 +68,9 @@ func HeatMap(s HeatSpec) (Figure, error) {
 }
 
 // span is the factor that the colors reach from the mean to both sides: a round one that holds the largest cell.
-func (s HeatSpec) span() float64 {
+func (h HeatSpec) span() float64 {
 	most := 1.0
-	for _, g := range s.Grids {
+	for _, g := range h.Grids {
 		for _, v := range knowns(slices.Concat(g.relativeToRow()...)) {
 			most = max(most, v)
 		}

@@ -32,9 +32,7 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Re
 	}
 	c := valid(launches)
 	c.PointName = "concurrency"
-	for _, v := range values {
-		c.Points = append(c.Points, v)
-	}
+	c.Points = append(c.Points, values...)
 	return c
 }
 

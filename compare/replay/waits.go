@@ -67,22 +67,22 @@ func (r *Run) Waits() (list []Wait) {
 }
 
 // wait is the wait at a collective, and the rank that is waited for.
-func (m *arrivals) wait(since []Wait) (rank int, w Wait) {
-	n, mean, all := float64(len(m.ranks)), 0.0, Wait{}
-	for i, r := range m.ranks {
-		mean += m.at[i] / n
+func (a *arrivals) wait(since []Wait) (rank int, w Wait) {
+	n, mean, all := float64(len(a.ranks)), 0.0, Wait{}
+	for i, r := range a.ranks {
+		mean += a.at[i] / n
 		all.Experts += since[r].Experts / n
 		all.Other += since[r].Other / n
 		all.Late += since[r].Late / n
 	}
-	w.NS = m.last - mean
-	at := slices.Index(m.at, m.last)
-	for i, r := range m.ranks {
-		if m.last-m.at[i] <= asLate*w.NS && since[r].Late > since[m.ranks[at]].Late {
+	w.NS = a.last - mean
+	at := slices.Index(a.at, a.last)
+	for i, r := range a.ranks {
+		if a.last-a.at[i] <= asLate*w.NS && since[r].Late > since[a.ranks[at]].Late {
 			at = i
 		}
 	}
-	rank = m.ranks[at]
+	rank = a.ranks[at]
 	own := since[rank]
 	w.Experts, w.Other, w.Late = own.Experts-all.Experts, own.Other-all.Other, own.Late-all.Late
 	return rank, w

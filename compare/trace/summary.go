@@ -129,18 +129,17 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	return exports, nil
 }
 
-// impossible reports a header that writeSummary cannot have written, because everything behind it takes that for
-// granted.
-func (d *exportSummary) impossible() bool {
+// impossible reports a header that writeSummary cannot have written: nothing behind it checks that again.
+func (e *exportSummary) impossible() bool {
 	unknown := func(p Phase) bool { return !slices.Contains(kernel.Phases, p) }
-	return d == nil || len(d.Ranks) == 0 || len(d.Classes) != len(d.Names) ||
-		slices.ContainsFunc(d.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) ||
-		slices.ContainsFunc(d.Places.Values, func(at location) bool {
+	return e == nil || len(e.Ranks) == 0 || len(e.Classes) != len(e.Names) ||
+		slices.ContainsFunc(e.Classes, func(c kernel.Class) bool { return unknown(c.Phase) }) ||
+		slices.ContainsFunc(e.Places.Values, func(at location) bool {
 			return min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase)
 		}) ||
-		slices.ContainsFunc(d.Ranks, func(p *rankEvents) bool {
+		slices.ContainsFunc(e.Ranks, func(p *rankEvents) bool {
 			return p == nil || p.Events < 0 || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
-				!slices.Contains(d.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0
+				!slices.Contains(e.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0
 		})
 }
 
