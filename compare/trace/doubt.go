@@ -14,7 +14,7 @@ const (
 	ranksDiffer      = "ranks_differ"      // ranks recorded different layers or steps (structure, warnMissingRanges)
 	graphMode        = "graph_mode"        // CUDA graphs recorded whole hide their kernels (describe)
 	unclearBlocks    = "unclear_blocks"    // expert blocks may be parts of layers, or of two microbatches (structure)
-	rankGroups       = "rank_groups"       // ranks do not meet, or all wait for one that was not given (checkMeetings)
+	rankGroups       = "rank_groups"       // ranks do not meet, or all wait for one that was not given (judgeReplay)
 	noExperts        = "no_experts"        // too little of the experts' time is known (placedExperts)
 	CountsContradict = "counts_contradict" // recorded counts cannot be of the trace (checkLoadFits)
 )
