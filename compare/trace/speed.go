@@ -52,8 +52,8 @@ func (r *reduction) speeds() {
 
 // leastSlow is by how much more time a rank takes for the same dense GEMMs than the mean rank
 // before its GPU is called slow. On GPUs that nothing else used, of all captures in testdata, ranks
-// lie from 0.989 to 1.016; beside a second stream on the GPU at 1.13, beside another process at
-// 1.033 and 1.063.
+// lie from 0.976 to 1.024; beside a second stream on the GPU at 1.051 to 1.13, beside another process
+// at 1.033 and 1.063.
 const leastSlow = 0.03
 
 // SlowGPU is the rank that takes longest for the same dense GEMMs, over what its tokens explain, and by how much more
