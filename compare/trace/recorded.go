@@ -293,9 +293,9 @@ func contradicts(time, load []float64, slots float64) string {
 const (
 	// clearlyUneven is the imbalance from which load and time must go together.
 	clearlyUneven = 0.1
-	// follows is the least ratio of the imbalances of time and of load. In the captures of testdata
-	// time has 0.29 to 0.86 of the imbalance of the load in their own counts, and at most 0.06 of the
-	// imbalance in the other arm's counts.
+	// follows is the least ratio of the imbalances of time and of load. In the captures of testdata with
+	// computeBound slots time has 0.29 to 0.86 of the imbalance of the load in their own counts, and at
+	// most 0.06 of the imbalance in the other arm's counts; with fewer 0.08 and more.
 	follows = 0.15
 	// computeBound is the number of slots per expert and step from which the time of its GEMM
 	// follows them; below, it mostly reads weights.
