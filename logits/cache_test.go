@@ -291,6 +291,14 @@ func TestManifest(t *testing.T) {
 		"dtype": func(s *Spec) { s.DType = Float16 },
 		"seed":  func(s *Spec) { s.Seed = 7 },
 		"ranks": func(s *Spec) { s.Layout, _ = router.Contiguous(256, 4) },
+		"held": func(s *Spec) { // the first rank's alone are in another order
+			held := [][]int32{}
+			for r := range 8 {
+				held = append(held, slices.Clone(s.Layout.Held(r)))
+			}
+			held[0][0], held[0][1] = 1, 0
+			s.Layout = must(router.Placed(256, held))
+		},
 	} {
 		other := s
 		change(&other)
