@@ -61,6 +61,10 @@ type Entry struct {
 
 const failedPrefix = "failed: "
 
+// Disagree begins the fault of a rank that routes the shared tokens of tep mode otherwise than rank 0, as
+// TensorRT-LLM's second plan does: to write it again does not mend it.
+const Disagree = "in tep mode all ranks hold the same tokens"
+
 // Fault is what is wrong with an entry, without its path; empty for a good one.
 func (e Entry) Fault() string {
 	fault, bad := strings.CutPrefix(e.Status, failedPrefix)

@@ -200,7 +200,7 @@ func (s Spec) balance(p planned, list []Entry) BatchBalance {
 		ExpertFloor: router.Undefined(), RankFloor: router.Undefined()}
 	for i, e := range list {
 		if s.Mode == router.TEP && e.ids != nil && list[0].ids != nil && !slices.Equal(e.ids, list[0].ids) {
-			list[i].fail(fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank 0, have "+
+			list[i].fail(fmt.Errorf(Disagree+": want them routed as on rank 0, have "+
 				"another routing on rank %d", i))
 		}
 		if b.Bytes += e.Bytes; list[i].Fault() != "" {

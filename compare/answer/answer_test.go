@@ -102,6 +102,13 @@ func TestAnswersOfCache(t *testing.T) {
 	v.Balance[0] = drawn
 	check(t, "drawn", OfCache(&v, "c"), "complete", "8 files are exact; 8 drawn by target-1.5/1 are uneven on purpose.", "",
 		"")
+	// To write it again mends what is damaged, and not a plan of which ranks disagree.
+	for fault, next := range map[string]string{"damaged: byte 8": "--cache c", logits.Disagree + ": …": "--cache c-diagonal"} {
+		v.Entries[3].Status = "failed: " + fault
+		if have := commands(OfCache(&v, "c")); !strings.HasSuffix(have, next) {
+			t.Errorf("%s: next %s", fault, have)
+		}
+	}
 }
 
 func TestSentencesKeepNames(t *testing.T) {

@@ -17,7 +17,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 		if fault := e.Fault(); fault != "" {
 			bad++
 			k.because("fault", e.Path+": "+fault)
-			k.know("bad", bad)
+			k.know("bad", bad, "agreed", when(strings.HasPrefix(fault, logits.Disagree), word(dir+"-diagonal")))
 		}
 	}
 	for _, b := range v.Balance {

@@ -101,7 +101,7 @@ var Lines = map[string][]Line{
 		{"no answer", "no answer: {one_rank|no load is recorded}.", "", "", "counts"}},
 
 	"cache": {
-		{"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "rewrite"},
+		{"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "agree|rewrite"},
 		{"complete", "{exact:is file} exact[{=balance}][; {drawn} drawn by {plan} are uneven on purpose].", "", "", "use"},
 		{"complete", "wrote {made:file} for {model} on {ranks:rank}" + served, "", "fault", "verify"},
 		{"complete", "all {files:file} for {model} are there" + served, "", "", "verify"}},
@@ -235,6 +235,7 @@ var steps = map[string][2]string{
 
 	"generate": {"Write the logits.", generate + "--cache cache"},
 	"rewrite":  {"Write the cache again.", generate + "--dtype {dtype|DTYPE} --cache {folder}"},
+	"agree":    {"Write a plan on which all ranks agree.", generate + "--dtype {dtype|DTYPE} --cache {agreed}"},
 	"verify":   {"Check it.", "logits verify {folder}"},
 	"use":      {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook " + anyServer},
 }
