@@ -97,6 +97,9 @@ func TestDoseByHand(t *testing.T) {
 		if d.off(d.Arms[1]) != want || d.off(d.Arms[0]) || d.off(d.Arms[2]) || d.Learned().Defined() {
 			t.Errorf("%v off the line: want %v", by, want)
 		}
+		if d.Arms[1].Low, d.Arms[1].High = 1, 1.05; d.off(d.Arms[1]) { // its interval holds the line
+			t.Errorf("%v off the line, or not", by)
+		}
 	}
 }
 

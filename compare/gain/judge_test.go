@@ -107,7 +107,7 @@ func TestVerdictAtItsBounds(t *testing.T) {
 		{-0.099, -0.092, true, Slower}, {-0.099, -0.090, true, Inconclusive},
 		{up, 0.2, true, Faster}, {0.1, 0.2, true, Inconclusive},
 		{-0.0099, 0.0099, true, Equal}, {-0.01, 0.0099, true, Inconclusive}, {-0.0099, 0.01, true, Inconclusive},
-		{-0.0099, 0.0099, false, NotSignificant}} {
+		{-0.0099, 0.0099, false, NotSignificant}, {-0.2, -0.15, false, NotSignificant}} {
 		g := Gain{Interval: Interval{Low: router.Number(k.low), High: router.Number(k.high)}}
 		if v := verdictOf(g, 0.1, k.builds); v != k.want {
 			t.Errorf("%+v: have %q", k, v)

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,12 +13,17 @@ import (
 // beyond all load on one of the ranks.
 func TestExplainedGain(t *testing.T) {
 	for _, k := range []struct {
-		low  router.Number
-		load Load
-		want bool
-	}{{0.101, Load{1.1, true}, true}, {0.0999, Load{1.1, true}, false}, {-0.01, Load{1.1, true}, false},
-		{1.01, Load{}, true}, {0.99, Load{}, false}} {
-		c := comparison{arm: Perfect, Recorded: &Recorded{Ranks: 2, Measurements: []Measurement{{Arm: Normal, Load: k.load}}},
+		low   router.Number
+		load  Load
+		arm   Arm
+		ranks int
+		want  bool
+	}{{0.101, Load{1.1, true}, Perfect, 2, true}, {0.0999, Load{1.1, true}, Perfect, 2, false},
+		{-0.01, Load{1.1, true}, Perfect, 2, false}, {1.01, Load{}, Perfect, 2, true}, {0.99, Load{}, Perfect, 2, false},
+		{0.101, Load{1.1, false}, Perfect, 2, false}, {0.101, Load{1.1, true}, "build", 2, false},
+		{0.101, Load{1.1, true}, Perfect, 1, false}} {
+		c := comparison{arm: k.arm, Recorded: &Recorded{Ranks: k.ranks, Measurements: []Measurement{{Arm: Normal, Load: k.load},
+			{Arm: Perfect, Load: Load{3, true}}}}, // which explains nothing
 			Comparison: Comparison{Gain: Gain{Interval: Interval{Estimate: 0.2, Low: k.low, High: 4}}}}
 		if c.check(); (len(c.checks) > 0 && c.checks[len(c.checks)-1].Name == CheckExplained) != k.want {
 			t.Errorf("%+v: %+v", k, c.checks)
@@ -122,6 +128,48 @@ func TestSelectedAttemptsDecideNothing(t *testing.T) {
 		c.Checks = []Check{NewCheck(CheckAttempts, Warn, why)}
 		if r := Judge(c); r.Verdict != want || (len(r.First()) == 1) != (why == "selected") || r.PairsNeeded.Defined() {
 			t.Errorf("%s: %s, leading %+v", why, r.Verdict, r.First())
+		}
+	}
+}
+
+// Five launches that hold all arms decide, four do not.
+func TestFewestLaunches(t *testing.T) {
+	for n, want := range map[int]Verdict{4: NoVerdict, 5: Significant} {
+		var launches [][]float64
+		for i := range n {
+			launches = append(launches, []float64{0.2 + 0.001*float64(i), 0.2})
+		}
+		if r := Judge(within(blocksOf(launches...))); r.Verdict != want {
+			t.Errorf("%d launches: %s", n, r.Verdict)
+		}
+	}
+}
+
+// A further arm has a share of the ceiling where both gains have intervals, and the ceiling's is above zero.
+func TestShareOfACeiling(t *testing.T) {
+	of := func(low router.Number) *comparison {
+		return &comparison{each: 0.95, whole: []Unit{{Pair: 0, log: 0.1}, {Pair: 1, log: 0.12}},
+			Comparison: Comparison{Gain: Gain{Interval: Interval{Low: low}}}}
+	}
+	for lows, want := range map[[2]router.Number]bool{{0.01, 0.01}: true, {-0.01, 0.01}: true, {0.01, 0}: false,
+		{0.01, -0.01}: false, {router.Undefined(), 0.01}: false} {
+		if s := of(lows[0]).share(of(lows[1])); s.Estimate.Defined() != want {
+			t.Errorf("from %v of a ceiling from %v: %+v", lows[0], lows[1], s)
+		}
+	}
+}
+
+// Steps have times in milliseconds, or tokens per second; 500 tokens at 1000 a second take half a second.
+func TestStepTimeOfAMetric(t *testing.T) {
+	for _, k := range []struct {
+		name, unit          string
+		value, tokens, want float64
+	}{{"step_time_mean", "ms", 5, 0, 5e6}, {"ttft", "ms", 5, 0, math.NaN()}, {"step_time_mean", "s", 5, 0, math.NaN()},
+		{"rate", "tok/s", 1000, 500, 5e8}, {"rate", "tokens/s", 1000, 0, math.NaN()},
+		{"rate", "req/s", 1000, 500, math.NaN()}, {"step_time_mean", "ms", 0, 0, math.NaN()}} {
+		if ns := (Metric{Name: k.name, Unit: k.unit}).stepNS(k.value, k.tokens).Float64(); ns != k.want && !math.IsNaN(ns+k.want) ||
+			math.IsNaN(ns) != math.IsNaN(k.want) {
+			t.Errorf("%+v: %v", k, ns)
 		}
 	}
 }

@@ -36,9 +36,7 @@ func sample() Document {
 func render(t *testing.T, f Format, table string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, View{Format: f, Table: table}, sample()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, Write(&b, View{Format: f, Table: table}, sample()))
 	return b.String()
 }
 
@@ -85,9 +83,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		d := Document{Tables: []table.Table{made("", "", "x:real", []any{"x"}, []any{c.value})}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
-			if err := Write(&b, View{Format: format}, d); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, Write(&b, View{Format: format}, d))
 			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 			if got := strings.Trim(lines[len(lines)-1], ` "`); got != want {
 				t.Errorf("%v (%T) as %s: %q, want %q", c.value, c.value, format, got, want)
@@ -101,9 +97,7 @@ func TestCellsOfEveryType(t *testing.T) {
 func TestColumnsShareAUnit(t *testing.T) {
 	d := Document{Tables: []table.Table{made("", "", "a_ns, b_ns, c_ns@each", []any{12e6, 500, 500})}}
 	var b strings.Builder
-	if err := Write(&b, View{Format: Text}, d); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, Write(&b, View{Format: Text}, d))
 	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00   <0.01     500"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -163,9 +157,7 @@ func TestTop(t *testing.T) {
 		{CSV, "", 61, "0,expert,", ""},
 	} {
 		var b strings.Builder
-		if err := Write(&b, View{Format: c.format, Table: c.table}, d); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, Write(&b, View{Format: c.format, Table: c.table}, d))
 		rows := strings.Count(b.String(), "expert") + strings.Count(b.String(), "rank") - 1 // the heading
 		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) ||
 			c.more == "" && strings.Contains(b.String(), "more") {
@@ -199,9 +191,7 @@ func TestNoListIsNull(t *testing.T) {
 // trace.
 func TestJSONIsWrittenInPieces(t *testing.T) {
 	var w largestWrite
-	if err := Write(&w, View{Format: JSON}, Document{Value: make([]struct{ Name string }, 100_000)}); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, Write(&w, View{Format: JSON}, Document{Value: make([]struct{ Name string }, 100_000)}))
 	if w.all < 2e6 || w.most > w.all/20 {
 		t.Errorf("%d bytes, up to %d at once", w.all, w.most)
 	}
@@ -220,9 +210,7 @@ func TestHostileNames(t *testing.T) {
 	written := map[Format]string{}
 	for _, f := range Formats {
 		b := strings.Builder{}
-		if err := Write(&b, View{Format: f}, d); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, Write(&b, View{Format: f}, d))
 		written[f] = b.String()
 		for _, bad := range []string{"hunter2", "sk-abc", "\x1b", "\u202e"} {
 			if strings.Contains(b.String(), bad) && (f != JSON || bad != "\u202e") {
@@ -246,5 +234,13 @@ func TestHostileNames(t *testing.T) {
 	}
 	if got := rows[15][0]; got != "-1.5" {
 		t.Errorf("CSV: a number became %q", got)
+	}
+}
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

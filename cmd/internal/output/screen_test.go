@@ -26,9 +26,7 @@ func wideTable() Document {
 func drawn(t *testing.T, width int) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, View{Format: Text, Width: width}, wideTable()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, Write(&b, View{Format: Text, Width: width}, wideTable()))
 	return b.String()
 }
 

@@ -28,9 +28,7 @@ func guardedFile(t *testing.T, path string, words ...string) *File {
 	flags.Bind(root, &o, func(string) string { return "" }, ParseFile)
 	Guard(root, func(string) bool { return true })
 	root.SetArgs(words)
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, root.Execute())
 	o.Path = path
 	return &o.File
 }
@@ -66,16 +64,10 @@ func checkMode(t *testing.T, path string, want fs.FileMode) {
 func TestWriteFileKeepsPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	path := filepath.Join(t.TempDir(), "result")
-	if err := write(t, path, putText("new")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, write(t, path, putText("new")))
 	checkMode(t, path, 0o640)
-	if err := os.Chmod(path, 0o606); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(t, path, putText("newer")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Chmod(path, 0o606))
+	succeed(t, write(t, path, putText("newer")))
 	checkContent(t, path, "newer")
 	checkMode(t, path, 0o606)
 }
@@ -83,17 +75,13 @@ func TestWriteFileKeepsPermissions(t *testing.T) {
 // A pipe gets the text and stays a pipe, as any device does.
 func TestWriteFileThroughPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, syscall.Mkfifo(pipe, 0o600))
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if err := write(t, pipe, putText("through")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, write(t, pipe, putText("through")))
 	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
 		t.Fatalf("the pipe became %v, %v", info.Mode(), err)
 	}
@@ -107,9 +95,7 @@ func TestWriteFileThroughPipes(t *testing.T) {
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "result")
-	if err := write(t, path, putText("old")); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, write(t, path, putText("old")))
 	broken := errors.New("broken off")
 	if err := write(t, path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(
 		err, broken) {
@@ -136,12 +122,18 @@ func TestUnwritableFolderIsFoundFirst(t *testing.T) {
 		t.Skip("root writes everywhere")
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.Chmod(dir, 0o555))
 	path := filepath.Join(dir, "result")
 	if err := guardedFile(t, path).check(); !errors.Is(err, ErrRefused) ||
 		!strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want one about %s", err, dir)
+	}
+}
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

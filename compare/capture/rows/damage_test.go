@@ -63,9 +63,7 @@ func FuzzDamage(f *testing.F) {
 			bad[at%len(bad)] = patches[3]
 		}
 		path := filepath.Join(t.TempDir(), "x.sqlite")
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, bad, 0o600))
 		_ = checkDamaged(t, path, "damaged")
 	})
 }

@@ -22,9 +22,7 @@ import (
 func makeDatabase(t testing.TB, script ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made.sqlite")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, os.WriteFile(path, nil, 0o600))
 	db := must(sql.Open("sqlite", path+"?_pragma=synchronous(off)"))
 	db.SetMaxOpenConns(1) // what PRAGMA sets is of a connection
 	for _, sql := range script {
@@ -35,9 +33,7 @@ func makeDatabase(t testing.TB, script ...string) string {
 			t.Fatalf("%.2000v", err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, db.Close())
 	return path
 }
 
@@ -158,15 +154,11 @@ func TestCaptures(t *testing.T) {
 		for tables.Next() {
 			var q Query
 			var integers sql.NullString
-			if err := tables.Scan(&q.Table, &integers, &q.Text); err != nil {
-				t.Fatal(err)
-			}
+			succeed(t, tables.Scan(&q.Table, &integers, &q.Text))
 			q.Integers = strings.Split(integers.String, ",")
 			checkPlain(t, db, path, q)
 		}
-		if err := tables.Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, tables.Err())
 	}
 }
 
@@ -370,4 +362,12 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
