@@ -67,20 +67,6 @@ func gainFrom(normal, perfect []float64, higherIsBetter bool) Gain {
 	return Judge(c).Gain
 }
 
-func TestGainOfRecordedCampaign(t *testing.T) {
-	normal, perfect := armValues(abba(t))
-	g := gainFrom(normal, perfect, true)
-	// Of a second program: means of the orders' log gains, pooled spread, t₀.₉₇₅,₄ = 2.77645: from 0.13400 to
-	// 0.27054. The median is 0.00173 below the mean as a logarithm, so the interval reaches lower by 1.5 times that.
-	checkNear(t, "estimate", float64(g.Estimate), 0.20033, 0.00001)
-	checkNear(t, "low", float64(g.Low), 1.13400*math.Exp(-1.5*0.00173)-1, 0.00001)
-	checkNear(t, "high", float64(g.High), 0.27054, 0.00001)
-	checkNear(t, "confidence", float64(g.Confidence), 0.95, 1e-12)
-	if g.N != 6 || g.Method != CrossoverT {
-		t.Errorf("%d pairs by %s, want 6 by %s", g.N, g.Method, CrossoverT)
-	}
-}
-
 func TestGainByHand(t *testing.T) {
 	// Ratios 1.1 and 1.21: logs λ and 2λ with λ = ln 1.1. Mean 1.5λ: estimate
 	// 1.1^1.5 − 1 = 0.153690. One pair of each order has no spread.

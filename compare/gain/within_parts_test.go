@@ -21,18 +21,12 @@ func TestWithinDropsOut(t *testing.T) {
 		status []string // of the first launch's blocks
 	}{
 		"whole": {func(l []Measurement) []Measurement { return l }, 0.25, 3, []string{PairComplete, PairComplete}},
-		"one segment": {func(l []Measurement) []Measurement {
-			l[5].Status, l[5].Note = "timed out", "after 10 s"
-			return l
-		}, 0.2, 3,
+		"one segment": {func(l []Measurement) []Measurement { l[5].Status = "timed out"; return l }, 0.2, 3,
 			[]string{PairComplete, PairIncomplete}},
 		"tried again at once": {func(l []Measurement) []Measurement {
 			again := l[5]
 			l[5].Status = "failed"
-			for i := 6; i < 8; i++ {
-				l[i].Position++
-			}
-			again.Position++
+			l[6].Position, l[7].Position, again.Position = l[6].Position+1, l[7].Position+1, again.Position+1
 			return append(l, again)
 		}, 0.25, 3, []string{PairComplete, PairComplete}},
 		"a launch": {func(l []Measurement) []Measurement {
