@@ -132,21 +132,13 @@ func TestStoredCampaigns(t *testing.T) {
 func TestGainLaws(t *testing.T) {
 	normal, perfect := armValues(abba(t))
 	g := gainFrom(normal, perfect, true)
-	// A time in place of a rate, lower is better: the same gain.
-	times := func(rates []float64) []float64 {
-		out := make([]float64, len(rates))
-		for i, r := range rates {
-			out[i] = 1e6 / r
-		}
-		return out
-	}
-	l := gainFrom(times(normal), times(perfect), false)
-	checkNear(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
-	checkNear(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
 	// Arms exchanged: the reciprocal, interval and all.
 	x := gainFrom(perfect, normal, true)
 	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
 	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
+	l := gainFrom(perfect, normal, false) // of times, of which the lower is better, it is the gain
+	checkNear(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
+	checkNear(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
 }
 
 // must is what a test is prepared with; a preparation that fails ends the tests.
