@@ -77,12 +77,11 @@ func (k *known) dose(d *gain.Dose) {
 	}
 }
 
-// manyUnits is the practical limit of pairs and launches.
+// manyUnits is the practical limit of pairs and launches; from ten times as many on, no number is told.
 const manyUnits = 100
 
 // decides gathers what leads before a verdict does, by how far a campaign is, and what would decide an open one.
 func (k *known) decides(r gain.Result, run gain.Run) {
-	far := r.Outliers()
 	if run.Left > 0 {
 		k.verdict = Verdict(gain.NoVerdict)
 	}
@@ -93,13 +92,12 @@ func (k *known) decides(r gain.Result, run gain.Run) {
 	case r.Verdict == gain.NotSignificant && r.Gain.High > 0:
 		k.know("below", r.Threshold)
 	case r.Verdict == gain.Inconclusive:
-		k.know("more", "")
-		needed := quantity.Count(int(r.PairsNeeded), fmt.Sprint(k.values["unit"]))
-		k.know("needed", when(r.PairsNeeded.Defined(), needed))
-		if r.PairsNeeded < manyUnits && k.values[gain.CheckOutliers] == nil {
-			k.know("more", r.PairsNeeded)
+		n := r.PairsNeeded
+		k.know("more", "", "needed", when(n < 10*manyUnits, quantity.Count(int(n), fmt.Sprint(k.values["unit"]))))
+		if n < manyUnits && k.values[gain.CheckOutliers] == nil {
+			k.know("more", n)
 		}
-		if far > 0 {
+		if far := r.Outliers(); far > 0 {
 			k.know("far", far, "undecided", "", "between", "gain")
 		}
 	}
