@@ -94,7 +94,7 @@ func TestTracesLeadOn(t *testing.T) {
 	part := warned(router.Warn("missing_ranks", "", "given", 2, "world", 8))
 	part.World = 8
 	a := OfTrace(part, "x")
-	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "Give the other ranks' files",
+	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "",
 		"moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)

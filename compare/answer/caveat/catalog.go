@@ -13,7 +13,7 @@ var catalog = map[string]string{
 	"open_ranges":   "{ranges:range} never closed, taken to last to the end of the capture",
 	"no_launch":     "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them",
 	"repeated":      "warning: {kernels:n} of {all:kernel} are recorded twice, and count once",
-	"missing_ranks": "only {given} of the run's {world} ranks were given: give the other ranks' files, too",
+	"missing_ranks": "only {given} of the run's {world} ranks were given",
 
 	// Ranks that do not fit together.
 	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
@@ -85,7 +85,7 @@ var catalog = map[string]string{
 	"placement.time_rises":  "the predicted time rises",
 	"placement.time_open":   "the predicted time may rise as well as fall",
 	"placement.unlike":      "load explains {explained:0%} of what the ranks' expert times differ in",
-	"placement.alike":       "{windows:judged window} resemble the learned ones: judge on other traffic",
+	"placement.alike":       "{windows:judged window} resemble the learned ones; judge on other traffic",
 	"placement.flat":        "expert time does not follow load, as in a trace of another arm or run than the counts",
 	"placement.contradicts": "the counts are of another arm or run than the trace, whose expert time contradicts them",
 

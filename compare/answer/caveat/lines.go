@@ -96,7 +96,7 @@ var Lines = map[string][]Line{
 			countsOf, "experts untimed", "ep|place|measure trace_counts"},
 		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
 			"ep|keep"},
-		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], no counts.", countsOf, "",
+		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], but no counts.", countsOf, "",
 			"counts"},
 		{"no answer", "no answer: {one_rank|no load is recorded}.", "", "", "counts"}},
 
