@@ -71,7 +71,7 @@ func (c Class) anchor(name, lower string) steps.Anchor {
 		return steps.Collective
 	case c.Phase == PhaseAttention:
 		return steps.Attention
-	case c.Phase == PhaseRouter || c.TopK:
+	case c.Phase == PhaseRouter || c.Launch.Anchor == steps.Router:
 		return steps.Router
 	case c.Phase == PhaseOther && !c.Given && (c.Library == "norms" || strings.Contains(lower, "splitkreduce")):
 		return steps.Norm

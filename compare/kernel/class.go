@@ -19,7 +19,6 @@ type Class struct {
 	Collective bool         // its time is mostly waiting for other ranks, or cannot be told from waiting
 	GEMM       bool         // a GEMM of routed experts
 	Given      bool         // by the user's rule, which is the strongest evidence
-	TopK       bool         // a choice of the largest, of experts or of anything else
 	Fused      []Phase      // what the kernel does in one, where that is more than its phase
 	Launch     steps.Launch // what it is to steps.Find, but for its number and time
 }

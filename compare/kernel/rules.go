@@ -1,9 +1,11 @@
 package kernel
 
+import "github.com/moebalance/moebalance/compare/steps"
+
 // Classes of kernels; the last ones fuse several phases.
 var (
 	routing    = Class{Phase: PhaseRouter}
-	topK       = Class{Phase: PhaseUnknown, TopK: true}
+	topK       = Class{Phase: PhaseUnknown, Launch: steps.Launch{Anchor: steps.Router}} // of experts or of anything else
 	dispatch   = Class{Phase: PhaseDispatch}
 	sends      = Class{Phase: PhaseDispatch, Collective: true}
 	experts    = Class{Phase: PhaseExperts}
@@ -189,10 +191,10 @@ var kernelRules = []kernelRule{
 	{unknown, "DeepGEMM", `deep_gemm::\w*gemm\w*`, ""},
 	// trtllmGenKernels/batchedGemm cubins
 	{gemm, "TRTLLM-gen", `bmm_[A-Z]\w*_t\d+x\d+x\d+|MoE_Proj(?:Up|Down)_BatchN_|BatchedGemmKernel_BatchN_`, ""},
-	// TensorRT-LLM cute_dsl_kernels/blackwell
-	{gemm, "CuTe DSL", `\w*contiguous_grouped_gemm\w*|cute_dsl_kernels\w*grouped_gemm`, ""},
-	// csrc/moe/marlin_moe_wna16, moe_wna16.cu
-	{gemm, "vLLM, SGLang", `marlin_moe_wna16::Marlin\b|moe_wna16_gemm_kernel\b`, ""},
+	// TensorRT-LLM cute_dsl_kernels/blackwell; pull request 18357
+	{gemm, "CuTe DSL", `\w*contiguous_grouped_gemm\w*|cute_dsl_kernels\w*grouped_gemm|\w*moe_as_dense_gemm\w*`, ""},
+	// csrc/moe/marlin_moe_wna16, moe_wna16.cu; csrc/quantization/gguf: SGLang pull request 14544
+	{gemm, "vLLM, SGLang", `marlin_moe_wna16::Marlin\b|moe_wna16_gemm_kernel\b|moe_q\d_\w+|moe_vec_q\w*`, ""},
 	// ck_tile ops/flatmm, fused_moe, gemm; published profiles of gpt-oss on MI355X and of Primus Turbo
 	{gemm, "Composable Kernel, aiter", `kentry\b`, "MoeFlatmmKernel|FusedMoeGemmKernel|ck_tile::GroupedGemmKernel"},
 	// ck gridwise_moe_gemm, aiter hsa/*/fmoe; published traces of MI300X and MI355X
@@ -228,8 +230,9 @@ var kernelRules = []kernelRule{
 			`_per_token_quant_and_transform_kernel|quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|` +
 			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|(?:dynamic_per_(?:group|token)_)?scaled_\w*quant\w*|` +
 			`triton_(?:poi|per|red)_fused_`, ""},
-	// cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu
-	{combine, "TensorRT-LLM, TRTLLM-gen", `finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::`, ""},
+	// cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu; pull request 14592
+	{combine, "TensorRT-LLM, TRTLLM-gen",
+		`finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::|\w*gather_finalize\w*`, ""},
 	// deepseek-ai/TileKernels tile_kernels/moe; deepseek-ai/profile-data
 	{combine, "TileKernels", `reduce_fused_impl\b`, ""},
 	// moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details

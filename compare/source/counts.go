@@ -72,10 +72,9 @@ func beside(record *counts.Record, o counts.Options) (r trace.Recorded, err erro
 	if err != nil {
 		return r, err
 	}
-	r = trace.Recorded{Imbalance: rows, Layers: map[int]trace.Counted{}, StepTokens: stepTokens(record, o.Shape)}
-	if r.AtMost = r.StepTokens == 0; r.AtMost {
-		r.StepTokens = slotsPerLayer(record)
-	}
+	tokens := stepTokens(record, o.Shape)
+	r = trace.Recorded{Imbalance: rows, Layers: map[int]trace.Counted{}, StepTokens: cmp.Or(tokens, slotsPerLayer(record)),
+		AtMost: tokens == 0}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
 		r.Warnings = append(r.Warnings, w)
