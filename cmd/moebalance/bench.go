@@ -112,8 +112,11 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	h.Report, h.Grace = shown.Event, launch.DefaultGrace
 	h.Grace.Cut, _ = ctx.Value(cutKey{}).(chan struct{})
 	h.Accept = func(c *bench.Campaign) error {
-		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
+		switch r := gain.Judge(bench.Recorded(c)); {
+		case r.Verdict.Refused():
 			return errNotComparable
+		case r.Gain.N == 0:
+			return fmt.Errorf("the launches so far give no gain: %s", r.Units()[0].Note)
 		}
 		return nil
 	}

@@ -150,6 +150,17 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	}
 }
 
+// Arms that report different numbers end after their first pair, in words that say what they report.
+func TestBenchOfDifferentReports(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tool := script(t, `[ -z "$SWITCH" ] && echo "Throughput: 5 requests/s, 900 total tokens/s, 100 output tokens/s" ||
+echo '{"elapsed_time": 2, "num_requests": 9, "total_num_tokens": 9, "requests_per_second": 8, "tokens_per_second": 12}'`)
+	_, stderr, code := invoke(t.Context(), "bench", "--campaign", "c", "--arm", "a", "--arm", "b=SWITCH=on", "--", tool)
+	if code != exitFailed || !strings.Contains(stderr, " give no gain: ") || !strings.Contains(stderr, "2 of 16 launches") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
 func TestBenchInterruptAndResume(t *testing.T) {
 	t.Chdir(t.TempDir())
 	marker := filepath.Join(t.TempDir(), "started")
