@@ -97,29 +97,25 @@ func rowsOf(c *counts.Result, s counts.Summary) []imbalance.Row {
 // the most uneven where lines do not say.
 func (k *known) reported(c *counts.Result) {
 	k.know("one_rank", caveat.Text(warned(c.Warnings, counts.OneRank)))
-	type kind struct {
-		source string
-		phase  counts.Phase
-	}
-	var kinds []kind
-	passes, totals, slots := map[kind]router.Number{}, map[kind]router.Number{}, map[kind]float64{}
+	var kinds []counts.Reported // in sums over their lines
 	for _, r := range c.Reported {
-		of := kind{r.Source, r.Phase}
-		if !slices.Contains(kinds, of) {
-			kinds = append(kinds, of)
+		at := slices.IndexFunc(kinds, func(of counts.Reported) bool { return of.Source == r.Source && of.Phase == r.Phase })
+		if at < 0 {
+			at, kinds = len(kinds), append(kinds, counts.Reported{Source: r.Source, Phase: r.Phase})
 		}
-		passes[of] += router.Number(r.Passes)
-		totals[of] += router.Number(r.Passes) * r.MaxOverMean
-		slots[of] += r.Slots
+		kinds[at].Passes += r.Passes
+		kinds[at].MaxOverMean += router.Number(r.Passes) * r.MaxOverMean
+		kinds[at].Slots += r.Slots
 	}
-	lead := kind{}
+	var lead counts.Reported
 	for _, of := range kinds {
-		mean := totals[of] / passes[of]
-		k.number("reported", "rank load"+when(of.phase != "", " of "+string(of.phase))+" (max/mean)", mean, MaxMean, Claimed)
-		if lead.source == "" || slots[of] > slots[lead] || slots[of] == slots[lead] &&
-			(slots[of] > 0 || mean > totals[lead]/passes[lead]) {
+		of.MaxOverMean /= router.Number(of.Passes)
+		label := "rank load" + when(of.Phase != "", " of "+string(of.Phase)) + " (max/mean)"
+		k.number("reported", label, of.MaxOverMean, MaxMean, Claimed)
+		if lead.Source == "" || of.Slots > lead.Slots || of.Slots == lead.Slots &&
+			(of.Slots > 0 || of.MaxOverMean > lead.MaxOverMean) {
 			lead = of
-			k.know("reported", mean, "phase", string(of.phase), "passes", passes[of])
 		}
 	}
+	k.know("reported", positive(lead.MaxOverMean), "phase", string(lead.Phase), "passes", positive(lead.Passes))
 }

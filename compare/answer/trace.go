@@ -240,9 +240,7 @@ func flag(given, name string) string {
 }
 
 // unit is what the numbers of layers count: expert blocks where layers are unknown.
-func unit(t *trace.Trace) string {
-	return cmp.Or(when(t.Warned("blocks"), "block"), "layer")
-}
+func unit(t *trace.Trace) string { return cmp.Or(when(t.Warned("blocks"), "block"), "layer") }
 
 // layer names a layer of a trace.
 func layer(t *trace.Trace, l router.OptInt) string {
