@@ -240,7 +240,7 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 type valueTicks struct{ suffix string }
 
 // Ticks implements plot.Ticker.
-func (t valueTicks) Ticks(low, high float64) (out []plot.Tick) {
+func (v valueTicks) Ticks(low, high float64) (out []plot.Tick) {
 	power := math.Pow(10, math.Floor(math.Log10(max(high-low, 0.1)/6)))
 	step := power
 	for _, m := range []float64{2, 5, 10} {
@@ -250,7 +250,7 @@ func (t valueTicks) Ticks(low, high float64) (out []plot.Tick) {
 	}
 	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step && len(out) < 20; i++ {
 		label := strconv.FormatFloat(i*step+0, 'g', 6, 64) // + 0 turns −0 into 0
-		out = append(out, plot.Tick{Value: i * step, Label: strings.Replace(label, "-", "−", 1) + t.suffix})
+		out = append(out, plot.Tick{Value: i * step, Label: strings.Replace(label, "-", "−", 1) + v.suffix})
 	}
 	return out
 }

@@ -45,8 +45,8 @@ type converter struct {
 }
 
 // measurements are the timed segments of a launch that was started, or that it has none.
-func (r *converter) measurements(l Launch) (all []gain.Measurement) {
-	last, within, note := l.Attempts[len(l.Attempts)-1], r.spec.Design.Within(), attemptNote(l)
+func (c *converter) measurements(l Launch) (all []gain.Measurement) {
+	last, within, note := l.Attempts[len(l.Attempts)-1], c.spec.Design.Within(), attemptNote(l)
 	if last.State == Failed || last.State == Lost || last.State == Interrupted || !within && len(last.Segments) == 0 {
 		return []gain.Measurement{{Unit: l.Pair, Arm: cmp.Or(l.Arm, gain.Normal), Position: l.Position, Note: note,
 			Point: points.Number(l.Point), Status: string(last.State)}}
@@ -55,8 +55,8 @@ func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 		if !s.Timed {
 			continue
 		}
-		m := r.measured(*s.Result)
-		m.Load, m.Point, m.Note = r.spec.loadOf(last, s), points.Number(s.Point), note
+		m := c.measured(*s.Result)
+		m.Load, m.Point, m.Note = c.spec.loadOf(last, s), points.Number(s.Point), note
 		if m.Unit, m.Arm, m.Position = l.Pair, l.Arm, l.Position; within {
 			m.Arm, m.Block, m.Position, note = gain.Arm(s.Arm), s.Block, len(all), ""
 		}
@@ -66,18 +66,18 @@ func (r *converter) measurements(l Launch) (all []gain.Measurement) {
 }
 
 // measured is what a report holds to judge, or why there is nothing.
-func (r *converter) measured(result metrics.Result) gain.Measurement {
-	name := cmp.Or(r.spec.Metric, result.Primary)
+func (c *converter) measured(result metrics.Result) gain.Measurement {
+	name := cmp.Or(c.spec.Metric, result.Primary)
 	m, ok := result.Metric(name)
 	if !ok {
 		return gain.Measurement{Status: "without " + name}
 	}
-	if r.metric == (gain.Metric{}) {
-		r.metric, r.format = m.Metric, result.Format
+	if c.metric == (gain.Metric{}) {
+		c.metric, c.format = m.Metric, result.Format
 	}
-	if r.metric != m.Metric || r.format != result.Format {
+	if c.metric != m.Metric || c.format != result.Format {
 		return gain.Measurement{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,
-			result.Format, r.metric.Name, r.metric.Definition, r.format)}
+			result.Format, c.metric.Name, c.metric.Definition, c.format)}
 	}
 	return MeasurementOf(result, m)
 }

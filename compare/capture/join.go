@@ -92,8 +92,8 @@ type graphCapture struct {
 	begin  bool
 }
 
-func (c graphCapture) compare(o graphCapture) int {
-	return cmp.Or(cmp.Compare(c.thread, o.thread), cmp.Compare(c.at, o.at))
+func (g graphCapture) compare(o graphCapture) int {
+	return cmp.Or(cmp.Compare(g.thread, o.thread), cmp.Compare(g.at, o.at))
 }
 
 // callKind is what a call means for the kernels behind it.

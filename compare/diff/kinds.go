@@ -110,8 +110,8 @@ type kindPair struct {
 }
 
 // leftOut is how many steps of either arm are not compared.
-func (p *kindPair) leftOut() int {
-	return len(p.arms[0].Steps) + len(p.arms[1].Steps) - len(p.steps[0]) - len(p.steps[1])
+func (k *kindPair) leftOut() int {
+	return len(k.arms[0].Steps) + len(k.arms[1].Steps) - len(k.steps[0]) - len(k.steps[1])
 }
 
 // pairOf pairs the steps of two kinds with equally many tokens, as many of each number in both arms: the
@@ -159,21 +159,21 @@ func match(normal, perfect []*stepKind) []kindPair {
 }
 
 // phase is what ranges call the steps of either arm: decode.
-func (p *kindPair) phase() string {
-	return cmp.Or(p.arms[0].batch().String(), p.arms[1].batch().String())
+func (k *kindPair) phase() string {
+	return cmp.Or(k.arms[0].batch().String(), k.arms[1].batch().String())
 }
 
 // name names steps of the arm by what ranges say and the tokens that they name, else by GPU time: "decode steps of 57
 // to 64 tokens", "steps of 3.2 ms GPU time"; empty for none.
-func (p *kindPair) name(arm int, steps []int, ns router.Number) string {
+func (k *kindPair) name(arm int, steps []int, ns router.Number) string {
 	var batches []ranges.Batch
 	for _, s := range steps {
-		batches = append(batches, p.arms[arm].batches[s])
+		batches = append(batches, k.arms[arm].batches[s])
 	}
 	if len(steps) == 0 {
 		return ""
 	}
-	name := strings.TrimSpace(p.phase() + " steps")
+	name := strings.TrimSpace(k.phase() + " steps")
 	if _, size, known := strings.Cut(ranges.BatchesName(batches), ", "); known {
 		return name + " of " + size
 	}
@@ -199,14 +199,14 @@ func (c *Comparison) warnOfKinds(pairs []kindPair, whys []string) {
 }
 
 // restrict is the traces of both arms with these steps of the kind alone, and what is outside all steps.
-func (p *kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
+func (k *kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
 	for i, t := range sides {
-		at := imbalance.Places(p.steps[i])
+		at := imbalance.Places(k.steps[i])
 		parts[i] = t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
 			_, wanted := at[int(c.Step)]
 			return c.Step.Defined() && !wanted
 		}))
-		parts[i].StepKinds = []trace.StepKind{p.arms[i].StepKind}
+		parts[i].StepKinds = []trace.StepKind{k.arms[i].StepKind}
 	}
 	return parts
 }

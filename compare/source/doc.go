@@ -26,7 +26,7 @@ type marked struct {
 	kind error
 }
 
-func (e marked) Unwrap() []error { return []error{e.error, e.kind} }
+func (m marked) Unwrap() []error { return []error{m.error, m.kind} }
 
 func usagef(format string, args ...any) error {
 	return marked{fmt.Errorf(format, args...), ErrUsage}

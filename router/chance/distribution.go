@@ -16,18 +16,18 @@ import (
 type Distribution struct{ draws []float64 }
 
 // Median is exceeded by half of the values.
-func (c *Distribution) Median() router.Number { return c.quantile(0.5) }
+func (d *Distribution) Median() router.Number { return d.quantile(0.5) }
 
 // P95 is exceeded by one value in twenty.
-func (c *Distribution) P95() router.Number { return c.quantile(0.95) }
+func (d *Distribution) P95() router.Number { return d.quantile(0.95) }
 
 // quantile is by nearest rank: the least value that at least that share of the
 // draws does not exceed.
-func (c *Distribution) quantile(q float64) router.Number {
-	if c == nil {
+func (d *Distribution) quantile(q float64) router.Number {
+	if d == nil {
 		return router.Undefined()
 	}
-	sorted := slices.Sorted(slices.Values(c.draws))
+	sorted := slices.Sorted(slices.Values(d.draws))
 	return router.Number(sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)])
 }
 

@@ -32,11 +32,11 @@ func newSubsetSampler(s router.Shape) *subsetSampler {
 }
 
 // split is conditional(m, left, j) by j, each computed once.
-func (p *subsetSampler) split(m, left int) func(j int) []float64 {
-	known := p.splits[[2]int{m, left}]
+func (s *subsetSampler) split(m, left int) func(j int) []float64 {
+	known := s.splits[[2]int{m, left}]
 	if known == nil {
-		known = make([][]float64, p.shape.TopK+1)
-		p.splits[[2]int{m, left}] = known
+		known = make([][]float64, s.shape.TopK+1)
+		s.splits[[2]int{m, left}] = known
 	}
 	return func(j int) []float64 {
 		if known[j] == nil {
@@ -47,22 +47,22 @@ func (p *subsetSampler) split(m, left int) func(j int) []float64 {
 }
 
 // draw adds the loads of the given number of tokens to dst, one per expert.
-func (p *subsetSampler) draw(rng *rand.Rand, tokens int64, dst []int64) {
-	classes := make([]int64, (p.shape.GroupLimit()+1)*(p.shape.TopK+1))
+func (s *subsetSampler) draw(rng *rand.Rand, tokens int64, dst []int64) {
+	classes := make([]int64, (s.shape.GroupLimit()+1)*(s.shape.TopK+1))
 	classes[len(classes)-1] = tokens
-	p.group(rng, dst, len(dst)/p.shape.GroupSize(), classes)
+	s.group(rng, dst, len(dst)/s.shape.GroupSize(), classes)
 }
 
 // experts spreads the tokens of one block; classes[j] of them chose j of its
 // experts.
-func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
+func (s *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 	m := len(dst)
 	if m == 1 {
 		dst[0] += classes[1]
 		return
 	}
-	classes = classes[:min(m, p.shape.TopK)+1]
-	both, split := make([]int64, 2*len(classes)), p.split(m, m/2)
+	classes = classes[:min(m, s.shape.TopK)+1]
+	both, split := make([]int64, 2*len(classes)), s.split(m, m/2)
 	left, right := both[:len(classes)], both[len(classes):]
 	for j, n := range classes {
 		if j == 0 || n == 0 {
@@ -74,16 +74,16 @@ func (p *subsetSampler) experts(rng *rand.Rand, dst, classes []int64) {
 			right[j-low-i] += x
 		})
 	}
-	p.experts(rng, dst[:m/2], left)
-	p.experts(rng, dst[m/2:], right)
+	s.experts(rng, dst[:m/2], left)
+	s.experts(rng, dst[m/2:], right)
 }
 
 // group spreads the tokens of a block of m groups; classes[g·(k+1)+j] of them
 // chose g of its groups and j experts in those.
-func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int64) {
-	size, width := p.shape.GroupSize(), p.shape.TopK+1
+func (s *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int64) {
+	size, width := s.shape.GroupSize(), s.shape.TopK+1
 	if m == 1 {
-		p.experts(rng, dst, classes[width:2*width])
+		s.experts(rng, dst, classes[width:2*width])
 		return
 	}
 	left, right := make([]int64, len(classes)), make([]int64, len(classes))
@@ -93,17 +93,17 @@ func (p *subsetSampler) group(rng *rand.Rand, dst []int64, m int, classes []int6
 			continue
 		}
 		low := max(0, g-(m-m/2))
-		spread(rng, n, p.split(m, m/2)(g), func(i int, x int64) {
+		spread(rng, n, s.split(m, m/2)(g), func(i int, x int64) {
 			gl := low + i
 			first := max(0, j-(g-gl)*size)
-			spread(rng, x, p.split(g*size, gl*size)(j), func(i int, y int64) {
+			spread(rng, x, s.split(g*size, gl*size)(j), func(i int, y int64) {
 				left[gl*width+first+i] += y
 				right[(g-gl)*width+j-first-i] += y
 			})
 		})
 	}
-	p.group(rng, dst[:m/2*size], m/2, left)
-	p.group(rng, dst[m/2*size:], m-m/2, right)
+	s.group(rng, dst[:m/2*size], m/2, left)
+	s.group(rng, dst[m/2*size:], m-m/2, right)
 }
 
 // spread divides n tokens over the outcomes of a split, in order, and reports

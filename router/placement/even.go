@@ -218,14 +218,14 @@ type moving struct {
 }
 
 // seek finds the best swap, of equal ones the first.
-func (x *moving) seek() {
-	x.gain = 0
-	for a := range x.slots {
-		_, end := x.partners(a)
-		for rank := a/x.perRank + 1; rank < end; rank++ {
-			for i, d := range x.look(a, rank) {
-				if b := rank*x.perRank + i; d < least && -d > x.gain && x.allowed(a, b) {
-					x.a, x.b, x.gain = a, b, -d
+func (m *moving) seek() {
+	m.gain = 0
+	for a := range m.slots {
+		_, end := m.partners(a)
+		for rank := a/m.perRank + 1; rank < end; rank++ {
+			for i, d := range m.look(a, rank) {
+				if b := rank*m.perRank + i; d < least && -d > m.gain && m.allowed(a, b) {
+					m.a, m.b, m.gain = a, b, -d
 				}
 			}
 		}
@@ -264,8 +264,8 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 }
 
 // lacks is how many experts a rank must load.
-func (x *moving) lacks(rank int) int {
-	return lacks(x.from.Held(rank), x.slots[rank*x.perRank:(rank+1)*x.perRank])
+func (m *moving) lacks(rank int) int {
+	return lacks(m.from.Held(rank), m.slots[rank*m.perRank:(rank+1)*m.perRank])
 }
 
 // Slots is where the experts of a layer are now.

@@ -54,16 +54,16 @@ func MapOf(source string, experts, ranks int, slots Slots) (*Map, error) {
 }
 
 // Layout is where the experts of one layer are; of no placement the zero layout.
-func (p *Map) Layout(layer int) (router.Layout, error) {
-	if p == nil {
+func (m *Map) Layout(layer int) (router.Layout, error) {
+	if m == nil {
 		return router.Layout{}, nil
 	}
 	for _, number := range []int{AllLayers, layer} {
-		if l, ok := p.layers[number]; ok {
+		if l, ok := m.layers[number]; ok {
 			return l, nil
 		}
 	}
-	return router.Layout{}, fmt.Errorf("the placement %q has no layer %d", p.Source, layer)
+	return router.Layout{}, fmt.Errorf("the placement %q has no layer %d", m.Source, layer)
 }
 
 // For is the map by the layer numbers of a record, which has these layers. Files and records number the layers
@@ -71,12 +71,12 @@ func (p *Map) Layout(layer int) (router.Layout, error) {
 // the numbers must agree: it is an error where the record has a layer that is not placed, where only
 // the file numbers MoE layers alone, or where only the record may, as it begins at layer 0 and has
 // fewer layers than are placed.
-func (p *Map) For(layers, moe []int) (*Map, error) {
-	own := slices.Sorted(maps.Keys(p.layers))
+func (m *Map) For(layers, moe []int) (*Map, error) {
+	own := slices.Sorted(maps.Keys(m.layers))
 	if len(layers) == 0 || own[0] == AllLayers {
-		return p, nil
+		return m, nil
 	}
-	say := fmt.Sprintf("the placement %q is of layers %s, the counts are of layers %s", p.Source, quantity.Ranges(own),
+	say := fmt.Sprintf("the placement %q is of layers %s, the counts are of layers %s", m.Source, quantity.Ranges(own),
 		quantity.Ranges(layers))
 	missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(own, l) })
 	// the record numbers MoE layers alone where it has a layer that is dense, but for layers of MTP, behind all others
@@ -84,21 +84,21 @@ func (p *Map) For(layers, moe []int) (*Map, error) {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	})
 	switch {
-	case moe == nil && (missing || p.MoEOnly && layers[0] > 0 ||
-		!p.MoEOnly && layers[0] == 0 && len(layers) < len(own)):
+	case moe == nil && (missing || m.MoEOnly && layers[0] > 0 ||
+		!m.MoEOnly && layers[0] == 0 && len(layers) < len(own)):
 		return nil, fmt.Errorf("%s: name the model, by --model, which tells how they are numbered", say)
-	case moe != nil && (recordMoE && slices.Max(layers) >= len(moe) || p.MoEOnly && slices.Max(own) >= len(moe)):
+	case moe != nil && (recordMoE && slices.Max(layers) >= len(moe) || m.MoEOnly && slices.Max(own) >= len(moe)):
 		return nil, fmt.Errorf("%s, and the model has %s", say, quantity.Count(len(moe), "MoE layer"))
-	case moe == nil || p.MoEOnly == recordMoE:
-		return p, nil
+	case moe == nil || m.MoEOnly == recordMoE:
+		return m, nil
 	}
-	out := *p
+	out := *m
 	out.layers = map[int]router.Layout{}
 	for from, to := range moe {
 		if recordMoE {
 			from, to = to, from
 		}
-		if l, ok := p.layers[from]; ok {
+		if l, ok := m.layers[from]; ok {
 			out.layers[to] = l
 		}
 	}
@@ -106,18 +106,18 @@ func (p *Map) For(layers, moe []int) (*Map, error) {
 }
 
 // Uniform reports one layout of all layers.
-func (p *Map) Uniform() bool {
-	return p != nil && len(p.layers) == 1 && p.layers[AllLayers].Ranks() > 0
+func (m *Map) Uniform() bool {
+	return m != nil && len(m.layers) == 1 && m.layers[AllLayers].Ranks() > 0
 }
 
 // Placed are the layers that are placed one by one, by number: where moe is given its layers alone, else
 // all but dense layers, which stand in files as expert i mod experts in slot i.
-func (p *Map) Placed(moe []int) Slots {
+func (m *Map) Placed(moe []int) Slots {
 	slots := Slots{}
-	for layer, l := range p.layers {
+	for layer, l := range m.layers {
 		list := SlotsOf(l)
 		if moe != nil && slices.Contains(moe, layer) ||
-			moe == nil && layer != AllLayers && !slices.Equal(list, Trivial(len(list), p.Experts)) {
+			moe == nil && layer != AllLayers && !slices.Equal(list, Trivial(len(list), m.Experts)) {
 			slots[layer] = list
 		}
 	}
@@ -125,8 +125,8 @@ func (p *Map) Placed(moe []int) Slots {
 }
 
 // Slots is the number of physical experts of the first layer.
-func (p *Map) Slots() int {
-	return len(SlotsOf(p.layers[slices.Min(slices.Collect(maps.Keys(p.layers)))]))
+func (m *Map) Slots() int {
+	return len(SlotsOf(m.layers[slices.Min(slices.Collect(maps.Keys(m.layers)))]))
 }
 
 // SlotsOf are the experts of a layout, rank by rank.

@@ -86,12 +86,12 @@ func (e *Engine) combine(_, rank int) {
 }
 
 // forward runs an expert on a token.
-func (x expert) forward(in []float32) []float32 {
-	up := product(x.up, in)
-	for i, g := range product(x.gate, in) {
+func (e expert) forward(in []float32) []float32 {
+	up := product(e.up, in)
+	for i, g := range product(e.gate, in) {
 		up[i] *= g / (1 + float32(math.Exp(float64(-g))))
 	}
-	return product(x.down, up)
+	return product(e.down, up)
 }
 
 // product is w·x, for w of a row per output, on the calling goroutine alone.

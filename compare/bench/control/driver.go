@@ -60,11 +60,11 @@ type Lost struct {
 	Timed bool
 }
 
-func (e *Lost) Error() string {
-	if !e.Timed {
-		return "the engine does not follow: " + e.Seen
+func (l *Lost) Error() string {
+	if !l.Timed {
+		return "the engine does not follow: " + l.Seen
 	}
-	return "the router was lost: " + e.Seen
+	return "the router was lost: " + l.Seen
 }
 
 func (d *Driver) lost(format string, args ...any) error {

@@ -30,17 +30,17 @@ const lowID, highID = 1000, 30000
 // longest bounds a drawn length, so that a slip in a flag does not fill a disk.
 const longest = 1 << 20
 
-// Check reports what is wrong with d.
-func (d Spec) Check() error {
+// Check reports what is wrong with the spec.
+func (s Spec) Check() error {
 	within := func(least float64, lengths ...float64) bool {
 		return !slices.ContainsFunc(lengths, func(l float64) bool { return !(l >= least && l <= longest) })
 	}
 	switch {
-	case d.Requests < 1 || d.Requests > 10_000_000:
-		return fmt.Errorf("%d requests: want 1 to 10 million", d.Requests)
-	case !within(1, d.InputMean, d.OutputMean) || !within(0, d.InputSD, d.OutputSD):
-		return fmt.Errorf("lengths of %g ± %g and %g ± %g: want means from 1 and deviations from 0 to %d tokens", d.InputMean,
-			d.InputSD, d.OutputMean, d.OutputSD, longest)
+	case s.Requests < 1 || s.Requests > 10_000_000:
+		return fmt.Errorf("%d requests: want 1 to 10 million", s.Requests)
+	case !within(1, s.InputMean, s.OutputMean) || !within(0, s.InputSD, s.OutputSD):
+		return fmt.Errorf("lengths of %g ± %g and %g ± %g: want means from 1 and deviations from 0 to %d tokens", s.InputMean,
+			s.InputSD, s.OutputMean, s.OutputSD, longest)
 	}
 	return nil
 }
@@ -60,11 +60,11 @@ type request struct {
 // benchmarks/cpp/utils/utils.py (get_norm_dist_lengths); lengths above 2²⁰ are
 // cut there. Input lengths, output lengths and ids have streams of their own:
 // changing the output lengths leaves the prompts alone.
-func (d Spec) Write(w io.Writer) error {
-	b, inputs, outputs, ids := bufio.NewWriterSize(w, 1<<16), d.stream(1), d.stream(2), d.stream(3)
+func (s Spec) Write(w io.Writer) error {
+	b, inputs, outputs, ids := bufio.NewWriterSize(w, 1<<16), s.stream(1), s.stream(2), s.stream(3)
 	lines := json.NewEncoder(b)
-	for i := range d.Requests {
-		r := request{i, make([]int, length(inputs, d.InputMean, d.InputSD)), length(outputs, d.OutputMean, d.OutputSD)}
+	for i := range s.Requests {
+		r := request{i, make([]int, length(inputs, s.InputMean, s.InputSD)), length(outputs, s.OutputMean, s.OutputSD)}
 		for j := range r.Input {
 			r.Input[j] = lowID + ids.IntN(highID-lowID)
 		}
@@ -75,7 +75,7 @@ func (d Spec) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-func (d Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }
+func (s Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, n)) }
 
 func length(r *rand.Rand, mean, sd float64) int {
 	return int(min(longest, max(1, math.Ceil(mean+sd*r.NormFloat64()))))

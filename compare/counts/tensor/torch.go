@@ -36,13 +36,13 @@ func OpenTorch(text []byte) any {
 }
 
 // read takes a member whole.
-func (f *torch) read(name string) []byte {
-	m, err := f.Open(f.prefix + name)
+func (t *torch) read(name string) []byte {
+	m, err := t.Open(t.prefix + name)
 	if err != nil {
 		Fail("no member %s: %w", name, err)
 	}
-	b, err := io.ReadAll(io.LimitReader(m, maxUnpacked-f.used+1))
-	if f.used += int64(len(b)); f.used > maxUnpacked {
+	b, err := io.ReadAll(io.LimitReader(m, maxUnpacked-t.used+1))
+	if t.used += int64(len(b)); t.used > maxUnpacked {
 		Fail("want at most %d bytes unpacked, have more", maxUnpacked)
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *torch) read(name string) []byte {
 
 // array reads a tensor, which a pickle describes by its storage ("storage", type, key of a member, …), offset,
 // shape, stride, and more.
-func (f *torch) array(parts []any) Array {
+func (t *torch) array(parts []any) Array {
 	parts = append(parts, nil, nil, nil, nil)
 	storage, _ := parts[0].([]any)
 	offset, isOffset := parts[1].(int64)
@@ -63,11 +63,11 @@ func (f *torch) array(parts []any) Array {
 		Fail("a tensor of other than storage, offset, shape and stride")
 	}
 	key := fmt.Sprint(storage[2])
-	if f.storages[key] == nil {
+	if t.storages[key] == nil {
 		global, _ := storage[1].(pickleGlobal)
-		f.storages[key] = decode(f.read("data/"+key), strings.TrimPrefix(string(global), "torch."))
+		t.storages[key] = decode(t.read("data/"+key), strings.TrimPrefix(string(global), "torch."))
 	}
-	return View(f.storages[key], offset, shape, stride)
+	return View(t.storages[key], offset, shape, stride)
 }
 
 // integers reads a tuple of integers.
