@@ -2,7 +2,6 @@ package bench
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -80,7 +79,8 @@ func TestLoadOfAPoint(t *testing.T) {
 // Ranks that look even with contiguous experts prove nothing where the command places
 // experts elsewhere.
 func TestPlacementOfTheCommand(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "map.json")
+	t.Chdir(t.TempDir()) // whose name may hold spaces
+	const file = "map.json"
 	succeed(t, os.WriteFile(file, []byte("{}"), 0o644))
 	for name, c := range map[string]struct {
 		words []string
