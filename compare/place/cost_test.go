@@ -51,6 +51,18 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 			if same == nil || same.Estimate != 0 || same.SavedNS != 0 {
 				t.Errorf("the same placement changes time: %+v", same)
 			}
+			other := plan{layouts: map[int]router.Layout{}} // the first rank's experts on the last one, and so on
+			for layer, l := range flat.layouts {
+				var held [][]int32
+				for r := range l.Ranks() {
+					held = append(held, l.Held(l.Ranks()-1-r))
+				}
+				other.layouts[layer] = must(router.Placed(l.Experts(), held))
+			}
+			moved := cost.change(seen{Window: windows[0], plans: []plan{flat, other}})
+			if !(moved.Low < moved.Estimate && moved.Estimate < moved.High && moved.High-moved.Low < 0.5) {
+				t.Errorf("%+v", moved)
+			}
 			g := normal.Replay().Run.Shift(cost.loads(windows[0], flat, cost.Follows), cost.loads(windows[1], flat, cost.Follows))
 			if share := router.Number(g.InTime) / even.InTime; share < c.share || share > 1.02 {
 				t.Errorf("%+v of %+v; %+v", g, even, cost)

@@ -26,7 +26,8 @@ func TestDose(t *testing.T) {
 		tokens  float64
 		want    int
 		refused bool // the last
-	}{{2, 0, 2, false}, {2, 8000, 1, false}, {2, 64, 1, true}, {2, 2048, 1, true}, {4, 8192, 1, true}} {
+	}{{2, 0, 2, false}, {2, 7390, 1, false}, {2, 8990, 1, false}, {2, 7350, 1, true}, {2, 9030, 1, true}, // by a tenth
+		{2, 64, 1, true}, {2, 2048, 1, true}, {4, 8192, 1, true}} {
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{test.ranks}, Redundant: []int{0}, Threshold: 0.1,
 			Dose: &Dose{Tokens: test.tokens, Result: file}})
 		if err != nil {

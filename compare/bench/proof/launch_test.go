@@ -1,0 +1,61 @@
+package proof
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// What a launch shows of its routing, by its counts, else by what its ranks acknowledged, or what its command says.
+func TestWhatALaunchShows(t *testing.T) {
+	counted := func(ranks, experts, layers int, overRanks, overExperts router.Number) *LoadProof {
+		p := &LoadProof{Ranks: ranks, Experts: experts, RankMaxOverMean: overRanks, RankFloor: 1,
+			ExpertMaxOverMean: overExperts, ExpertFloor: 1, Slots: map[int]int64{}}
+		for layer := range layers {
+			p.Slots[layer] = 100
+		}
+		return p
+	}
+	even, whole, placed := counted(4, 8, 2, 1, 1), counted(4, 8, 2, 1.04, 1.04), counted(4, 8, 2, 1, 1)
+	placed.Placed = true
+	beside := Rules{Counts: []*LoadProof{even}}
+	const normal, perfect = gain.Normal, gain.Perfect
+	for what, k := range map[string]struct {
+		rules Rules
+		arm   gain.Arm
+		l     Launch
+		shows gain.Arm
+		says  string
+	}{
+		"a switch that says nothing":    {Rules{Said: "X=1"}, perfect, Launch{}, balanced, "started with X=1"},
+		"without it":                    {Rules{Said: "X=1"}, normal, Launch{}, unbalanced, "started without X=1"},
+		"nothing":                       {Rules{}, perfect, Launch{}, unproved, "--proof or --counts"},
+		"a rank that did not answer":    {Rules{Within: true}, perfect, Launch{Ranks: 2, Answered: 1, Router: "perfect"}, unproved, "1 rank"},
+		"all ranks answered":            {Rules{Within: true}, perfect, Launch{Ranks: 2, Answered: 2, Router: "perfect"}, balanced, ""},
+		"none of unknown many did":      {Rules{Within: true}, perfect, Launch{Router: "perfect"}, unproved, "0 ranks"},
+		"even counts":                   {beside, perfect, Launch{Ranks: 4, Counted: whole}, balanced, ""},
+		"counts of two ranks":           {beside, perfect, Launch{Ranks: 4, Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
+		"of two ranks beside four":      {beside, perfect, Launch{Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
+		"of ranks that are not known":   {beside, perfect, Launch{Ranks: 4, Counted: counted(0, 8, 2, 1, 1)}, balanced, ""},
+		"counts of other experts":       {beside, perfect, Launch{Counted: counted(4, 6, 2, 1, 1)}, unproved, "6 experts, another"},
+		"of experts that are not known": {beside, perfect, Launch{Counted: counted(4, 0, 2, 1, 1)}, balanced, ""},
+		"counts of fewer layers":        {beside, perfect, Launch{Counted: counted(4, 8, 1, 1, 1)}, unproved, "1 layer, another"},
+		"of layers that are not known":  {beside, perfect, Launch{Counted: counted(4, 8, 0, 1, 1)}, balanced, ""},
+		"counts that are in doubt":      {beside, perfect, Launch{Counted: even, Doubt: "stale"}, unproved, "stale"},
+		"uneven under TensorRT-LLM":     {Rules{Treatment: "trtllm"}, perfect, Launch{Counted: counted(4, 8, 2, 2, 2)}, unbalanced, "run_moe"},
+		"uneven under another engine":   {Rules{}, perfect, Launch{Counted: counted(4, 8, 2, 2, 2)}, unbalanced, ""},
+		"placed in the counts":          {Rules{}, perfect, Launch{Placement: "--eplb", Counted: placed}, balanced, ""},
+		"uneven, as it should be":       {Rules{Treatment: "trtllm"}, normal, Launch{Counted: counted(4, 8, 2, 2, 2)}, unbalanced, ""},
+		"random routing":                {Rules{Chance: true}, perfect, Launch{Counted: counted(4, 8, 2, 1, 2)}, balanced, ""},
+		"learned routing beside it":     {Rules{Chance: true}, normal, Launch{Counted: counted(4, 8, 2, 1, 2)}, unbalanced, ""},
+		"experts placed by the command": {Rules{}, perfect, Launch{Placement: "--eplb", Counted: even}, unproved, "load of ranks is unknown"},
+		"and uneven":                    {Rules{}, normal, Launch{Placement: "--eplb", Counted: counted(4, 8, 2, 1, 2)}, unbalanced, ""},
+	} {
+		if r := k.rules.of(k.arm, k.l)[0]; r.shows != k.shows || !strings.Contains(r.evidence, k.says) ||
+			strings.Contains(r.evidence, "run_moe") != (k.says == "run_moe") {
+			t.Errorf("%s: %q: %s, want %q", what, r.shows, r.evidence, k.shows)
+		}
+	}
+}
