@@ -108,12 +108,5 @@ func TestPlacementOfTheCommand(t *testing.T) {
 		if named, path := a.placement(""); named != c.named || path != c.file {
 			t.Errorf("%s: %q, %q; want %q, %q", name, named, path, c.named, c.file)
 		}
-		for _, placed := range []bool{false, true} {
-			v := view{Attempt: a, order: Ordered{Counted: even(8)}}
-			v.order.Counted.Placed = placed
-			if p := (Spec{}).prove(gain.Perfect, v, 2, false)[0]; (p.Grade != gain.None) != (placed || c.named == "") {
-				t.Errorf("%s, placed %v: %s", name, placed, p.Evidence)
-			}
-		}
 	}
 }

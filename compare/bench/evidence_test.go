@@ -168,31 +168,6 @@ func TestProofOverLaunches(t *testing.T) {
 	}
 }
 
-func TestProveByCounts(t *testing.T) {
-	nan := router.Undefined()
-	for name, c := range map[string]struct {
-		arm                               gain.Arm
-		rank, rankFloor, expert, expFloor router.Number
-		want                              gain.Arm
-	}{
-		"perfect at its floor":            {gain.Perfect, 1.5, 1.5, 4, 4, gain.Perfect},
-		"perfect, even ranks only":        {gain.Perfect, 1.04, 1, 3, 1, gain.Normal},
-		"perfect, even ranks and experts": {gain.Perfect, 1.04, 1, 1.04, 1, gain.Perfect},
-		"perfect above its floor":         {gain.Perfect, 1.2, 1, 1, 1, gain.Normal},
-		"perfect, experts only":           {gain.Perfect, nan, nan, 1.02, 1, gain.Perfect},
-		"perfect, uneven experts":         {gain.Perfect, nan, nan, 1.2, 1, gain.Normal},
-		"normal, uneven experts only":     {gain.Normal, 1, 1, 2, 1, gain.Normal},
-		"normal but even":                 {gain.Normal, 1, 1, 1, 1, gain.Perfect},
-		"normal, even experts, no ranks":  {gain.Normal, nan, nan, 1, 1, gain.Perfect},
-		"normal, nothing recorded":        {gain.Normal, nan, nan, nan, nan, ""},
-		"nothing recorded":                {gain.Perfect, nan, nan, nan, nan, ""},
-	} {
-		checkShown(t, name, Spec{}.prove(c.arm,
-			view{order: Ordered{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
-				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}}, 3, false), 3, c.want)
-	}
-}
-
 // The counts of a launch are read where the spec says, and a launch without
 // them is not finished.
 func TestCountsOfALaunch(t *testing.T) {

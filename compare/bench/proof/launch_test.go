@@ -20,6 +20,8 @@ func TestWhatALaunchShows(t *testing.T) {
 	}
 	even, whole, placed := counted(4, 8, 2, 1, 1), counted(4, 8, 2, 1.04, 1.04), counted(4, 8, 2, 1, 1)
 	placed.Placed = true
+	few, nan := counted(4, 8, 2, 1.5, 4), router.Undefined()
+	few.RankFloor, few.ExpertFloor = 1.5, 4
 	beside := Rules{Counts: []*LoadProof{even}}
 	const normal, perfect = gain.Normal, gain.Perfect
 	for what, k := range map[string]struct {
@@ -36,6 +38,11 @@ func TestWhatALaunchShows(t *testing.T) {
 		"all ranks answered":            {Rules{Within: true}, perfect, Launch{Ranks: 2, Answered: 2, Router: "perfect"}, balanced, ""},
 		"none of unknown many did":      {Rules{Within: true}, perfect, Launch{Router: "perfect"}, unproved, "0 ranks"},
 		"even counts":                   {beside, perfect, Launch{Ranks: 4, Counted: whole}, balanced, ""},
+		"even as few tokens allow":      {Rules{}, perfect, Launch{Counted: few}, balanced, ""},
+		"even ranks alone":              {Rules{}, perfect, Launch{Counted: counted(4, 8, 2, 1.04, 3)}, unbalanced, ""},
+		"even experts, unknown ranks":   {Rules{}, perfect, Launch{Counted: counted(4, 8, 2, nan, 1.04)}, balanced, ""},
+		"no load at all":                {Rules{}, normal, Launch{Counted: counted(4, 8, 2, nan, nan)}, unproved, "no load"},
+		"the normal arm, even":          {Rules{}, normal, Launch{Counted: whole}, balanced, ""},
 		"counts of two ranks":           {beside, perfect, Launch{Ranks: 4, Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
 		"of two ranks beside four":      {beside, perfect, Launch{Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
 		"of ranks that are not known":   {beside, perfect, Launch{Ranks: 4, Counted: counted(0, 8, 2, 1, 1)}, balanced, ""},
