@@ -4,8 +4,8 @@
 // It holds the words that every other package speaks (Shape, Layout, Mode,
 // Load, Balance) and the routing methods that turn one row of logits into chosen
 // experts. Plans stand above it in router/plan, the null in router/chance. Slices
-// go in and values come out: the package reads no file, no clock and no
-// environment, prints nothing, and imports nothing of ours.
+// go in and values come out: the package reads no clock and no environment, prints
+// nothing, and of files only model configurations and layouts.
 //
 // Notation in the comments: T tokens per rank, E routed experts, k experts per
 // token (top-k), R expert-parallel ranks, L = E/R experts per rank, G groups of
