@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -68,7 +69,7 @@ func TestNextStepsKeepWhatWasGiven(t *testing.T) {
 		"--judge OTHER_COUNTS --model deepseek-v3 " + deep + "/counts-normal": {"compare", "--campaign", fixtures +
 			"campaign-deepseek-ep4.json", "--step-tokens", "4096", "--model", "deepseek-v3", "--counts-normal",
 			deep + "/counts-normal", deep},
-		"counts --ep 4 --model gpt-oss-20b --placement " + running + " LATER_COUNTS": {"place", "--ep", "4", "--model",
+		"counts --ep 4 --model gpt-oss-20b --placement " + launch.Quote([]string{running}) + " LATER_COUNTS": {"place", "--ep", "4", "--model",
 			"gpt-oss-20b", "--from", running, "--judge", gptossPerfect, gptossNormal},
 	} {
 		if out := captured(t, given); !strings.Contains(out, next) || strings.Contains(out, "trace --counts "+fixtures+
