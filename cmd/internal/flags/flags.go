@@ -87,7 +87,11 @@ func bind(into *pflag.FlagSet, options reflect.Value, usage func(string) string,
 				panic(fmt.Sprintf("preset of --%s: %v", name, err))
 			}
 		}
-		flag := into.VarPF(v, name, letter, usage(name))
+		text := usage(name)
+		if called, rest, named := strings.Cut(text, "`: "); named && strings.HasPrefix(called, "`") {
+			v.called, text = called[1:], rest
+		}
+		flag := into.VarPF(v, name, letter, text)
 		if field.Type.Kind() == reflect.Bool {
 			flag.NoOptDefVal = "true"
 		}
@@ -98,6 +102,7 @@ func bind(into *pflag.FlagSet, options reflect.Value, usage func(string) string,
 type value struct {
 	into, by reflect.Value // the field, and its parser
 	preset   string
+	called   string   // what help calls the value: FILE of "`FILE`: report"
 	texts    []string // that were given
 }
 
@@ -130,9 +135,11 @@ func (v *value) read(text string) error {
 // String is what help shows as the default.
 func (v *value) String() string { return v.preset }
 
-// Type is what help shows a value by: a type of Go's own, nothing for bool.
+// Type is what help shows a value by: its name, or a type of Go's own, nothing for bool.
 func (v *value) Type() string {
-	if kind := v.into.Kind().String(); kind == v.into.Type().String() {
+	if v.called != "" {
+		return v.called
+	} else if kind := v.into.Kind().String(); kind == v.into.Type().String() {
 		return kind
 	}
 	return "string"

@@ -45,14 +45,15 @@ func TestBind(t *testing.T) {
 	}
 	var o options
 	c := &cobra.Command{}
-	Bind(c, &o, func(name string) string { return name })
+	Bind(c, &o, func(name string) string { return "`N`: a " + name })
 	err := c.ParseFlags([]string{"--limit", "5%", "-s", "3-5", "--deep", "--list", "a", "--list", "b"})
 	if err != nil || o.Limit == nil || *o.Limit != 0.05 || len(o.Sizes) != 3 || !o.Deep || len(o.List) != 2 {
 		t.Errorf("given: %+v, %v", o, err)
 	}
 	names, typed := Given(c, "deep")
 	if strings.Join(names, " ") != "--limit --list --sizes" ||
-		strings.Join(typed, " ") != "--limit 5% --list a --list b --sizes 3-5" {
+		strings.Join(typed, " ") != "--limit 5% --list a --list b --sizes 3-5" ||
+		!strings.Contains(c.Flags().FlagUsages(), "--limit N     a limit\n") {
 		t.Errorf("given %v, typed again %v", names, typed)
 	}
 	if _, err := bound("--share", "1%", "--share", "2%"); err == nil || !strings.Contains(err.Error(), "want one value") {
