@@ -62,27 +62,6 @@ func TestFlatProperty(t *testing.T) {
 	}
 }
 
-// The tokens of one rank do not depend on the tokens of others, or on how many there are:
-// more tokens begin with the same ones.
-func TestAnyTokens(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 3))
-	for range 100 {
-		p := anyProblem(t, random)
-		rank := random.IntN(p.Layout.Ranks())
-		few := fill(t, "diagonal", p, Options{}, rank)
-		more := slices.Clone(p.Tokens)
-		for r := range more {
-			more[r] = p.Tokens[0] + 5
-		}
-		q := p
-		q.Tokens = more
-		if many := fill(t, "diagonal", q, Options{}, rank); p.Tokens[rank] <= more[rank] &&
-			!slices.Equal(many[:len(few)], few) {
-			t.Fatalf("%v: %v begins otherwise than %v", p.Shape, many, few)
-		}
-	}
-}
-
 // Shapes that are served are at the floors for every number of tokens, but for what is pinned: the
 // exhaustive test has all 78.
 func TestRealShapes(t *testing.T) {
