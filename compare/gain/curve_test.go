@@ -49,6 +49,11 @@ func TestSurer(t *testing.T) {
 			}
 		}
 	}
+	wide, below := &comparison{}, &comparison{}
+	wide.Verdict, wide.Gain.Low, below.Verdict, below.Gain.Low = Inconclusive, -0.06, NotSignificant, -0.05
+	if leading([]*comparison{below, wide}) != wide { // whose open interval is why the campaign is inconclusive
+		t.Error("a decided point leads an inconclusive campaign")
+	}
 }
 
 func TestCurveJudgesEveryPoint(t *testing.T) {

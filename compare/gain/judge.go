@@ -48,7 +48,7 @@ func Judge(c Recorded) Result {
 	if r.PairsNeeded = router.Undefined(); len(open) > 0 { // of several the most, unknown where one is
 		r.PairsNeeded = slices.Max(mapped(open, (*comparison).pairsNeeded))
 	}
-	if r.Verdict = cmp.Or(unlike, invalid, overall(r.Main())); len(c.Points) > 0 {
+	if r.Verdict = cmp.Or(unlike, invalid, overall(heads)); len(c.Points) > 0 {
 		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
 	}
 	return r
@@ -89,11 +89,15 @@ func (c *comparison) share(ceiling *comparison) *Interval {
 	return &share
 }
 
-// leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
+// leading is the point whose interval begins highest, of the points with the verdict over all where there are any, or
+// the first one without a gain, where arms did different work.
 // The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
 func leading(points []*comparison) *comparison {
 	if first := slices.IndexFunc(points, func(c *comparison) bool { return c.Verdict == NotComparable }); first >= 0 {
 		return points[first]
+	}
+	if same := only(points, func(c *comparison) bool { return c.Verdict == overall(points) }); len(same) > 0 {
+		points = same
 	}
 	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain.Interval, b.Gain.Interval) })
 }
@@ -104,8 +108,8 @@ func surer(a, b Interval) int {
 }
 
 // overall is the verdict of several points: the one that all share, or significant where one is.
-func overall(points []Comparison) Verdict {
-	verdicts := mapped(points, func(p Comparison) Verdict { return p.Verdict })
+func overall(points []*comparison) Verdict {
+	verdicts := mapped(points, func(p *comparison) Verdict { return p.Verdict })
 	switch slices.Sort(verdicts); {
 	case slices.Contains(verdicts, Significant):
 		return Significant
