@@ -149,7 +149,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if a.Arguments = words; len(r.Spec.Command.Server) > 0 {
 		job.Server, a.Arguments = words, slices.Concat(words, p.fill(r.Spec.Command.Normal))
 	}
-	job.Drive = s.drive
+	job.Drive, job.Written = s.drive, func() bool { return written(r.countsOf(l, folder)) }
 	if r.Spec.Design.Within() {
 		job.Drive = s.lead
 		shared := filepath.Join(folder, controlFolder)

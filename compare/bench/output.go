@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/gofrs/flock"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -72,6 +75,18 @@ func (r *runner) countsOf(l Launch, folder string) string {
 	}
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	return evidence.InFolder(r.Spec.Folder, p.Replace(path))
+}
+
+// written reports whether no rank of the hook holds the lock that lies beside its counts while some are in no file:
+// vLLM's server kills its engine at once, with what that has not written.
+func written(counts string) bool {
+	locks, _ := filepath.Glob(filepath.Join(counts, ".unwritten.*"))
+	return !slices.ContainsFunc(locks, func(path string) bool {
+		lock := flock.New(path)
+		defer lock.Close()
+		free, err := lock.TryLock()
+		return err == nil && !free
+	})
 }
 
 // readLines reads the proof lines of a launch of one arm, where nothing proves more.

@@ -56,9 +56,8 @@ func (c *collector) readFolder(d *document) {
 			c.records(dump)
 		})
 	case len(proofs) > 0:
-		// a monolithic kernel chooses the experts itself, so that nothing outside it sees them
-		why := append(listOf(part(proof, "hidden")), "a monolithic kernel may choose the experts, unseen, as GPT-OSS in "+
-			"MXFP4 on Hopper does; record with a backend that shows them, such as moe_backend=marlin")[0]
+		why := append(listOf(part(proof, "hidden")), "it writes them once the engine has been idle for two seconds, or "+
+			"ends by itself, so the engine was ended before")[0]
 		steps, _ := number(part(proof, "steps"))
 		fail("the hook recorded no counts in %d steps: %s", steps, why)
 	default:

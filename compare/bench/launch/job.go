@@ -47,6 +47,7 @@ type Job struct {
 	Grace   Grace
 	Ending  func()      // called when the command is about to be ended
 	Started func(Group) // called with the group of every process started
+	Written func() bool // whether the server has written what it records, for which it is given a moment; may be nil
 }
 
 // Run is one measured command.
@@ -132,7 +133,9 @@ func (j *running) run(ctx context.Context) error {
 		time.Sleep(settling)
 		cancel(errServerEnded)
 	}()
-	err = j.Drive(ctx, j.command)
+	if err = j.Drive(ctx, j.command); err == nil && j.Written != nil {
+		j.Grace.wait(writing, func() bool { return ctx.Err() != nil || j.Written() })
+	}
 	moment := time.Duration(0)
 	if err != nil { // a client that fails because its server ends may end first
 		moment = 200 * time.Millisecond

@@ -33,6 +33,8 @@ const (
 	// settling is how long what outlives its command has to end by itself, as the workers of
 	// a healthy engine do, and then to end on SIGTERM.
 	settling = 3 * time.Second
+	// writing is how long a server has to write what it records before it is asked to end.
+	writing = 10 * time.Second
 	// afterKill is the wait after SIGKILL: for the system, not for the process.
 	afterKill = 5 * time.Second
 )
