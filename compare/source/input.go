@@ -57,7 +57,19 @@ func Classify(args []string, skipped func(paths []string)) (inputs []Input, err 
 		}
 		inputs = append(inputs, found...)
 	}
+	ranks := slices.DeleteFunc(slices.Clone(inputs), Input.frontEnd)
+	if front := slices.DeleteFunc(inputs, func(in Input) bool { return !in.frontEnd() }); len(ranks) > 0 {
+		if inputs = ranks; len(front) > 0 && skipped != nil {
+			skipped(pathsOf(front))
+		}
+	}
 	return inputs, noneTwice(pathsOf(inputs))
+}
+
+// frontEnd reports a trace of vLLM's server, without a kernel, which lies beside the ranks' in its profiler's folder:
+// HOST_646.async_llm.1795941382107633907.pt.trace.json.gz.
+func (in Input) frontEnd() bool {
+	return in.Kind == Captures && strings.Contains(filepath.Base(in.Path), ".async_llm.")
 }
 
 // pathsOf are the paths of inputs.
