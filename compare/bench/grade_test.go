@@ -88,6 +88,10 @@ func TestClaims(t *testing.T) {
 		"both of the hook's ranks":    {"hook", Spec{}, fmt.Sprintf(hook+hook, 0, 1), servingReport, ""},
 		"ranks of the lines": {"trtllm", Spec{}, rankLine + strings.Replace(rankLine, "=0", "=1", 1), trtllmReport("2"),
 			""},
+		"ranks of the command": {"trtllm", Spec{Command: Command{Server: []string{"trtllm-serve", "m", "--tp_size", "4",
+			"--ep_size", "2"}}}, rankLine + strings.Replace(rankLine, "=0", "=1", 1), servingReport, ""},
+		"a rank of the command is silent": {"trtllm", Spec{Command: Command{Normal: []string{"trtllm-bench", "--ep=2"}}},
+			rankLine, servingReport, "no evidence of this rank"},
 		"ranks of srun --label": {"trtllm", Spec{}, "0: " + firstLine + "1: " + firstLine, trtllmReport("2"), ""},
 	} {
 		c.spec.Treatment = must(ParseTreatment(c.treatment))

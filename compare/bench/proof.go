@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -56,7 +57,8 @@ func (s Spec) shown(v view) proof.Launch {
 }
 
 // ranks is how many ranks a launch must prove: as the spec says, else as many as its
-// report names, else its counts or proof lines, or those that acknowledged; 0 if unknown.
+// report names, else its counts or proof lines, or those that acknowledged, else as many as its command asks for;
+// 0 if unknown.
 func (s Spec) ranks(v view) int {
 	if said := cmp.Or(s.Ranks, v.report.Proof.Ranks); said > 0 {
 		return said
@@ -67,6 +69,10 @@ func (s Spec) ranks(v view) int {
 	}
 	for _, f := range v.LinesFound {
 		ranks = max(ranks, f.Ranks)
+	}
+	asked := evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
+	if ranks == 0 && asked <= router.MaxExperts {
+		return asked
 	}
 	return ranks
 }
