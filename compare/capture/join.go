@@ -239,11 +239,10 @@ func join(w *work, c *calls, s *spans) *Recording {
 	}
 	rec.joinLaunches(w, c, launches)
 	threads := Index[int64]{}
-	for i := range rec.Launches {
-		rec.Launches[i].Thread = threads.Number(c.threads.Values[rec.Launches[i].Thread])
-	}
-	for i := range rec.Waits {
-		rec.Waits[i].Thread = threads.Number(c.threads.Values[rec.Waits[i].Thread])
+	for _, calls := range [][]Call{rec.Launches, rec.Waits} {
+		for i := range calls {
+			calls[i].Thread = threads.Number(c.threads.Values[calls[i].Thread])
+		}
 	}
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]
@@ -261,8 +260,8 @@ func join(w *work, c *calls, s *spans) *Recording {
 	return rec
 }
 
-// joinLaunches gives kernels their launches, and leaves out the launches of nothing. It counts those whose kernel is
-// lost: of a process that ran something on a GPU, and not while a graph was captured.
+// joinLaunches gives kernels their launches, and leaves out the launches of nothing. It counts those, once each, whose
+// kernel is lost: of a process that ran something on a GPU, and not while a graph was captured.
 func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched) {
 	of, worked := make([]*launched, len(w.devices.Values)), map[int64]bool{} // by device, by process
 	for i, d := range w.devices.Values {
@@ -271,14 +270,13 @@ func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched
 	}
 	number := make([]int32, len(r.Launches)) // of launches, from 1 on
 	find := func(device int32, id uint32, start int64) int32 {
-		launch := int32(-1)
 		if p := of[device]; p != nil && id != noCorrelation {
-			launch = p.find(id, start)
+			if launch := p.find(id, start); launch >= 0 {
+				number[launch] = 1
+				return launch
+			}
 		}
-		if launch >= 0 {
-			number[launch] = 1
-		}
-		return launch
+		return -1
 	}
 	for i := range r.Kernels {
 		k := &r.Kernels[i]
@@ -288,19 +286,21 @@ func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched
 		find(g.Device, g.Correlation, g.Start)
 	}
 	slices.SortFunc(c.captures, graphCapture.compare)
-	all := r.Launches
+	all, lost := r.Launches, map[Call]bool{}
 	r.Launches = all[:0]
 	for i, l := range all {
 		if number[i] > 0 {
 			r.Launches = append(r.Launches, l)
 			number[i] = int32(len(r.Launches))
 		} else if c.kernel[i] && worked[c.process(l)] && !c.capturing(l.Thread, l.Start) {
-			r.LostKernels++
+			lost[l] = true
 		}
 	}
 	for i := range r.Kernels {
 		if k := &r.Kernels[i]; k.Launch >= 0 {
 			k.Launch = number[k.Launch] - 1
+			delete(lost, r.Launches[k.Launch]) // recorded twice
 		}
 	}
+	r.LostKernels = int64(len(lost))
 }
