@@ -245,8 +245,8 @@ func TestWhatIsAsked(t *testing.T) {
 		}
 		stdout, stderr, code := invoke(t.Context(), args...)
 		stderr = progress.ReplaceAllString(stderr, "")
-		said, want := stderr, strings.ReplaceAll(words.Replace(strings.TrimSpace(says)), "'", "") // of paths with spaces
-		if code == exitNotComparable || code == exitInconclusive {                                // the reasons are in the answer, and once
+		said, want := stderr, strings.ReplaceAll(words.Replace(strings.TrimSpace(says)), "'", "")
+		if code == exitNotComparable || code == exitInconclusive { // the reasons are in the answer, and once
 			said += strings.Join(strings.Fields(stdout), " ")
 		}
 		verb, fault, _ := strings.Cut(stderr, ": ")
