@@ -27,7 +27,7 @@ var (
 func Files(dir string) (files []string) {
 	_ = attempt(func() { // a folder that cannot be read has none
 		d := openDocument(dir)
-		files = slices.Concat(d.named(tensorrtInfo), d.named(tensorrtCounts), d.named(torchRecord))
+		files = slices.Concat(d.named(tensorrtInfo), d.named(tensorrtCounts), d.named(torchRecord), d.named(hookProof))
 	})
 	return files
 }

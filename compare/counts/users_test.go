@@ -63,8 +63,8 @@ func TestFolderOfAHiddenKernel(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, dir, "moebalance-hook.rank0.json", fmt.Appendf(nil, `{"steps": 7, "steps_recorded": 0%s}`, hidden))
-		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v, %v", r, err)
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || len(Files(dir)) != 1 {
+			t.Errorf("%+v, %v, read from %v", r, err, Files(dir))
 		}
 	}
 }
