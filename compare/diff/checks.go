@@ -98,8 +98,7 @@ func (c *Comparison) judge(a arms) {
 	if c.Comparable {
 		c.judgeWork(a)
 	}
-	byPyTorch := func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") }
-	if slices.ContainsFunc(a[0].trace.Exports, byPyTorch) != slices.ContainsFunc(a[1].trace.Exports, byPyTorch) {
+	if a[0].trace.ByPyTorch() != a[1].trace.ByPyTorch() {
 		c.refuse("profilers")
 	}
 	same := func(rank int) bool { return slices.Equal(a[0].cells(rank), a[1].cells(rank)) }

@@ -27,7 +27,7 @@ func (t *Times) Classify(work func(step router.OptInt) (what string, tokens int)
 	for _, list := range alike {
 		size := func(s *Step) float64 { return tokens[s] }
 		if slices.ContainsFunc(list, func(s *Step) bool { return tokens[s] == 0 }) {
-			size = func(s *Step) float64 { return s.OutsideNS }
+			size = func(s *Step) float64 { return s.outsideNS }
 		}
 		slices.SortStableFunc(list, func(a, b *Step) int { return cmp.Compare(size(b), size(a)) })
 		top := list[0]

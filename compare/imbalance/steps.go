@@ -27,9 +27,9 @@ type Step struct {
 	// the layer, each added over layers; undefined for fewer than two ranks.
 	SlowestExpertsNS, MeanExpertsNS router.Number
 
-	// OutsideNS is compute outside the phase experts over all ranks. It follows the number of tokens, and not how evenly
-	// they are routed.
-	OutsideNS float64
+	// outsideNS is compute in layers, or where none is named anywhere, and outside the phase experts, over all ranks. It
+	// follows the number of tokens, and not how evenly they are routed; what stands between steps may be of either.
+	outsideNS float64
 	expertNS  float64 // compute of the phase experts, likewise
 }
 
@@ -50,25 +50,39 @@ const (
 
 // excludePartial marks the steps that not every rank recorded whole: a rank ran nothing in the step, or not a layer
 // that it has and another rank ran, or fewer expert GEMMs of the layer; or the recording of a rank begins or ends in
-// it.
+// it. In half of the steps, ranks may run more chunks of a layer than others, or none: 2, 4 and 0 GEMMs behind as many
+// routers.
 func (t *Times) excludePartial() {
 	steps := map[int][]router.OptInt{} // in which each rank ran anything
+	chunked := map[*Step]bool{}
 	t.inLayers(func(l *Layer, s *Step, own []Cell) {
-		equal, gemms := true, map[int]int64{} // by rank
+		equal, alike, gemms, routers := true, true, map[int]int64{}, map[int]int64{} // by rank
 		for _, c := range own {
-			gemms[c.Rank] += c.GEMMs
+			if gemms[c.Rank] += c.GEMMs; c.Phase == kernel.PhaseRouter {
+				routers[c.Rank] += c.Instances
+			}
 		}
 		for rank, n := range gemms {
-			equal, steps[rank] = equal && n == gemms[own[0].Rank], append(steps[rank], s.Number)
+			equal = equal && n == gemms[own[0].Rank]
+			alike = alike && n%2 == 0 && routers[rank] > 0 && routers[rank] == routers[own[0].Rank]
+			steps[rank] = append(steps[rank], s.Number)
 		}
 		switch {
 		case !l.Number.Defined():
 		case len(gemms) < len(l.Ranks):
 			s.Excluded = Incomplete
-		case !equal && s.Excluded == Counts:
+		case equal || s.Excluded != Counts:
+		case alike:
+			chunked[s] = true
+		default:
 			s.Excluded = Lost
 		}
 	})
+	for s := range chunked {
+		if s.Excluded == Counts && 2*len(chunked) < len(t.Steps) {
+			s.Excluded = Incomplete
+		}
+	}
 	ran := map[router.OptInt]int{} // ranks
 	for rank, own := range steps {
 		slices.Sort(own)
@@ -82,14 +96,14 @@ func (t *Times) excludePartial() {
 			t.step(step).Excluded = Incomplete
 		}
 	}
-	t.excludeCut(steps)
+	t.excludeCut(steps, chunked)
 }
 
 // excludeCut marks the first and the last of a rank's own steps, at which the recording may
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
 // steps with the layer, was not recorded. Of the only step of one of several ranks the layers
-// are compared.
-func (t *Times) excludeCut(steps map[int][]router.OptInt) {
+// are compared. In chunked steps a rank without tokens lacks phases.
+func (t *Times) excludeCut(steps map[int][]router.OptInt, chunked map[*Step]bool) {
 	type place struct{ rank, layer int }          // −1 for the layers with experts in the only step
 	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
 	t.inLayers(func(l *Layer, s *Step, own []Cell) {
@@ -104,7 +118,9 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt) {
 				if ran[at] == nil {
 					ran[at] = map[router.OptInt]phaseSet{}
 				}
-				ran[at][by] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+				if ran[at][by] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1); chunked[s] {
+					ran[at][by] = ^phaseSet(0)
+				}
 			}
 		}
 	})

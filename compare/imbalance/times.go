@@ -156,7 +156,9 @@ func (t *Times) sumSteps() {
 		s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
 		for _, c := range own {
 			s.BusyNS += router.Number(c.BusyNS)
-			s.expertNS, s.OutsideNS = s.expertNS+float64(c.expertNS()), s.OutsideNS+float64(c.ComputeNS()-c.expertNS())
+			if s.expertNS += float64(c.expertNS()); l.Number.Defined() || len(t.Layers) == 1 {
+				s.outsideNS += float64(c.ComputeNS() - c.expertNS())
+			}
 		}
 	})
 	for i := range t.Steps {

@@ -47,7 +47,7 @@ const (
 
 const (
 	leastMeetings = 4 // collectives of a name that tell which ranks meet; rarer ones meet as in the name before
-	leastLayers   = 8 // collectives of a name that tell whether ranks meet, or a rank is missing
+	leastLayers   = 8 // collectives of a name that tell whether a rank is missing
 )
 
 // meet finds the meetings: the n-th collectives of a name on all ranks that leave these together. It fails where
@@ -177,7 +177,7 @@ func (c collectives) leaders() []int {
 
 // split reports ranks that leave collectives apart.
 func (c collectives) split() bool {
-	if len(c.at[0]) < leastLayers {
+	if len(c.at[0]) < leastMeetings {
 		return false
 	}
 	least, most := math.Inf(1), 0.0

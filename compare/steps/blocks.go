@@ -9,6 +9,7 @@ type recording struct {
 	runs     []Block
 	layers   []Block
 	parts    []int // the first run of each layer, and the number of runs behind the last
+	chunks   bool  // busy ranks run more chunks of a layer's tokens
 }
 
 // fewestBlocks is less than two steps of two layers have.

@@ -95,7 +95,7 @@ type Structure struct {
 	Unclear bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
 	Stage   string // differs between stages of a pipeline; empty where no transfer between stages is seen
 	steps   []stretch
-	cut     [2]bool // the first and the last layer were not recorded whole
+	unlike  []int // steps whose layers are not known, see recording.unlike
 	of      *recording
 }
 
@@ -119,14 +119,16 @@ const (
 var unclear = []string{severalPeriods, backwardToo, noAttention, denseBetween, overlapping, sharedToo}
 
 // Place is the step and layer of a block, counted from 0, where the step was recorded whole; else both are −1. A
-// step that the recording begins within is step 0.
+// step that the recording begins within is step 0. Blocks of a step that is unlike the others have no layer.
 func (s Structure) Place(block int) (step, layer int) {
 	step = sort.Search(len(s.steps), func(i int) bool { return block < s.steps[i].to })
-	if step == len(s.steps) || block < s.steps[step].from || s.cut[0] && s.steps[step].from == 0 ||
-		s.cut[1] && s.steps[step].to == len(s.Blocks) {
+	if step == len(s.steps) || block < s.steps[step].from {
 		return -1, -1
 	}
-	return step + min(s.steps[0].from, 1), block - s.steps[step].from
+	if layer = block - s.steps[step].from; slices.Contains(s.unlike, step) {
+		layer = -1
+	}
+	return step + min(s.steps[0].from, 1), layer
 }
 
 // Find infers the structure of one rank's launches, given in the order in which its
@@ -139,23 +141,24 @@ func Find(launches []Launch) Structure {
 	if why == "" {
 		steps, why = r.steps(marksOf([]*recording{r}))
 	}
-	if why == "" && r.overlap(steps) {
-		s.Blocks, s.of, why = r.runs, nil, overlapping // what was joined may be of several layers
-	}
 	s.settle(steps, why)
 	return s
 }
 
 // settle takes steps unless something speaks against them.
 func (s *Structure) settle(steps []stretch, why string) {
-	switch r := s.of; {
+	r := s.of
+	unlike := r.unlike(steps)
+	switch {
 	case why != "":
+	case len(unlike) > min(max(1, len(steps)/8), len(steps)/3): // not by tuning, which ends
+		s.Blocks, why = r.runs, overlapping // what was joined may be of several layers
 	case len(steps) < 2:
 		why = fewSteps
-	case r.sharedBehind(steps):
+	case !r.chunks && r.sharedBehind(steps):
 		why = sharedToo
 	default:
-		s.steps, s.Stage, s.cut = steps, r.stage(steps), r.cut(steps)
+		s.steps, s.unlike, s.Stage = steps, unlike, r.stage(steps)
 		for _, w := range steps {
 			s.Layers = max(s.Layers, w.to-w.from)
 		}

@@ -219,10 +219,6 @@ func TestPlace(t *testing.T) {
 		steps []int // by block
 	}{
 		{"begins within a step", Structure{steps: []stretch{{1, 4}, {4, 7}}}, []int{-1, 1, 1, 1, 2, 2, 2}},
-		{"ends within a layer", Structure{steps: []stretch{{1, 4}, {4, 7}}, cut: [2]bool{false, true}},
-			[]int{-1, 1, 1, 1, -1, -1, -1}},
-		{"begins within a layer", Structure{steps: []stretch{{0, 3}, {3, 6}}, cut: [2]bool{true, false}},
-			[]int{-1, -1, -1, 1, 1, 1}},
 		{"steps of unequal length", Structure{steps: []stretch{{0, 1}, {1, 4}, {4, 5}}}, []int{0, 1, 1, 1, 2}},
 		{"unknown", Structure{}, []int{-1, -1}},
 	} {
@@ -282,22 +278,5 @@ func TestStages(t *testing.T) {
 	}
 	if len(stages) != 4 || !stages[""] { // without transfers, or with some in each layer, there are no stages
 		t.Errorf("stages %v", stages)
-	}
-}
-
-// A model whose outermost layers run another kernel is not cut there.
-func TestOtherOutermostLayers(t *testing.T) {
-	l := launchesOf(steps(4, 4, []int{head, embedding, positions}, part{length: 5}))
-	n := 0
-	for i := range l {
-		if l[i].Anchor == ExpertGEMM {
-			if layer := n / 2 % 4; layer == 0 || layer == 3 {
-				l[i].Name = 9999
-			}
-			n++
-		}
-	}
-	if s := Find(l); s.cut != [2]bool{} || s.Layers != 4 {
-		t.Errorf("%+v", s)
 	}
 }

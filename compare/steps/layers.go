@@ -9,7 +9,7 @@ import (
 // number n of blocks, the layers: steps 4, 4, 5, 5 have layers 0, 1, 0, 1. n is 0 if the numbers of blocks differ,
 // where a step may be a piece of one, and where microbatches overlap.
 func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
-	if len(steps) == 0 || slices.Contains(steps, -1) || s.of == nil || s.Unknown == backwardToo {
+	if len(steps) == 0 || slices.Contains(steps, -1) || s.Unknown == overlapping || s.Unknown == backwardToo {
 		return nil, 0
 	}
 	whole := 0
@@ -23,7 +23,7 @@ func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
 		n = max(n, int(layers[b])+1)
 	}
 	piece := whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 // a range for each piece of a step
-	if len(steps) != whole*n || piece || s.of.parts != nil && s.of.overlap(period{n, 0}.steps(len(steps))) {
+	if len(steps) != whole*n || piece || s.of.parts != nil && len(s.of.unlike(period{n, 0}.steps(len(steps)))) > 0 {
 		return nil, 0
 	}
 	return layers, n

@@ -89,9 +89,10 @@ func (m *mark) findPeaks(n int) (peaks []int) {
 }
 
 // steps are the ones that marks of enough weight show, or why none are known. Their peaks lie at one distance from the
-// beginning to the end; where other segments are peaks too, as the layer that predicts a further token begins like a
-// step, the peaks of the same marks count, if they outweigh marks that lie at several places of a step. Where they lie
-// at several distances, the steps come with why they are unknown: a rank alone may lack marks of some.
+// beginning to the end, and sure ones alone at no part of it; where other segments are peaks too, as the layer that
+// predicts a further token begins like a step, the peaks of the same marks count, if they outweigh marks that lie at
+// several places of a step. Where they lie at several distances, the steps come with why they are unknown: a rank alone
+// may lack marks of some.
 func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	n, weight, votes, best := len(r.layers), map[int]int{}, map[period]int{}, period{}
 	for _, m := range marks {
@@ -104,6 +105,8 @@ func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 			}
 		}
 	}
+	maps.DeleteFunc(weight, func(_, w int) bool { return w < int(Sure) })
+	sure, often := regular(slices.Sorted(maps.Keys(weight)), n)
 	maps.DeleteFunc(weight, func(_, w int) bool { return w <= enough })
 	places := slices.Sorted(maps.Keys(weight))
 	within := 0
@@ -114,6 +117,8 @@ func (r *recording) steps(marks []*mark) (steps []stretch, unknown string) {
 	}
 	all, ok := regular(places, n)
 	switch {
+	case ok && often && sure.layers < all.layers && all.layers%sure.layers == 0 && sure.at(all.first) == 0:
+		return sure.steps(n), severalPeriods // idle in turn, a rank has other marks in each step
 	case ok:
 		return all.steps(n), ""
 	case len(places) < 2:
@@ -137,15 +142,11 @@ func (p period) steps(n int) (steps []stretch) {
 func unequal(marks []*mark, places []int, n int) (steps []stretch) {
 	weight, seen := 0, map[int]int{}
 	for _, m := range marks {
-		if !slices.ContainsFunc(places, func(at int) bool {
-			_, is := slices.BinarySearch(m.peaks, at)
-			return !is
-		}) {
+		if !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(m.peaks, at) }) {
 			weight += m.weight
 		}
 	}
 	for i, to := range places[1:] {
-		steps = append(steps, stretch{places[i], to})
 		seen[to-places[i]]++
 	}
 	longest, last := 0, places[len(places)-1]
@@ -157,11 +158,12 @@ func unequal(marks []*mark, places []int, n int) (steps []stretch) {
 	if max(places[0], n-last) > longest {
 		return nil
 	}
-	if seen[places[0]] > 0 {
-		steps = slices.Insert(steps, 0, stretch{0, places[0]})
-	}
-	if seen[n-last] > 0 {
-		steps = append(steps, stretch{last, n})
+	from := 0
+	for _, to := range append(slices.Clone(places), n) {
+		if seen[to-from] > 0 {
+			steps = append(steps, stretch{from, to})
+		}
+		from = to
 	}
 	return steps
 }

@@ -79,8 +79,10 @@ func apart(a, b []Span, shift int) float64 {
 	var off []float64
 	common, unlike := 0, false
 	pairs(a, b, shift, func(a, b *Span) {
-		common++
-		if len(a.Left) != len(b.Left) || len(a.Left) == 0 {
+		if len(a.Left) == 0 || len(b.Left) == 0 { // layers are not known
+			return
+		}
+		if common++; len(a.Left) != len(b.Left) {
 			unlike = true
 			return
 		}

@@ -47,8 +47,6 @@ func TestJoinOf(t *testing.T) {
 		known         bool
 	}{
 		{"a step later, wrong clock", all, late, true, true, 1, true},
-		{"a step later, no clock", all, late, true, false, 1, true},
-		{"a step later, right clock", all, view(1, 9, 0), true, true, 1, true},
 		{"a step earlier", late, all, true, true, -1, true},
 		{"fewer steps, no clock", all, view(3, 7, 0), false, false, 3, true},
 		{"the same steps, clocks apart", all, view(0, 8, 9e9), true, true, 0, true},

@@ -2,29 +2,91 @@ package steps
 
 import "slices"
 
-// Together finds the steps of ranks whose own marks do not show them, such as a rank without
-// requests, that samples nothing: where all recorded as many layers, by the marks of all, at one distance or at several
-// that recur. A mark was launched where any rank launched it. Ranks whose own marks show other steps are not joined by
-// these: their layers would be numbered otherwise.
+// Together finds the steps of ranks whose own launches do not show them: a rank without requests samples nothing, one
+// without tokens for its experts runs none, and busy ranks run more pieces of a layer. Where all recorded as many
+// layers, or all ran the same collectives, the marks of all tell, at one distance or at several that recur.
 func Together(ranks []*Structure) {
-	list := make([]*recording, len(ranks))
-	for i, s := range ranks {
-		if s.of == nil || s.of.parts == nil || len(s.of.layers) != len(ranks[0].of.layers) {
-			return
-		}
-		list[i] = s.of
+	known := func() bool {
+		return !slices.ContainsFunc(ranks, func(s *Structure) bool {
+			return s.Layers == 0 || len(s.Blocks) != len(ranks[0].Blocks)
+		})
 	}
-	unknown := func(s *Structure) bool { return s.Layers == 0 }
-	if len(ranks) < 2 || !slices.ContainsFunc(ranks, unknown) {
+	var own []*recording
+	for _, s := range ranks {
+		own = append(own, s.of)
+	}
+	if len(ranks) > 1 && !known() {
+		settle(ranks, own)
+	}
+	if len(ranks) > 1 && !known() {
+		settle(ranks, align(own))
+	}
+}
+
+// settle gives ranks the steps that the marks of all of them show: a mark was launched where any rank launched it.
+// Ranks whose own marks show other steps are not joined by these: their layers would be numbered otherwise.
+func settle(ranks []*Structure, list []*recording) {
+	if slices.ContainsFunc(list, func(r *recording) bool {
+		return r.parts == nil || len(r.layers) != len(list[0].layers)
+	}) || len(list) == 0 {
 		return
 	}
 	found, _ := list[0].steps(marksOf(list))
-	if slices.ContainsFunc(ranks, func(s *Structure) bool { return !unknown(s) && !slices.Equal(s.steps, found) }) {
-		return
+	settled := make([]Structure, len(ranks))
+	for i, r := range list {
+		s := Structure{Blocks: r.layers, of: r}
+		s.settle(found, "")
+		if s.Layers == 0 || ranks[i].Layers > 0 && ranks[i].of == r && !slices.Equal(ranks[i].steps, found) {
+			return
+		}
+		settled[i] = s
 	}
-	for _, s := range ranks {
-		if len(found) > 0 && !s.of.overlap(found) { // ranks that know their steps have these
-			s.settle(found, "")
+	for i, s := range ranks {
+		*s = settled[i]
+	}
+}
+
+// align gives ranks that ran the same collectives the same blocks: between two collectives, where any rank ran
+// experts, each has one block, which is empty where it ran none. Of ranks that ran others, or equally many GEMMs
+// between them, it gives none.
+func align(ranks []*recording) (aligned []*recording) {
+	gaps, equal := map[int]bool{}, true // the number of collectives before
+	var names, gemms [2][]int32         // of the first rank and another: collectives, and the gap of each GEMM
+	for i, r := range ranks {
+		of := min(i, 1)
+		names[of], gemms[of] = nil, nil
+		for _, l := range r.launches {
+			switch n := len(names[of]); l.Anchor {
+			case ExpertGEMM:
+				gemms[of] = append(gemms[of], int32(n))
+				gaps[n] = true
+			case Collective:
+				names[of] = append(names[of], l.Name)
+			}
+		}
+		if !slices.Equal(names[of], names[0]) || gaps[len(names[0])] { // behind the last, layers may be cut
+			return nil
+		}
+		equal = equal && slices.Equal(gemms[of], gemms[0])
+	}
+	for _, r := range ranks {
+		a, n, runs := &recording{launches: r.launches, chunks: true}, 0, r.runs
+		for at, l := range a.launches {
+			if l.Anchor != Collective {
+				continue
+			}
+			if gaps[n] {
+				b := Block{at, at - 1}
+				for ; len(runs) > 0 && runs[0].First < at; runs = runs[1:] {
+					b = Block{min(b.First, runs[0].First), runs[0].Last}
+				}
+				a.runs = append(a.runs, b)
+			}
+			n++
+		}
+		if aligned = append(aligned, a); equal || a.join() != "" || !slices.Equal(a.parts, aligned[0].parts) {
+			return nil
 		}
 	}
+	return aligned
 }

@@ -43,6 +43,9 @@ func TestStepsOfRanksTogether(t *testing.T) {
 			marked([]int{embedding, positions, 6, 12, 18, 24}, []int{tables, tables + 2, 3, 15, 21},
 				[]int{tables + 3, gather, 3, 15, 21}),
 			marked([]int{tables, tables + 2, 9}, []int{tables + 3, gather, 9})}, 0},
+		{"idle in turn, so that two marks meet in every third step", []*Structure{
+			marked([]int{tables, head, 3, 6, 12, 15, 21, 24}, []int{tables + 2, head, 6, 9, 15, 18, 24}),
+			marked([]int{tables, head, 6, 9, 15, 18, 24}, []int{tables + 2, head, 3, 9, 12, 18, 21})}, layers},
 		{"other layers", []*Structure{rank(layers+1, never), rank(layers, always)}, 0},
 	} {
 		Together(c.ranks)

@@ -3,6 +3,7 @@ package trace
 import (
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -111,7 +112,7 @@ func (r *reduction) placedExperts() {
 		r.warn(noExperts, "why", "steps")
 	case expertNS < leastCounted*float64(all):
 		r.warn(noExperts, "why", "time", "expert_ns", expertNS, "share", expertNS/float64(all))
-	case idle >= 0:
+	case idle >= 0 && r.trace.times.Of != imbalance.OfGEMM: // else it ran as many routers as the others
 		r.warn(noExperts, "why", "rank", "rank", r.trace.times.Ranks[idle])
 	}
 }

@@ -76,7 +76,7 @@ func (p *rankEvents) placement() *placement {
 		}
 	}
 	maps.DeleteFunc(bare, func(step int32, _ bool) bool { return len(named) > 0 && (step == NoID || layered[step]) })
-	if len(bare) == 0 {
+	if len(bare) == 0 && len(named) > 0 {
 		return nil
 	}
 	n.order = make([]int32, 0, len(p.events))
@@ -88,7 +88,9 @@ func (p *rankEvents) placement() *placement {
 	if n.named = slices.Sorted(maps.Keys(named)); len(named) > 0 {
 		n.bare = bare
 	}
-	slices.SortFunc(n.order, func(x, y int32) int {
+	recorded := slices.IndexFunc(p.events, func(e event) bool { return e.Queued >= 0 })
+	from, _ := slices.BinarySearch(n.order, int32(recorded)) // what ran before was launched before the recording began
+	slices.SortFunc(n.order[from:], func(x, y int32) int {
 		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
 	})
 	byName := make([]steps.Launch, len(d.Classes))
@@ -116,6 +118,9 @@ func (p *placement) event(i int) *event { return &p.events[p.order[i]] }
 // the layers of other steps, as beside replays of graphs, the numbers of layers must agree.
 func (p *placement) findLayers() (found bool) {
 	blocks := p.found.Blocks
+	if len(blocks) == 0 {
+		return false
+	}
 	p.steps = make([]int32, len(blocks))
 	for b, block := range blocks {
 		p.steps[b] = p.place(p.event(block.First)).Step
@@ -140,8 +145,8 @@ func (p *placement) findLayers() (found bool) {
 		switch {
 		case s.Layers == 0:
 			p.steps[b], p.layers[b] = NoID, int32(b)
-		case layer == 0:
-			s.Steps++ // complete ones by their first layers
+		case p.steps[b] != NoID && (b == 0 || p.steps[b] != p.steps[b-1]):
+			s.Steps++
 		}
 		if s.Beside && layer != NoID {
 			p.layers[b] = p.named[layer]

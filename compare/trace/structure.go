@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router"
@@ -97,18 +98,21 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 	return times
 }
 
-// stepSpans are the steps of a rank, in order.
+// stepSpans are the steps of a rank, in order, with the collectives behind their first router: before it, layers of
+// ranks that ran no experts may begin elsewhere.
 func (p *rankEvents) stepSpans() (spans []steps.Span) {
+	routed := false
 	for e, l := range p.each() {
-		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
+		if l.Inferred == 0 || l.Step == NoID {
 			continue
 		}
 		from := int64(p.of.Export.CapturedNS) + e.Start
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
-			spans = append(spans, steps.Span{Step: l.Step, From: from})
+			spans, routed = append(spans, steps.Span{Step: l.Step, From: from}), false
 		}
 		last := &spans[len(spans)-1]
-		if last.To = from + e.NS; p.class(e).Collective {
+		routed = routed || slices.Contains(kernel.Routed, l.Phase) && l.Layer != NoID
+		if last.To = from + e.NS; routed && p.class(e).Collective && l.Inferred&ranges.InferredLayer > 0 {
 			last.Left = append(last.Left, last.To)
 		}
 	}
