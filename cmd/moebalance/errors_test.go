@@ -35,7 +35,6 @@ const asked = `
 2 workload --ranks 33 :: ranks between 1 and 32
 2 workload --skew NaN :: skew
 2 workload --experts 3 --ranks 2 :: experts
-2 workload --steps many :: invalid argument "many" for "--steps" flag: want a whole number
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
 2 bench :: after --
 2 bench --timeout 10 -- x :: want a time with its unit, such as 30s, 10m or 2h
@@ -75,13 +74,11 @@ const asked = `
 2 bench dataset --input-mean 0 :: bench dataset:
 2 profile :: want a command after --
 2 profile --iterations 9-5 -- x ::
-2 profile --nsys no-such-nsys -- true ::
 2 profile --dry-run -- docker run x prog :: {nsys}
 2 profile --perfect --dry-run -- mpirun -n 2 python3 -m sglang.launch_server :: switches nothing in sglang
 2 logits plans --tokens=4- :: "--tokens" flag: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
 2 logits plans --plans diagnal --model deepseek-v3 :: have "diagnal"; did you mean "diagonal"?
 1 logits verify D/none :: no cache
-1 logits verify D :: no cache at
 2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
 2 GENERATE --model deepseek-v3 --ep 8 --plan target:0.9 :: at least 1
@@ -89,7 +86,6 @@ const asked = `
 2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
 2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which
 1 GENERATE --model e4k1 --placement PLACED :: no rank holds expert 3
-2 logits plans --model e4k2 --placement PLACED --ep 2 ::
 2 place --redundant 3 COUNTS :: --redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4
 2 place --redundant 132 COUNTS :: want at most 96
 2 place --redundant 0,4 --write-vllm x COUNTS :: want one value
