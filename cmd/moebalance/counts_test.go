@@ -62,7 +62,7 @@ func TestNextStepsKeepWhatWasGiven(t *testing.T) {
 	for next, given := range map[string][]string{
 		"place --ep 5 --judge OTHER_COUNTS --redundant 3 " + gptossNormal: {"counts", "--ep", "5", gptossNormal},
 		"--judge OTHER_COUNTS " + gptossNormal + "\n":                     {"counts", gptossNormal, gptossPerfect},
-		"place --ep 2 --judge OTHER_COUNTS --axes layers,ranks,experts": {"counts", "--threshold", "5%", "--axes",
+		"place --ep 4 --judge OTHER_COUNTS --axes layers,ranks,experts": {"counts", "--ep", "4", "--axes",
 			"layers,ranks,experts", fixtures + "counts/loads_c.npy"},
 		"trace --counts " + deep + "/counts-normal --model deepseek-v3 EXPORTS": {"counts", "--model", "deepseek-v3",
 			deep + "/counts-normal"},

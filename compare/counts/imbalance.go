@@ -73,6 +73,8 @@ func (r *Record) Imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning) {
 	shape := r.shape(o.Shape)
 	place := r.place(o, &shape)
+	topK := shape.TopK
+	shape.TopK = max(1, topK) // chance is most uneven where each slot is a token of its own
 	random := chance.NullsOf(shape)
 	steps, nulls := map[imbalance.Row][]router.Balance{}, map[imbalance.Row][]*chance.Distribution{}
 	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
@@ -114,7 +116,7 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 	assumed, ranks := place != nil && place.Source == "", cmp.Or(o.Ranks, r.Ranks) // contiguous experts
 	warn(assumed && ranks == 0, "no_ranks")
 	warn(assumed && ranks > 0 && r.KnownExperts == 0 && o.Shape == nil, "experts_seen", "experts", r.Experts)
-	warn(shape.TopK == 0, "no_top_k")
+	warn(topK == 0, "no_top_k")
 	warn(r.Window, "window")
 	return rows, warnings
 }

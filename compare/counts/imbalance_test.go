@@ -84,9 +84,8 @@ func TestChanceIsNotFlagged(t *testing.T) {
 	if !near(rank.MaxOverMean, 1.125) || rank.Flagged || rank.NullMedian < 1.1 || rank.NullP95 < rank.NullMedian {
 		t.Errorf("within chance: %+v", rank)
 	}
-	rank, _ = judged(t, record(0, 8, load), Options{Threshold: 0.1})
-	if !rank.Flagged || rank.NullP95.Defined() {
-		t.Errorf("without top-k there is no chance to compare with: %+v", rank)
+	if rank, _ = judged(t, record(0, 8, load), Options{Threshold: 0.1}); rank.Flagged || !(rank.NullP95 > 1.125) {
+		t.Errorf("without top-k chance is of 512 tokens of one slot: %+v", rank)
 	}
 	for e := range 32 {
 		load[e], load[32+e] = 4, 0

@@ -57,7 +57,7 @@ var catalog = map[string]string{
 	"one_rank":             "warning: {level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
 	"no_ranks":             "the number of ranks is not recorded, so only expert load is reported",
 	"experts_seen":         "the number of experts is not recorded; {experts} are assumed, the largest that occurs",
-	"no_top_k":             "experts per token are not recorded, so nothing is said of chance: name the model (--model)",
+	"no_top_k":             "experts per token are not recorded: chance is of one, its most; name the model (--model)",
 	"window":               "each step is a sum over forward passes: single passes are at least as uneven",
 	"dense_layers":         "{layers:#layer} excluded: no step has a slot there, as in dense layers",
 	"idle_steps":           "{steps:idle step} excluded",
