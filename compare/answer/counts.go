@@ -28,7 +28,12 @@ func OfCounts(c *counts.Result, given string) Answer {
 	k.number("worst", "worst layer", worst.MaxOverMean, MaxMean, Recorded)
 	k.number("floor", "floor there", worst.Floor, MaxMean, Recorded)
 	k.number("null", "by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
-	experts := expertsOf(c, s)
+	experts := 0 // of the record
+	for _, r := range c.Records {
+		if r.Source == s.Source && experts == 0 {
+			experts = max(0, int(r.Experts))
+		}
+	}
 	k.know("costs", "costs", "keep", keeping(worst.Parts, given), "unplaced", when(s.Level == router.LevelExpert, given))
 	if beyond := experts % max(1, worst.Parts); experts > 0 { // of which a placement and a trace need the slots
 		copies := when(beyond > 0, fmt.Sprintf("--redundant %d ", worst.Parts-beyond)) // for experts to divide over ranks
@@ -38,16 +43,6 @@ func OfCounts(c *counts.Result, given string) Answer {
 		k.know("ranks", worst.Parts, "counts", copies+given)
 	}
 	return k.tell("counts")
-}
-
-// expertsOf is how many experts the record of a summary counts, 0 where it counts ranks alone.
-func expertsOf(c *counts.Result, s counts.Summary) int {
-	for _, r := range c.Records {
-		if r.Source == s.Source {
-			return max(0, int(r.Experts))
-		}
-	}
-	return 0
 }
 
 // loads says how uneven the load of a record is, in the layer that it returns. A layer that is more uneven than

@@ -100,6 +100,8 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 		}
 		k.add(name, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 		name = "gains"
+	} else if t = best.Predicted(); t != nil && t.Estimate < 0 { // by a campaign
+		k.know("rise", -t.Estimate/(1+t.Estimate))
 	}
 	for _, g := range best.Gains {
 		at := "at " + cmp.Or(when(g.Point != "", named(g.Point, float64(g.Value))), "the load of the campaign")

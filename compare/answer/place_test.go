@@ -51,7 +51,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"With 2 redundant experts the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
 	saves := trial
-	saves.Verdict, saves.Reason = place.NotNow, router.Warn("placement", "", "why", "time", "change", -0.013, "threshold", 0.1)
+	saves.Verdict, saves.Reason = place.NotNow, router.Warn("placement", "", "why", "time", "least", 0.003, "threshold", 0.01)
 	saves.Time = &place.TimeChange{Estimate: -0.013, SavedNS: 5e6}
 	if a := OfPlacement(windows(saves), "x.json", Written{"sglang", "n.json"}); len(a.Next) != 1 ||
 		a.Line != "A step would take 1.3 % less with 2 redundant experts: not worth it (the busiest rank's load falls by 25.0 %)." ||

@@ -162,7 +162,7 @@ func TestVerdicts(t *testing.T) {
 		{router.Undefined(), 1, nil, NoVerdict, nil},
 		{-0.2, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
 		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.1, Low: -0.2, High: 0}},
-		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: -0.099, Low: -0.2, High: -0.01}},
+		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.0099}},
 		{-0.09, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
 		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: 0.1, Low: 0, High: 0.2}},
 	} {
@@ -176,9 +176,10 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
 		}
 	}
-	// A campaign's gains count as a trace's time does: 12 % at one point and 13 % at another are 10.7 and 11.5 % of time.
+	// A campaign's gains count as a trace's time does: at least 2 % at one point and 12 % at another are 1.96 and 10.7 % of
+	// time, at least 1 and 12 % are 0.99 and 10.7 %.
 	p := Placement{Judged: 1.2, Baseline: 1.5, Change: -0.2, NullP95: 1.01, Helped: 1}
-	for low, want := range map[router.Number]Verdict{0.12: Trial, 0.05: NotNow, -0.01: NoVerdict} {
+	for low, want := range map[router.Number]Verdict{0.02: Trial, 0.01: NotNow, -0.01: NoVerdict} {
 		p.Gains = []gain.Predicted{{Interval: gain.Interval{Estimate: low, Low: low, High: 0.13}},
 			{Interval: gain.Interval{Estimate: 0.13, Low: 0.12, High: 0.14}}, {Refused: &router.Warning{}}}
 		if have, why := verdict(p, []Workload{better}, 0.1, router.Warning{}); have != want {

@@ -23,6 +23,10 @@ const (
 // as vllm-ascend's screening asks (its issue 16795).
 const leastHelped = 0.8
 
+// leastFall is the least fall of the step time that is worth a trial, of which a benchmark would show the gain: below 1 %
+// its arms count as the same.
+const leastFall = 0.01
+
 // verdict judges a placement by what it does to the windows it was not learned from,
 // and names what decided:
 //
@@ -31,8 +35,8 @@ const leastHelped = 0.8
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
-//   - not now: it helps fewer than leastHelped of the windows, or lowers the predicted time, or where
-//     none is predicted the load of the busiest rank, by less than the threshold;
+//   - not now: it helps fewer than leastHelped of the windows, or may lower the predicted time, in one of them, by less
+//     than leastFall, or where none is predicted the load of the busiest rank by less than the threshold;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	if len(of) == 0 {
@@ -52,9 +56,9 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
 	}
-	fall, t := because("load", "change", p.Change, "threshold", threshold), p.predicted()
+	fall, t := because("load", "change", p.Change, "threshold", threshold), p.Predicted()
 	if t != nil {
-		fall = because("time", "change", t.Estimate, "threshold", threshold)
+		fall = because("time", "least", -t.High, "threshold", leastFall)
 	}
 	switch {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
@@ -63,7 +67,7 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NotNow, because("time_rises")
 	case t != nil && t.High >= 0:
 		return NoVerdict, because("time_open")
-	case t != nil && float64(t.Estimate) > -threshold || t == nil && float64(p.Change) > -threshold:
+	case t != nil && t.High > -leastFall || t == nil && float64(p.Change) > -threshold:
 		return NotNow, fall
 	case noTime.Args["why"] == Flat:
 		return NoVerdict, because(Flat)
@@ -75,8 +79,8 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	return Trial, fall
 }
 
-// predicted is the change of time that a trace predicts, or else a campaign, over all its points; nil for neither.
-func (p Placement) predicted() *TimeChange {
+// Predicted is the change of time that a trace predicts, or else a campaign, over all its points; nil for neither.
+func (p Placement) Predicted() *TimeChange {
 	if p.Time != nil {
 		return p.Time
 	}

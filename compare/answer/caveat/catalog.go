@@ -81,7 +81,7 @@ var catalog = map[string]string{
 	"placement.no_change":   "the busiest rank's load stays the same in {windows:judged window}",
 	"placement.no_load":     "no judged window has load",
 	"placement.worse":       "worse in {windows:judged window}",
-	"placement.time":        "the predicted step time changes by {change:+%} (threshold {threshold:0%})",
+	"placement.time":        "the predicted step time falls by {least:%} at least (worth a trial: {threshold:0%})",
 	"placement.time_rises":  "the predicted time rises",
 	"placement.time_open":   "the predicted time may rise as well as fall",
 	"placement.unlike":      "load explains {explained:0%} of what the ranks' expert times differ in",

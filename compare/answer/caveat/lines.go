@@ -87,6 +87,8 @@ var Lines = map[string][]Line{
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
 		{"", "a step would take {step:%} {less|more}[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})].",
 			placed, placedWhy, placedNext},
+		{"", "throughput would rise by {rise:%}[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})].", placed,
+			placedWhy, placedNext},
 		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})].", placed,
 			placedWhy, placedNext},
 		{"", "{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
