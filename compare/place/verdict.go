@@ -23,8 +23,8 @@ const (
 // as vllm-ascend's screening asks (its issue 16795).
 const leastHelped = 0.8
 
-// leastFall is the least fall of the step time that is worth a trial, of which a benchmark would show the gain: below 1 %
-// its arms count as the same.
+// leastFall is the least fall of the step time that is worth a trial: below a gain of 1 % the arms of a benchmark count
+// as the same.
 const leastFall = 0.01
 
 // verdict judges a placement by what it does to the windows it was not learned from,
