@@ -97,6 +97,7 @@ func TestSpellings(t *testing.T) {
 		"step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n":                                                      {{4, 0, nil, []int64{5, 7}}, {4, 1, nil, []int64{1, 2}}},
 		"layer,expert,count,model\n0,0,5,a\n0,1,1,a\n0,0,2,b\n": {{0, 0, []int64{5, 1}, nil},
 			{0, 0, []int64{2, 0}, nil}},
+		"\x93NUMPY\x01\x00\x3e\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), } \n\x00\x00\xa0\x40\x00\x00\xe0\x40": want,
 		`[[1, 2], [3, 4.0]]`: {{0, 0, []int64{1, 2}, nil}, {0, 1, []int64{3, 4}, nil}},
 		`{"logical_count": [[[0, 0], [0, 0]], [[1, 2], [3, 4]]]}`: {{1, 0, []int64{1, 2}, nil},
 			{1, 1, []int64{3, 4}, nil}},

@@ -66,10 +66,7 @@ const (
 	passFormat   = "SGLang expert distribution (per pass)"
 	layerFormat  = "counts by layer"
 	loadFormat   = "vLLM EPLB load statistics"
-	tableFormat  = "expert counts CSV"
 	logFormat    = "engine log lines"
-
-	calibrationFormat = "TensorRT-LLM calibration data"
 )
 
 var (
@@ -87,7 +84,7 @@ var payloads = map[string]payload{
 	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2},
 	"expertload":          {loadFormat, Axes{"layers", "copies"}, 1},
 	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2},
-	"rawdata":             {format: calibrationFormat},
+	"rawdata":             {format: "TensorRT-LLM calibration data"},
 }
 
 // context is what an object, or one around it, says of the counts in it.

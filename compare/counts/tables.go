@@ -103,7 +103,7 @@ func (c *collector) readTable(t *table) {
 	if err != nil {
 		fail("line %d: %w", line, err)
 	}
-	c.Format, c.atLeast = tableFormat, t.parts == nil
+	c.Format, c.atLeast = "expert counts CSV", t.parts == nil
 }
 
 // tableRow reads one row.

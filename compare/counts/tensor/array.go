@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -35,21 +37,36 @@ func elements(shape []int64) int {
 	return int(n)
 }
 
-// storages are PyTorch's names of integers, as safetensors has them.
+// storages are PyTorch's names of numbers, as safetensors has them.
 var storages = map[string]safetensors.DType{"ByteStorage": safetensors.U8, "CharStorage": safetensors.I8,
-	"ShortStorage": safetensors.I16, "IntStorage": safetensors.I32, "LongStorage": safetensors.I64}
+	"ShortStorage": safetensors.I16, "IntStorage": safetensors.I32, "LongStorage": safetensors.I64,
+	"FloatStorage": safetensors.F32, "DoubleStorage": "F64"}
 
-// decode reads elements of a type that PyTorch or safetensors names.
+// floats are read by the integers of their bits.
+var floats = map[safetensors.DType]safetensors.DType{safetensors.F32: safetensors.I32, "F64": safetensors.I64}
+
+// decode reads elements of a type that PyTorch or safetensors names: whole numbers, which tools also keep as floats.
 func decode(raw []byte, name string) []int64 {
-	dtype, ok := storages[name]
-	if !ok {
-		dtype = safetensors.DType(name)
+	dtype := cmp.Or(storages[name], safetensors.DType(name))
+	bits := cmp.Or(floats[dtype], dtype)
+	if bits.Size() == 0 {
+		Fail("want a tensor of whole numbers, have a %s", name)
 	}
-	if dtype.Size() == 0 {
-		Fail("want a tensor of integers, have a %s", name)
+	values := make([]int64, int64(len(raw))/bits.Size())
+	Must(0, safetensors.DecodeIntegers(values, raw, bits))
+	if bits == dtype {
+		return values
 	}
-	values := make([]int64, int64(len(raw))/dtype.Size())
-	return Must(values, safetensors.DecodeIntegers(values, raw, dtype))
+	for i, n := range values {
+		real := math.Float64frombits(uint64(n))
+		if dtype == safetensors.F32 {
+			real = float64(math.Float32frombits(uint32(n)))
+		}
+		if values[i] = int64(real); float64(values[i]) != real {
+			Fail("want whole numbers, have %v", real)
+		}
+	}
+	return values
 }
 
 // Dense decodes the elements of an array without gaps, which must fill raw.

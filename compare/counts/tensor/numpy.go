@@ -30,9 +30,7 @@ func ParseNumPy(b []byte) (a Array) {
 		shape = append(shape, n)
 	}
 	dtype := fmt.Sprintf("%s%d", bytes.ToUpper(m[1]), 8*(m[2][0]-'0')) // i4 → I32
-	if err := Attempt(func() { a = Dense(data, dtype, shape) }); err != nil {
-		Fail("npy: %w; convert whole numbers by .astype(int)", err)
-	}
+	a = Dense(data, dtype, shape)
 	strides, step := a.Strides(), int64(1)
 	for d, n := range shape {
 		if string(m[3]) == "True" { // the first dimension runs fastest
