@@ -71,7 +71,7 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 	for n := range steps {
 		values := a.Values[int(n)*size : int(n+1)*size]
 		switch {
-		case axes.has("steps") && !holdsAny(values):
+		case axes.has("steps") && slices.Min(values) == 0 && slices.Max(values) == 0:
 			empty++ // SGLang's recorder is a ring buffer, which may not be full
 			continue
 		case axes.has("steps"):
@@ -101,10 +101,6 @@ func (c *collector) agree(axes Axes) {
 	if c.asked != nil && strings.Join(told, ",") != names {
 		fail("--axes says %s, but the file holds %s: leave it out", strings.Join(c.asked, ","), names)
 	}
-}
-
-func holdsAny(row []int64) bool {
-	return slices.ContainsFunc(row, func(n int64) bool { return n != 0 })
 }
 
 // forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.
@@ -148,7 +144,7 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 	if into.sources++; into.sources != c.source+1 { // one before did not record the step, or this one did twice
 		into.sources = -1
 	}
-	padded := width > 1 && !holdsAny(row)
+	padded := width > 1 && slices.Min(row) == 0 && slices.Max(row) == 0
 	for i, n := range row {
 		at := i
 		switch inner {
@@ -246,7 +242,9 @@ func (c *collector) finish() {
 		c.steps = append(c.steps, *s)
 	}
 	c.Window = !c.stepped
-	slices.SortFunc(c.steps, Step.compare)
+	slices.SortFunc(c.steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Iteration, b.Iteration), cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Phase, b.Phase))
+	})
 	c.Record.finish()
 }
 

@@ -39,7 +39,7 @@ func (r *Record) judging(judge func()) error {
 // ExpertsOf is how many experts a record counts, or the model has where it is named (else nil). A record
 // without slots per expert is an error, of type *input.Error.
 func (r *Record) ExpertsOf(model *router.Shape) (experts int, err error) {
-	if r.oneRank() {
+	if r.oneRank {
 		return 0, &input.Error{File: r.Source, Expected: "counts of all ranks", Found: "counts of one"}
 	}
 	if r.Experts == 0 {
@@ -124,7 +124,7 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 // place finds where the experts are asked or else recorded to be: on one rank where ranks are not known; nil where
 // experts are not. The shape gets the experts that are placed.
 func (r *Record) place(o Options, shape *router.Shape) (p *placement.Map) {
-	switch {
+	switch p = r.Placement; {
 	case (o.Ranks > 0 || o.Placement != nil) && r.Experts == 0:
 		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
 			"--placement", r.Format)
@@ -132,8 +132,7 @@ func (r *Record) place(o Options, shape *router.Shape) (p *placement.Map) {
 		fail("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 	case o.Placement != nil:
 		p = must(o.Placement.For(r.Layers(), o.MoELayers))
-	case o.Ranks == 0 && r.Placement != nil:
-		p = r.Placement
+	case o.Ranks == 0 && p != nil:
 	case r.Experts > 0:
 		p = must(placement.Contiguous(shape.Experts, cmp.Or(o.Ranks, r.Ranks, 1)))
 	default:

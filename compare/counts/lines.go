@@ -30,13 +30,8 @@ type Reported struct {
 	labels [4]string // what may tell it from others
 }
 
-// The labels of a line.
-const (
-	ofModel int = iota
-	ofPhase
-	ofSize
-	ofMove // of experts: before or after it
-)
+// The labels of a line, the last of which says whether it is before or after a move of experts.
+const ofModel, ofPhase, ofSize, ofMove = 0, 1, 2, 3
 
 // patterns of lines that say how even the load was, or count it. Groups are the fields of an object: the step, the
 // model, the passes that a line is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all

@@ -43,6 +43,7 @@ type Record struct {
 	Warnings []router.Warning
 
 	atLeast bool            // Experts is the largest that occurs
+	oneRank bool            // it is of one rank alone
 	placed  placement.Slots // the last ones recorded
 	ofAll   bool            // it counts what tokens chose, which is of all ranks
 	steps   []Step          // by iteration, then layer
@@ -72,12 +73,6 @@ func (s Step) counted() router.Load {
 		return s.Load
 	}
 	return router.Load{PerExpert: s.Received}
-}
-
-// compare orders by iteration, then layer, then phase.
-func (s Step) compare(other Step) int {
-	return cmp.Or(cmp.Compare(s.Iteration, other.Iteration), cmp.Compare(s.Layer, other.Layer),
-		cmp.Compare(s.Phase, other.Phase))
 }
 
 // stepKey is one iteration of one layer, and of one phase and model where several are recorded.
@@ -257,10 +252,6 @@ func (r *Record) findOneRank() {
 		of%run != 0 || loaded[0]%run != 0 || loaded[run-1] != loaded[0]+run-1 {
 		return
 	}
+	r.oneRank = true
 	r.warn(OneRank, "level", level, "first", loaded[0], "last", loaded[run-1], "ranks", of/run)
-}
-
-// oneRank reports a record of one rank alone.
-func (r *Record) oneRank() bool {
-	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool { return w.Code == OneRank })
 }

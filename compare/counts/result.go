@@ -71,7 +71,7 @@ func (res *Result) Add(r *Record, o Options) error {
 		if err != nil {
 			return err
 		}
-		if r.oneRank() {
+		if r.oneRank {
 			layers = nil // which would say how many ranks there are
 		}
 		of := Of{r.Source, r.Phase}

@@ -92,9 +92,8 @@ func (p *pickleReader) pop(n int) []any {
 	if n > len(p.stack) {
 		Fail("the stack is empty")
 	}
-	rest := len(p.stack) - n
-	items := slices.Clone(p.stack[rest:])
-	p.stack = p.stack[:rest]
+	items := slices.Clone(p.stack[len(p.stack)-n:])
+	p.stack = p.stack[:len(p.stack)-n]
 	return items
 }
 
