@@ -126,16 +126,13 @@ func word(v any) string {
 	return text
 }
 
-// maxNumber bounds the numbers that are read; the collector, which knows the place of a count, refuses smaller ones.
-const maxNumber = 1 << 62
-
 // number reads a whole number, which tools also write as 12.0 or in quotes.
 func number(v any) (int64, error) {
 	switch v := v.(type) {
 	case int64:
 		return v, nil
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) <= maxNumber {
+		if v == math.Trunc(v) && math.Abs(v) <= 1<<62 { // the collector refuses lesser ones
 			return int64(v), nil
 		}
 	case string:
