@@ -18,13 +18,9 @@ func near(t *testing.T, what string, got Number, want float64) {
 //
 //	max/mean 2, mean/max 0.5
 func TestBalanceByHand(t *testing.T) {
-	b := BalanceOf([]int64{2, 4, 6, 0})
-	if want := (Balance{4, 12, 6, 2, 1, 0.5, 3, 2}); b != want {
+	if b, want := BalanceOf([]int64{2, 4, 6, 0}), (Balance{4, 12, 6, 2, 1, 0.5, 3, 2}); b != want {
 		t.Errorf("%+v, want %+v", b, want)
 	}
-}
-
-func TestBalanceUndefined(t *testing.T) {
 	for _, b := range []Balance{BalanceOf([]int64{}), BalanceOf([]int64{0, 0, 0})} {
 		if b.MaxOverMean.Defined() || b.Imbalance.Defined() || b.Balancedness.Defined() {
 			t.Errorf("nothing has a balance: %+v", b)
@@ -62,10 +58,8 @@ func TestFloor(t *testing.T) {
 	near(t, "2 slots over 16 experts", Floor(2, 16), 8)
 	near(t, "divides", Floor(64, 8), 1)
 	near(t, "65 over 8", Floor(65, 8), 9*8.0/65)
-	for _, n := range []Number{Floor(0, 4), Floor(4, 0)} {
-		if n.Defined() {
-			t.Errorf("floor of nothing is %v, want undefined", n)
-		}
+	if Floor(0, 4).Defined() || Floor(4, 0).Defined() {
+		t.Errorf("floors of nothing: %v, %v", Floor(0, 4), Floor(4, 0))
 	}
 }
 

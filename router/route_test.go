@@ -83,8 +83,7 @@ func TestGateRefuses(t *testing.T) {
 // Logits of −∞ are chosen last, each once.
 func TestTakeInfinite(t *testing.T) {
 	list := make([]int32, 4)
-	take(list, []float32{none, 1, none, none})
-	if !slices.Equal(list, []int32{1, 0, 2, 3}) {
+	if take(list, []float32{none, 1, none, none}); !slices.Equal(list, []int32{1, 0, 2, 3}) {
 		t.Error(list)
 	}
 }

@@ -151,8 +151,7 @@ func FuzzPlacement(f *testing.F) {
 		f.Add(content(f, name), 2)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, ranks int) {
-		p, err := placementOf("x", b, ranks)
-		if err == nil && (p.Ranks < 1 || p.Experts < 1) {
+		if p, err := placementOf("x", b, ranks); err == nil && (p.Ranks < 1 || p.Experts < 1) {
 			t.Errorf("%+v", p)
 		}
 	})

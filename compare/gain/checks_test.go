@@ -71,8 +71,7 @@ func TestInvalidCampaigns(t *testing.T) {
 		c.Ranks, c.Measurements[0].Load = 2, Load{1.1, true}
 		k.spoil(&c)
 		r := Judge(c)
-		got := check(t, r, k.check)
-		if got.Status != k.status || !strings.Contains(finding(got), k.text) {
+		if got := check(t, r, k.check); got.Status != k.status || !strings.Contains(finding(got), k.text) {
 			t.Errorf("%s: %s %q, want %s and %q", k.what, got.Status, finding(got), k.status, k.text)
 		}
 		if r.Verdict.Refused() != (k.status == Fail) || (r.Verdict == NotComparable) != (k.status == Fail &&

@@ -250,8 +250,7 @@ func FuzzClassify(f *testing.F) {
 		f.Add(names[0])
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		c := Classify(name)
-		if !slices.Contains(Phases, c.Phase) {
+		if c := Classify(name); !slices.Contains(Phases, c.Phase) {
 			t.Errorf("%q: %+v", name, c)
 		}
 		if i := ruleOf(name); i >= len(kernelRules) {

@@ -107,8 +107,7 @@ func TestClusters(t *testing.T) {
 	}
 	// shares 2 % apart
 	windows := Whole(read(t, counted(t, row(0)), counted(t, row(400)), counted(t, row(800)), counted(t, row(2000))))
-	list := clusters(windows)
-	if len(list) != 2 || len(list[0]) != 3 || list[1][0].Name != windows[3].Name {
+	if list := clusters(windows); len(list) != 2 || len(list[0]) != 3 || list[1][0].Name != windows[3].Name {
 		t.Errorf("%v", list)
 	}
 	if share := clusterShares(windows, 4)[3]; len(share) != 2 || !near(router.Number(share[0][0]), 0.27) ||

@@ -86,8 +86,7 @@ func checkConsistent(t *testing.T, trace *Trace) {
 	if cells != kernels || phases != kernels || kernels != trace.Coverage.GPUNS {
 		t.Fatalf("cells %d, phases %d, kernels %d, coverage %d", cells, phases, kernels, trace.Coverage.GPUNS)
 	}
-	text, err := json.Marshal(trace)
-	if err != nil || !utf8.Valid(text) {
+	if text, err := json.Marshal(trace); err != nil || !utf8.Valid(text) {
 		t.Fatalf("want JSON in UTF-8, have %v", err)
 	}
 }

@@ -183,8 +183,7 @@ func FuzzSummary(f *testing.F) {
 		var b bytes.Buffer
 		succeed(t, writeSummary(&b, exports))
 		again := must(decodeSummary(&b))
-		second, err := reduce(again, Options{})
-		if err != nil || asJSON(t, second) != asJSON(t, trace) {
+		if second, err := reduce(again, Options{}); err != nil || asJSON(t, second) != asJSON(t, trace) {
 			t.Fatalf("written and read again it is another: %v", err)
 		}
 	})

@@ -149,8 +149,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return // narrow types first, which is not written
 		}
-		back, err := read(append(head, data...))
-		if err != nil || !reflect.DeepEqual(back, tensors) {
+		if back, err := read(append(head, data...)); err != nil || !reflect.DeepEqual(back, tensors) {
 			t.Fatalf("%v, %v, want %v", back, err, tensors)
 		}
 	})

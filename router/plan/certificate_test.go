@@ -65,8 +65,7 @@ func TestCertificateByHand(t *testing.T) {
 
 func TestCertificateTEP(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.TEP, 2)
-	c := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1}))
-	if c.Disagreements != 2 || c.Valid {
+	if c := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1})); c.Disagreements != 2 || c.Valid {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v", c)
 	}
 }

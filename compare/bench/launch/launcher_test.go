@@ -37,8 +37,7 @@ func TestPassOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, warning := PassOn(words, c.pass)
-		if Quote(got) != c.want || (warning != "") != c.warns {
+		if got, warning := PassOn(words, c.pass); Quote(got) != c.want || (warning != "") != c.warns {
 			t.Errorf("PassOn(%q, %v) = %q, warning %q; want %q", line, c.pass, Quote(got), warning, c.want)
 		}
 	}

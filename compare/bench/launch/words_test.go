@@ -18,8 +18,7 @@ func TestWords(t *testing.T) {
 		`'a\b'`:                      {`a\b`},
 		`--export=ALL,A=1 $HOME *.x`: {"--export=ALL,A=1", "$HOME", "*.x"},
 	} {
-		got, err := Words(line)
-		if err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := Words(line); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("Words(%q) = %q, %v; want %q", line, got, err, want)
 		}
 	}
@@ -36,8 +35,7 @@ func FuzzQuoteWords(f *testing.F) {
 	f.Add("--opt=1\x00$(rm)\x00\n")
 	f.Fuzz(func(t *testing.T, joined string) {
 		words := strings.Split(strings.ToValidUTF8(joined, "?"), "\x00")
-		got, err := Words(Quote(words))
-		if err != nil || !reflect.DeepEqual(got, words) {
+		if got, err := Words(Quote(words)); err != nil || !reflect.DeepEqual(got, words) {
 			t.Fatalf("%q became %q, %v", words, got, err)
 		}
 	})
