@@ -21,7 +21,8 @@ func OfTrace(t *trace.Trace, given string) Answer {
 	doubt := t.Undecided()
 	k := knowing(caveats(t.AllWarnings(), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
 	k.know("given", given, "ranks", len(t.Ranks), "arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "gpu_ns",
-		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)), "flags", strings.TrimSpace(typed.FindString(given)))
+		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)), "alone", when(t.World == 1, given),
+		"flags", strings.TrimSpace(typed.FindString(given)))
 	k.counted(t)
 	switch {
 	case t.Hidden.NS > t.Coverage.GPUNS:

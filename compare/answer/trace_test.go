@@ -94,11 +94,12 @@ func TestTracesLeadOn(t *testing.T) {
 	part := warned(router.Warn("missing_ranks", "", "given", 2, "world", 8))
 	part.World = 8
 	a := OfTrace(part, "x")
-	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "",
-		"moebalance trace FILES_OF_ALL_RANKS")
+	check(t, "ranks", a, "no answer", "only 2 of the run's 8 ranks", "", "moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)
 	}
+	part.World, part.Ranks = 1, part.Ranks[:1]
+	check(t, "one of one", OfTrace(part, "x"), "no answer", "; one was given.", "", "moebalance counts --ep RANKS COUNTS")
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
 	check(t, "perfect", OfTrace(perfect, "x"), "even", "Under balanced routing, expert time is even; ", "",

@@ -46,9 +46,9 @@ func TestSurer(t *testing.T) {
 			t.Errorf("%+v before %+v: %v", order[i], b, surer(order[i], b))
 		}
 	}
-	wide, below := &comparison{}, &comparison{}
-	wide.Verdict, wide.Gain.Low, below.Verdict, below.Gain.Low = Inconclusive, -0.06, NotSignificant, -0.05
-	if leading([]*comparison{below, wide}) != wide { // whose open interval is why the campaign is inconclusive
+	open, below := &comparison{}, &comparison{}
+	open.Verdict, open.Gain.Low, below.Verdict, below.Gain.Low = Inconclusive, -0.06, NotSignificant, -0.05
+	if leading([]*comparison{below, open}) != open { // whose interval is why the campaign is inconclusive
 		t.Error("a decided point leads an inconclusive campaign")
 	}
 }

@@ -33,7 +33,7 @@ const (
 var Lines = map[string][]Line{
 	"trace": {
 		{"no answer", "no answer: {launches:CUDA graph launch} hide kernels in {hidden:ns} of GPU time.", "", "", "graphs"},
-		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "all|ranks"},
+		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "alone|all|ranks"},
 		{"no answer", noAnswer, "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
@@ -184,6 +184,7 @@ var sentences = map[string]string{
 var steps = map[string][2]string{
 	"graphs":     {"Record the kernels inside CUDA graphs.", record},
 	"ranks":      {"Give the files of all ranks, or record all ranks.", record},
+	"alone":      {"{?alone}This run has one rank: see how even it would be over several.", "counts --ep RANKS COUNTS"},
 	"all":        {"Give the files of the other {missing:rank}, too.", "trace [{flags} ]FILES_OF_ALL_RANKS"},
 	"again":      {"Fix that, and record again.", record},
 	"other_load": {"Record another load that you serve: it may be uneven there.", record},
