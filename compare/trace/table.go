@@ -27,13 +27,20 @@ type group struct {
 // what they are. It leaves out those without one. For example, the time of each step is
 // sums(r, func(g group) (int32, bool) { return g.at.Step, true }).
 func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]imbalance.Sum {
-	by := map[K]imbalance.Sum{}
+	var keys capture.Index[K]
+	var list []imbalance.Sum
 	for g := range r.groups() {
 		if key, ok := keyOf(g); ok {
-			s := by[key]
-			s.Add(&g.Sum)
-			by[key] = s
+			i := int(keys.Number(key))
+			if i == len(list) {
+				list = append(list, imbalance.Sum{})
+			}
+			list[i].Add(&g.Sum)
 		}
+	}
+	by := make(map[K]imbalance.Sum, len(list))
+	for i, key := range keys.Values {
+		by[key] = list[i]
 	}
 	return by
 }
@@ -54,7 +61,7 @@ func (r *reduction) groups() iter.Seq[group] {
 
 // tabulate groups the events of a rank by place and name, which stay from now on.
 func (p *rankEvents) tabulate() {
-	var number capture.Index[[2]int32]
+	var number capture.Index[int64]
 	var cells capture.Index[location]
 	cellOf := make([]int32, len(p.of.Places.Values))
 	for i, l := range p.of.Places.Values {
@@ -62,7 +69,7 @@ func (p *rankEvents) tabulate() {
 	}
 	busy, rowOf := make([]kernel.Busy, len(cells.Values)), make([]int32, len(p.events))
 	for i, e := range p.events {
-		rowOf[i] = number.Number([2]int32{e.Place, e.Name})
+		rowOf[i] = number.Number(int64(e.Place)<<32 | int64(e.Name))
 	}
 	p.rows = make([]row, len(number.Values))
 	for i := range p.events {
@@ -85,16 +92,22 @@ func (p *rankEvents) tabulate() {
 // statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a kernel of a
 // rank its group, and leaves it out if it has none.
 func statistics[K comparable](r *reduction, groupOf func(p *rankEvents, e *event) (group K, ok bool)) map[K]Stats {
-	durations, stats := map[K][]int64{}, map[K]Stats{}
+	var groups capture.Index[K]
+	var durations [][]int64
 	for _, p := range r.ranks {
 		for e := range p.each() {
 			if g, ok := groupOf(p, e); ok {
-				durations[g] = append(durations[g], e.NS)
+				i := int(groups.Number(g))
+				if i == len(durations) {
+					durations = append(durations, nil)
+				}
+				durations[i] = append(durations[i], e.NS)
 			}
 		}
 	}
-	for g, list := range durations {
-		stats[g] = kernel.StatsOf(list)
+	stats := make(map[K]Stats, len(durations))
+	for i, g := range groups.Values {
+		stats[g] = kernel.StatsOf(durations[i])
 	}
 	return stats
 }
