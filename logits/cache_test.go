@@ -250,8 +250,7 @@ func TestVerifyFindsWhatIsMissingAndForeign(t *testing.T) {
 	for _, scan := range []func(context.Context, string, func(int, int)) (Verification, error){Verify, List} {
 		v := scanned(t, dir, scan)
 		for _, e := range v.Entries {
-			good := e.Path == list[0].Path || e.Path == list[2].Path
-			if (e.Fault() == "") != good {
+			if good := e.Path == list[0].Path || e.Path == list[2].Path; (e.Fault() == "") != good {
 				t.Errorf("%s: %s", e.Path, e.Status)
 			}
 		}

@@ -38,8 +38,7 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svg := render(t, f.SVG)
-	if strings.Count(svg, "<text") != strings.Count(svg, "'Liberation Sans',Arial") {
+	if svg := render(t, f.SVG); strings.Count(svg, "<text") != strings.Count(svg, "'Liberation Sans',Arial") {
 		t.Error("a text has no typeface to fall back on")
 	}
 	grid := balanced()

@@ -93,8 +93,7 @@ func (c transformersConfig) differs(m Model) string {
 			}
 		}
 		for i, id := range want.IDs[token] {
-			at := slices.Index(ids, id)
-			if at < 0 || math.Abs(float64(weights[at]/want.Weights[token][i]-1)) > 1e-5 {
+			if at := slices.Index(ids, id); at < 0 || math.Abs(float64(weights[at]/want.Weights[token][i]-1)) > 1e-5 {
 				return fmt.Sprintf("token %d: %v with weights %v, want %v with %v", token, ids, weights,
 					want.IDs[token], want.Weights[token])
 			}

@@ -260,8 +260,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	if at := strings.Index(all.String(), "PLANTED"); at >= 0 {
 		t.Errorf("a secret: …%s…", all.String()[max(0, at-200):min(all.Len(), at+100)])
 	}
-	store, err := os.ReadFile("c/campaign.sqlite")
-	if err != nil || bytes.Contains(store, []byte("PLANTED-in-")) {
+	if store, err := os.ReadFile("c/campaign.sqlite"); err != nil || bytes.Contains(store, []byte("PLANTED-in-")) {
 		t.Errorf("the campaign file holds the value of a secret variable (%v)", err)
 	}
 	if help, _, _ := invoke(t.Context(), "help", "campaigns"); !strings.Contains(

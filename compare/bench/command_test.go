@@ -48,8 +48,7 @@ func TestPeers(t *testing.T) {
 				t.Errorf("%s, %s: %+v, want %s", name, arm, r, want)
 			}
 		}
-		a, err := ParseArm("even=peer:" + name)
-		if err != nil || len(a.Env)+len(a.Flags) != 1 {
+		if a, err := ParseArm("even=peer:" + name); err != nil || len(a.Env)+len(a.Flags) != 1 {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
 	}

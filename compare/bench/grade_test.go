@@ -109,8 +109,7 @@ func TestClaims(t *testing.T) {
 func TestRandomRoutingIsChance(t *testing.T) {
 	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false,
 		"env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
-		treatment := must(ParseTreatment(name))
-		if treatment.Chance() != want {
+		if treatment := must(ParseTreatment(name)); treatment.Chance() != want {
 			t.Errorf("%s: chance %t", name, !want)
 		}
 	}

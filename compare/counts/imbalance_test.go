@@ -114,8 +114,7 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, 0, 2, 1, 3)),
 			Options{}, 10.0 / 8},
 	} {
-		rank, _ := judged(t, c.r, c.o)
-		if !near(rank.MaxOverMean, c.want) {
+		if rank, _ := judged(t, c.r, c.o); !near(rank.MaxOverMean, c.want) {
 			t.Errorf("%s: %v, want %v", name, rank.MaxOverMean, c.want)
 		}
 	}

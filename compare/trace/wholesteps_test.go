@@ -78,8 +78,7 @@ func TestLittleEvidence(t *testing.T) {
 		return f
 	}
 	for what, f := range map[string]*fixture{"one kernel": experts(2, 3, 5000), "one rank": experts(1, 3, 5_000_000)} {
-		trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "little.sqlite"))
-		if trace.Undecided().Code == "" {
+		if trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "little.sqlite")); trace.Undecided().Code == "" {
 			t.Errorf("%s: have %+v, no doubt", what, trace.Imbalance)
 		}
 	}

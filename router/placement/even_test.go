@@ -70,8 +70,7 @@ func TestRobustIsLocallyBest(t *testing.T) {
 			t.Fatal(err)
 		}
 		value, perRank := squares(windows, slots, s.Ranks), s.Slots/s.Ranks
-		clone := slices.Clone(slots)
-		if hasDouble(clone, s.Ranks) {
+		if clone := slices.Clone(slots); hasDouble(clone, s.Ranks) {
 			t.Errorf("%+v: %v has an expert twice on a rank", s, slots)
 		}
 		for a := range slots {

@@ -61,8 +61,7 @@ func TestPeersAsCounted(t *testing.T) {
 	} {
 		for i, of := range [][2]int{{8, 8}, {32, 1}} {
 			c := certify(t, name, problem(t, 256, 8, 0, 0, of[0], router.DEP, of[1]), Options{})
-			have := fmt.Sprint(c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts)
-			if have != want[i] {
+			if have := fmt.Sprint(c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts); have != want[i] {
 				t.Errorf("%s on %d ranks: %s, want %s", name, of[0], have, want[i])
 			}
 		}

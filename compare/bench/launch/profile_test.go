@@ -77,8 +77,7 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, strings.Fields(c.variables)...)
 		out, err := cmd.CombinedOutput()
-		got := strings.Join(strings.Fields(string(out)), " ")
-		if err != nil || got != c.want {
+		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != c.want {
 			t.Errorf("%s: printed %q, %v; want %q", c.variables, got, err, c.want)
 		}
 	}
