@@ -47,11 +47,10 @@ func newCollector(d *document) *collector {
 // key is the step that a context names.
 func (of context) key() stepKey {
 	layer, step := max(0, of.numbers[isLayer]), max(0, of.numbers[isStep])
-	model := strings.Trim(string(of.model+", "+of.data), ", ")
 	if layer >= maxLayers {
 		fail("want a layer below %d, have %d", maxLayers, layer)
 	}
-	return stepKey{step, int(layer), of.phase, Phase(model)}
+	return stepKey{step, int(layer), of.phase, Phase(strings.Trim(string(of.model+", "+of.data), ", "))}
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a

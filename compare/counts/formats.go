@@ -49,8 +49,7 @@ func (c *collector) read(d *document) {
 		c.readFolder(d)
 	case d.root != nil:
 		c.records(d)
-	case !d.isText():
-	default:
+	case d.isText():
 		if t := openTable(d.text); t != nil {
 			c.readTable(t)
 		} else {

@@ -241,17 +241,12 @@ func (r *Record) findOneRank() {
 			all.Merge(s.counted())
 		}
 	}
-	var loaded []int
-	for i, n := range all.PerExpert {
-		if n > 0 {
-			loaded = append(loaded, i)
-		}
-	}
-	run, of := len(loaded), len(all.PerExpert)
-	if r.ofAll || r.atLeast || all.Total() < leastSeen || run == of || (run > 1) == (level == router.LevelRank) ||
-		of%run != 0 || loaded[0]%run != 0 || loaded[run-1] != loaded[0]+run-1 {
+	b, of := router.BalanceOf(all.PerExpert), len(all.PerExpert)
+	run, first := b.Active, slices.IndexFunc(all.PerExpert, func(n int64) bool { return n > 0 })
+	if r.ofAll || r.atLeast || b.Total < leastSeen || run == of || (run > 1) == (level == router.LevelRank) ||
+		of%run != 0 || first%run != 0 || slices.Min(all.PerExpert[first:first+run]) == 0 {
 		return
 	}
 	r.oneRank = true
-	r.warn(OneRank, "level", level, "first", loaded[0], "last", loaded[run-1], "ranks", of/run)
+	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", of/run)
 }

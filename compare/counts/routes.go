@@ -42,25 +42,22 @@ const maxCalibration = 1 << 28
 // compressed int32, with layer_idx, num_slots and token_selected_slots_shape (tokens and top-k) of each in the metadata
 // beside it. Slots are experts where none is redundant, and are taken as such.
 func (c *collector) calibrated(v, object any, of context) {
-	packed, err := zlib.NewReader(bytes.NewReader(unbase64(v)))
-	var raw []byte
-	if err == nil {
-		raw, err = io.ReadAll(io.LimitReader(packed, maxCalibration))
-	}
-	if layers := part(object, "metadata"); err != nil || layers == nil {
+	layers, raw := part(object, "metadata"), []byte(nil)
+	err := attempt(func() {
+		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), maxCalibration)))
+	})
+	if err != nil || layers == nil {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")
-	} else {
-		each(layers, func(_ string, layer any) {
-			each(layer, of.describe)
-			slots := of.numbers[isCount]
-			shape, n := arrayOf(part(layer, "token_selected_slots_shape")).Values, int64(len(raw))/4
-			if len(shape) == 2 && shape[0] >= 0 && shape[1] > 0 && shape[0] <= n/shape[1] {
-				n = shape[0] * shape[1]
-			}
-			c.known = max(c.known, slots)
-			c.array(tensor.Dense(raw[:4*n], "I32", shape), Axes{"tokens", "topk"}, of)
-			raw = raw[4*n:]
-		})
 	}
+	each(layers, func(_ string, layer any) {
+		each(layer, of.describe)
+		shape, n := arrayOf(part(layer, "token_selected_slots_shape")).Values, int64(len(raw))/4
+		if len(shape) == 2 && shape[0] >= 0 && shape[1] > 0 && shape[0] <= n/shape[1] {
+			n = shape[0] * shape[1]
+		}
+		c.known = max(c.known, of.numbers[isCount]) // slots
+		c.array(tensor.Dense(raw[:4*n], "I32", shape), Axes{"tokens", "topk"}, of)
+		raw = raw[4*n:]
+	})
 	c.onRanks(of.numbers[isRanks])
 }
