@@ -17,9 +17,7 @@ func TestCutWhileRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cut.sqlite")
 	// a text that is none needs SQLite
 	for what, text := range map[string]string{"by SQLite": "correlationId", "from pages": ""} {
-		if err := os.WriteFile(path, whole, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, whole, 0o600))
 		db := must(openExport(context.Background(), path))
 		seen := 0
 		err := db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {

@@ -25,15 +25,11 @@ func TestTorchTraceCutAnywhere(t *testing.T) {
 			}
 		}
 		cut := filepath.Join(t.TempDir(), filepath.Base(path))
-		if err := os.WriteFile(cut, content[:len(content)/2], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(cut, content[:len(content)/2], 0o600))
 		damaged := filepath.Join(t.TempDir(), filepath.Base(path))
 		bad := bytes.Clone(content)
 		copy(bad[len(bad)/2:], "\xff\xff\xff\xff\xff\xff\xff\xff")
-		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(damaged, append(bad, '}'), 0o600))
 		for file, want := range map[string]string{damaged: "", cut: "want a whole PyTorch trace"} {
 			if _, err := Read(context.Background(), file, nil); err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), "\n") {
@@ -64,9 +60,7 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 		{"a bare list", `[`, "a whole PyTorch trace"},
 	} {
 		path := filepath.Join(t.TempDir(), "trace.json")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if _, err := Read(context.Background(), path, nil); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line with %q, have %v", c.what, c.want, err)
 		}
@@ -148,4 +142,12 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// succeed wants what a test is prepared with to succeed.
+func succeed(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -48,9 +48,7 @@ func archive(t testing.TB, members map[string]string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, z.Close())
 	return b.Bytes()
 }
 

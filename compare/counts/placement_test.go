@@ -135,9 +135,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	files := map[string][]byte{}
 	for _, name := range []string{placement.TensorRT, placement.SGLang, placement.VLLM, placement.Ascend} {
 		var out bytes.Buffer
-		if err := slots.Write(&out, name, 4, 2, nil); err != nil {
-			t.Fatal(err)
-		}
+		succeed(t, slots.Write(&out, name, 4, 2, nil))
 		files[name] = out.Bytes()
 	}
 	layers := func(first, n int) (list []int) {
