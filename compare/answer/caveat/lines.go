@@ -22,6 +22,7 @@ const (
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
+	placedWith  = "[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})]."
 	placedNext  = "time write|keep|gain_placed"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	foretold    = "[; these traces predict {predicted:speed}]."
@@ -85,22 +86,18 @@ var Lines = map[string][]Line{
 	"place": {
 		{"", "not enough evidence: {flat}.", placed, "written flat", "same_run backend"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
-		{"", "a step would take {step:%} {less|more}[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})].",
-			placed, placedWhy, placedNext},
-		{"", "throughput would rise by {rise:%}[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})].", placed,
-			placedWhy, placedNext},
-		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})].", placed,
-			placedWhy, placedNext},
-		{"", "{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
+		{"", "a step would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
+		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
+		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})]. | " +
+			"{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
 		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; uneven in {flagged} of {layers:layer}].",
 			countsOf, "experts untimed", "ep|place|measure trace_counts"},
 		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
 			"ep|keep"},
-		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], but no counts.", countsOf, "",
-			"counts"},
-		{"no answer", "no answer: {one_rank|no load is recorded}.", "", "", "counts"}},
+		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], but no counts. | " +
+			"no answer: {one_rank|no load is recorded}.", countsOf, "", "counts"}},
 
 	"cache": {
 		{"failed", "{bad} of {files:file} in the cache failed.", "", "fault", "agree|rewrite"},
