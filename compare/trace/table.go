@@ -50,8 +50,7 @@ func (r *reduction) groups() iter.Seq[group] {
 	return func(yield func(group) bool) {
 		for _, p := range r.ranks {
 			for i := range p.rows {
-				w := &p.rows[i]
-				if !yield(group{w, p, &p.of.Places.Values[w.place], &p.of.Classes[w.name]}) {
+				if w := &p.rows[i]; !yield(group{w, p, &p.of.Places.Values[w.place], &p.of.Classes[w.name]}) {
 					return
 				}
 			}

@@ -44,8 +44,7 @@ func about(items []Input) (facts []Fact) {
 		if in.Trace == nil || len(in.Trace.Exports) == 0 {
 			continue
 		}
-		e := in.Trace.Exports[0]
-		if e.CapturedNS > 0 {
+		if e := in.Trace.Exports[0]; e.CapturedNS > 0 {
 			add("Trace", time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02"), e.GPU)
 		}
 	}

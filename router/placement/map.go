@@ -40,8 +40,7 @@ func Contiguous(experts, ranks int) (*Map, error) {
 func MapOf(source string, experts, ranks int, slots Slots) (*Map, error) {
 	p := &Map{Source: source, Experts: experts, Ranks: ranks, layers: map[int]router.Layout{}}
 	for _, layer := range slices.Sorted(maps.Keys(slots)) {
-		n := len(slots[layer])
-		if n == 0 || n%ranks != 0 {
+		if n := len(slots[layer]); n == 0 || n%ranks != 0 {
 			return nil, fmt.Errorf("layer %d: %d slots do not divide over %d ranks", max(0, layer), n, ranks)
 		}
 		l, err := Layout(experts, slots[layer], ranks)

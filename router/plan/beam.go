@@ -70,8 +70,7 @@ func (b *beam) fill(token []int32, rank, t int) {
 // which is not taken.
 func unused(from, to, turn int, taken []int32) (e int32, ok bool) {
 	for i := range to - from {
-		e := int32(from + (turn+i)%(to-from))
-		if !slices.Contains(taken, e) {
+		if e := int32(from + (turn+i)%(to-from)); !slices.Contains(taken, e) {
 			return e, true
 		}
 	}

@@ -105,8 +105,7 @@ func (j *running) end() {
 
 // endGroup ends what a command that has ended left in its group: it would disturb the next.
 func (j *running) endGroup(p *process) {
-	grace := j.Grace.ofLeftovers()
-	if !grace.wait(grace.Interrupt, func() bool { return !p.running() }) {
+	if grace := j.Grace.ofLeftovers(); !grace.wait(grace.Interrupt, func() bool { return !p.running() }) {
 		j.outcome.LeftBehind = true
 		grace.end(func() []int { return inGroup(p.cmd.Process.Pid) })
 	}
