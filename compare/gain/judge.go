@@ -93,13 +93,10 @@ func (c *comparison) share(ceiling *comparison) *Interval {
 // the first one without a gain, where arms did different work.
 // The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
 func leading(points []*comparison) *comparison {
-	if first := slices.IndexFunc(points, func(c *comparison) bool { return c.Verdict == NotComparable }); first >= 0 {
-		return points[first]
-	}
-	if same := only(points, func(c *comparison) bool { return c.Verdict == overall(points) }); len(same) > 0 {
-		points = same
-	}
-	return slices.MaxFunc(points, func(a, b *comparison) int { return surer(a.Gain.Interval, b.Gain.Interval) })
+	rank := func(c *comparison) int { return slices.Index([]Verdict{overall(points), NotComparable}, c.Verdict) }
+	return slices.MaxFunc(points, func(a, b *comparison) int {
+		return cmp.Or(rank(a)-rank(b), surer(a.Gain.Interval, b.Gain.Interval))
+	})
 }
 
 // surer compares gains by their intervals' lower ends, then by their estimates; what is undefined is the least.

@@ -60,19 +60,14 @@ func TestUnequalSegmentsOfABlock(t *testing.T) {
 
 // Values that do not vary as printed are copies: no verdict rests on them. One other digit is noise.
 func TestCopiesDecideNothing(t *testing.T) {
-	five := [][]float64{{0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}}
-	for name, c := range map[string]Recorded{
-		"launches that hold all arms": within(blocksOf(five...)),
-		"pairs":                       valid(paired(0.3, 0.3, 0.3, 0.3, 0.3, 0.3)),
-	} {
-		for _, digit := range []float64{0, 0.1} {
-			c.Measurements[5].Value += digit
-			r := Judge(c)
-			copies := slices.ContainsFunc(r.First(), func(c Check) bool { return c.Name == CheckCopies })
-			if want := map[bool]Verdict{true: Inconclusive, false: Significant}[digit == 0]; r.Verdict != want ||
-				copies != (digit == 0) || r.Gain.Low.Defined() == copies {
-				t.Errorf("%s, a digit of %v: %s, leading %+v", name, digit, r.Verdict, r.First())
-			}
+	c := within(blocksOf([]float64{0.3, 0.3}, []float64{0.3, 0.3}, []float64{0.3, 0.3}, []float64{0.3, 0.3}, []float64{0.3, 0.3}))
+	for _, digit := range []float64{0, 0.1} {
+		c.Measurements[5].Value += digit
+		r := Judge(c)
+		copies := slices.ContainsFunc(r.First(), func(c Check) bool { return c.Name == CheckCopies })
+		if want := map[bool]Verdict{true: Inconclusive, false: Significant}[digit == 0]; r.Verdict != want ||
+			copies != (digit == 0) || r.Gain.Low.Defined() == copies {
+			t.Errorf("a digit of %v: %s, leading %+v", digit, r.Verdict, r.First())
 		}
 	}
 }
@@ -93,24 +88,20 @@ func TestRepeatedLaunchesDecideNothing(t *testing.T) {
 // Most values of an arm come again in another launch: one file given six times, three given twice, and the other arm's.
 // By chance values of few digits do.
 func TestRepeatedValuesDecideNothing(t *testing.T) {
+	normal := [6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06}
 	for name, c := range map[string]struct {
 		normal, other [6]float64
 		copies        bool
 	}{
-		"one six times": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
-			[6]float64{120.01, 120.01, 120.01, 120.01, 120.01, 120.01}, true},
-		"three twice": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
-			[6]float64{120.01, 120.22, 119.83, 120.01, 120.22, 119.83}, true},
-		"the normal arm's": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
-			[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06}, true},
-		"two of six": {[6]float64{100.01, 100.22, 99.831, 100.14, 99.952, 100.06},
-			[6]float64{120.01, 120.01, 120.23, 119.94, 120.32, 119.86}, false},
-		"few digits": {[6]float64{1001, 1002, 998.3, 1001, 999.5, 1000}, [6]float64{1201, 1202, 1198, 1201, 1202, 1198}, false},
+		"one six times":    {normal, [6]float64{120.01, 120.01, 120.01, 120.01, 120.01, 120.01}, true},
+		"three twice":      {normal, [6]float64{120.01, 120.22, 119.83, 120.01, 120.22, 119.83}, true},
+		"the normal arm's": {normal, normal, true},
+		"two of six":       {normal, [6]float64{120.01, 120.01, 120.23, 119.94, 120.32, 119.86}, false},
+		"few digits":       {[6]float64{100.1, 100.2, 99.8, 100.1, 99.9, 100}, [6]float64{120.1, 120.2, 119.8, 120.1, 120.2, 119.8}, false},
 	} {
 		r := valid(paired(0, 0, 0, 0, 0, 0))
-		for i := range r.Measurements {
-			m := &r.Measurements[i]
-			m.Value = map[Arm][6]float64{Normal: c.normal, Perfect: c.other}[m.Arm][m.Unit]
+		for i, m := range r.Measurements {
+			r.Measurements[i].Value = map[Arm][6]float64{Normal: c.normal, Perfect: c.other}[m.Arm][m.Unit]
 		}
 		judged := Judge(r)
 		warned := slices.ContainsFunc(judged.First(), func(k Check) bool { return k.Name == CheckCopies })
