@@ -2,7 +2,6 @@ package chance
 
 import (
 	"fmt"
-
 	"math/bits"
 	"math/rand/v2"
 

@@ -55,6 +55,7 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 		{router.Shape{Experts: 16, TopK: 3, Groups: 4, TopKGroups: 2}, 4, 9},
 		{router.Shape{Experts: 24, TopK: 4, Groups: 3, TopKGroups: 1}, 3, 50},
 		{router.Shape{Experts: 16, TopK: 4, Groups: 8, TopKGroups: 2}, 4, 21}, // every chosen group is used up
+		{router.Shape{Experts: 16, TopK: 2, Groups: 8, TopKGroups: 4}, 4, 21}, // and may not be used
 	} {
 		layout := mustLayout(t, c.shape.Experts, c.ranks)
 		sampler := newSubsetSampler(c.shape)

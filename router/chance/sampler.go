@@ -35,7 +35,7 @@ func newSubsetSampler(s router.Shape) *subsetSampler {
 func (s *subsetSampler) split(m, left int) func(j int) []float64 {
 	known := s.splits[[2]int{m, left}]
 	if known == nil {
-		known = make([][]float64, s.shape.TopK+1)
+		known = make([][]float64, max(s.shape.TopK, s.shape.GroupLimit())+1)
 		s.splits[[2]int{m, left}] = known
 	}
 	return func(j int) []float64 {
