@@ -149,7 +149,8 @@ func TestRefusals(t *testing.T) {
 
 		`[[1, 2], [3]]`: "lists of counts, layers × experts, of one length", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
-		`[[[1, 2]]]`: "have [1 1 2]: name the dimensions", `{"logical_count": null}`: "holds no counts",
+		`[[[1]], [2]]`: "lists of counts, layers × experts, of one length and depth",
+		`[[[1, 2]]]`:   "have [1 1 2]: name the dimensions", `{"logical_count": null}`: "holds no counts",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "recorded twice", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,\"a,b\"\n0,0,1\n":      "want 4 fields as in the header",

@@ -196,7 +196,8 @@ const maxDimensions = 4
 func rows(all [][]int64, v any, shape, within []int64) [][]int64 {
 	list, depth := listOf(v), len(within)
 	numbers, _ := v.([]int64)
-	if depth == maxDimensions || isLeaf(v) || shape[depth] != int64(len(list)+len(numbers)) {
+	if depth == maxDimensions || isLeaf(v) || shape[depth] != int64(len(list)+len(numbers)) ||
+		numbers != nil && depth+1 < len(shape) {
 		fail("want lists of counts, layers × experts, of one length and depth, at most %d, have others at item %d",
 			maxDimensions, within)
 	}
