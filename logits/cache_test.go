@@ -103,7 +103,8 @@ func float(b []byte, d safetensors.DType) float32 {
 // Of every method, type and mode what is written is read back by any reader, and the method
 // picks the promised experts of it with equal weights.
 func TestEveryMethodTypeAndMode(t *testing.T) {
-	for _, method := range router.Methods() {
+	for _, method := range []router.Method{router.Default, router.Renormalize, router.RenormalizeNaive, router.DeepSeekV3,
+		router.DeepSeekV4, router.Llama4, router.MiniMax2, router.SigmoidRenorm} {
 		for _, d := range dtypes {
 			for _, mode := range []router.Mode{router.DEP, router.TEP} {
 				s := specOf(t, small(method), 4)

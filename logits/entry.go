@@ -67,10 +67,7 @@ const Disagree = "in tep mode all ranks hold the same tokens"
 
 // Fault is what is wrong with an entry, without its path; empty for a good one.
 func (e Entry) Fault() string {
-	fault, bad := strings.CutPrefix(e.Status, failedPrefix)
-	if !bad {
-		return ""
-	}
+	_, fault, _ := strings.Cut(e.Status, failedPrefix)
 	return fault
 }
 

@@ -80,22 +80,14 @@ func (m Method) rule() rule {
 	return rule{}
 }
 
-// Methods lists the methods in the order of their table.
-func Methods() (methods []Method) {
-	for _, r := range rules {
-		methods = append(methods, r.method)
-	}
-	return methods
-}
-
 // ParseMethod reads a method's name, in any case. The error lists the names.
 func ParseMethod(s string) (Method, error) {
 	var names []string
-	for _, m := range Methods() {
-		if strings.EqualFold(s, string(m)) {
-			return m, nil
+	for _, r := range rules {
+		if strings.EqualFold(s, string(r.method)) {
+			return r.method, nil
 		}
-		names = append(names, string(m))
+		names = append(names, string(r.method))
 	}
 	return "", fmt.Errorf("unknown routing method %q: want one of %s", s, strings.Join(names, ", "))
 }
