@@ -107,7 +107,7 @@ const (
 
 // mostLess is the share of expert time that balance may save on as many tokens. In 20 real pairs even
 // experts take up to 15 % less.
-const mostLess = 0.25
+const mostLess = 0.2
 
 // predict fills in Split, of two arms of which all ranks are there. It stays empty where the sides are not comparable,
 // and where the steps of either cannot be replayed: without layers, steps or a second rank, or where the law does

@@ -112,3 +112,19 @@ func TestKindsOfOtherTokens(t *testing.T) {
 	c = Compare(arm(prefill, decode), arm("execute_context_1(100)_generation_0(0)", decode))
 	noGain(t, "100 tokens", c)
 }
+
+// Of kinds of a phase that have no gain the first is named, and of dummies and a phase with a gain none.
+func TestKindsOfAPhase(t *testing.T) {
+	const decode, dummy = "execute_context_0(0)_generation_32(32)", "execute_context_0(0)_generation_0(0)"
+	var pairs []kindPair
+	for _, name := range []string{decode, decode, dummy} {
+		k := &stepKind{trace.StepKind{Steps: []int{0}}, map[int]of.Batch{0: of.BatchOf(name)}}
+		pairs = append(pairs, kindPair{arms: [2]*stepKind{k, k}})
+	}
+	for want, whys := range [][]string{{"", "unlike", "unlike"}, {"unlike", "unlike", "unlike"}} {
+		c := Comparison{}
+		if c.warnOfKinds(pairs, whys); len(c.Warnings) != want {
+			t.Errorf("%v: %v", whys, c.Warnings)
+		}
+	}
+}

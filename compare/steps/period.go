@@ -199,12 +199,8 @@ func regular(places []int, n int) (p period, ok bool) {
 
 // most is the key of the largest value, the smallest of equal ones.
 func most(counts map[int]int) (key, n int) {
-	for _, k := range slices.Sorted(maps.Keys(counts)) {
-		if counts[k] > n {
-			key, n = k, counts[k]
-		}
-	}
-	return key, n
+	key = slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b int) int { return counts[a] - counts[b] })
+	return key, counts[key]
 }
 
 // stage tells the stages of a pipeline apart by the order of transfers and of what models run once a step where a step
