@@ -23,7 +23,9 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	r.Result = answer.Worded(r.Result)
 	d := document(answer.OfCampaign(r.Result, r.Run), append(notes, r.Notes...), r,
-		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool { return t.Len() == 0 })...)
+		slices.DeleteFunc(campaignTables(r.Result), func(t table.Table) bool {
+			return t.Len() == 0 || t.Name == "comparisons" && t.Len() == 1 // the gain alone
+		})...)
 	d.Why = cmp.Or(strings.Join(answer.Failures(r.Result), "; "), d.Headline)
 	if r.Run.Reports != "" {
 		d.Value = answered[gain.Result]{r.Result, d.Answer}
@@ -55,10 +57,6 @@ func campaignTables(r gain.Result) []table.Table {
 			}
 		}
 	}
-	compared := r.Comparisons
-	if len(compared) < 2 {
-		compared = nil // the gain alone
-	}
 	var last gain.Arm // the perfect one, where there are further arms
 	if r.More() {
 		perfect, last = "other arm", r.Called(gain.Perfect)
@@ -76,7 +74,7 @@ func campaignTables(r gain.Result) []table.Table {
 		r.Called(gain.Normal), perfect)
 	return []table.Table{
 		table.Of("comparisons", fmt.Sprintf("Gain over %s; the intervals hold together at %s", r.Called(gain.Normal),
-			quantity.Confidence(gain.DefaultConfidence)), compared, "value:real="+point+", arm, "+gained+", verdict, "+
+			quantity.Confidence(gain.DefaultConfidence)), r.Comparisons, "value:real="+point+", arm, "+gained+", verdict, "+
 			"share_of_ceiling<share_of_ceiling.estimate:percent=share, share_low<share_of_ceiling.low:percent, "+
 			"share_high<share_of_ceiling.high:percent"),
 		table.Of(name, fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
