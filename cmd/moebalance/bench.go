@@ -69,12 +69,10 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 
 // freeName is that name, or with a number where another run has taken it.
 func freeName(name string) string {
-	free := name
-	for n := 2; ; n++ {
+	for free, n := name, 2; ; free, n = fmt.Sprintf("%s-%d", name, n), n+1 {
 		if _, err := os.Lstat(free); err != nil {
 			return free
 		}
-		free = fmt.Sprintf("%s-%d", name, n)
 	}
 }
 
