@@ -33,8 +33,6 @@ func openDocument(path string) *document {
 	return d
 }
 
-const safetensorsFile = "safetensors file"
-
 // newDocument opens the container of a file's content.
 func newDocument(path string, text []byte) *document {
 	d := &document{path: path, text: bytes.TrimSpace(text), next: func() (any, bool) { return nil, false }}
@@ -46,7 +44,7 @@ func newDocument(path string, text []byte) *document {
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
 		d.binary, d.root = "NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) })
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		d.binary, d.root = safetensorsFile, tensor.OpenSafetensors(path, text)
+		d.binary, d.root = "safetensors file", tensor.OpenSafetensors(path, text)
 	case d.text[0] == '{' || d.text[0] == '[':
 		d.next = newDecoder(d.text).next
 		d.broken = attempt(func() {

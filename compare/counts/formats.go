@@ -43,7 +43,7 @@ func (d *document) record(axes Axes) *Record {
 // read reads the document by its container: a folder, an array, objects, a table, or lines.
 func (c *collector) read(d *document) {
 	switch {
-	case d.binary == safetensorsFile || part(d.root, "records") != nil && !c.placing:
+	case d.binary == "safetensors file" || part(d.root, "records") != nil && !c.placing:
 		fail("this is one rank's file: give the folder that holds all ranks' files, whose sum is the load")
 	case d.text == nil:
 		c.readFolder(d)
@@ -57,9 +57,6 @@ func (c *collector) read(d *document) {
 		}
 	}
 }
-
-// mostLayers are more than any model has; an array of more is of steps or tokens.
-const mostLayers = 256
 
 // bare adds a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
@@ -76,7 +73,7 @@ func (c *collector) bare(v any, of *context) {
 	case axes != nil:
 	case isMap(a):
 		fail("%w; or say what these are, by --axes layers,experts or tokens,topk", errPlacement)
-	case len(a.Shape) != 2 || a.Shape[0] > mostLayers:
+	case len(a.Shape) != 2 || a.Shape[0] > 256: // more layers than any model has: these are steps or tokens
 		fail("want counts of layers × experts, have %v: name the dimensions, by --axes, such as steps,layers,experts, "+
 			"layers,ranks,experts or tokens,layers,topk", a.Shape)
 	case isTransposed(a):

@@ -225,12 +225,9 @@ func (r *Record) Running(ranks int) (*placement.Map, error) {
 // OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.
 const OneRank = "one_rank"
 
-// leastSeen is the fewest slots that do not by chance all fall to half of the experts.
-const leastSeen = 64
-
 // findOneRank warns where all slots are on one rank: on an equal run of several experts, each of which
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
-// of 16 ranks. What tokens chose is of all ranks.
+// of 16 ranks. What tokens chose is of all ranks; fewer than 64 slots may by chance all fall to half of the experts.
 func (r *Record) findOneRank() {
 	level, all := router.LevelExpert, router.NewLoad(r.Experts)
 	if r.Experts == 0 {
@@ -243,7 +240,7 @@ func (r *Record) findOneRank() {
 	}
 	b, of := router.BalanceOf(all.PerExpert), len(all.PerExpert)
 	run, first := b.Active, slices.IndexFunc(all.PerExpert, func(n int64) bool { return n > 0 })
-	if r.ofAll || r.atLeast || b.Total < leastSeen || run == of || (run > 1) == (level == router.LevelRank) ||
+	if r.ofAll || r.atLeast || b.Total < 64 || run == of || (run > 1) == (level == router.LevelRank) ||
 		of%run != 0 || first%run != 0 || slices.Min(all.PerExpert[first:first+run]) == 0 {
 		return
 	}

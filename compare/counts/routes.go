@@ -35,16 +35,13 @@ func routes(v, object any) tensor.Array {
 	return tensor.Dense(raw, "I32", arrayOf(shape).Values)
 }
 
-// maxCalibration bounds the choices of one iteration, which are compressed.
-const maxCalibration = 1 << 28
-
 // calibrated reads calibration_data.json: the slots that a rank's tokens chose, layer after layer, as base64 of
 // compressed int32, with layer_idx, num_slots and token_selected_slots_shape (tokens and top-k) of each in the metadata
 // beside it. Slots are experts where none is redundant, and are taken as such.
 func (c *collector) calibrated(v, object any, of context) {
 	layers, raw := part(object, "metadata"), []byte(nil)
 	err := attempt(func() {
-		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), maxCalibration)))
+		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), 1<<28))) // bytes of one iteration
 	})
 	if err != nil || layers == nil {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")

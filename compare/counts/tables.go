@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -50,7 +49,7 @@ func openTable(text []byte) *table {
 
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
-	spelled, twice, list, level := map[int]string{}, "", false, "" // of numbers
+	spelled, list, level := map[int]string{}, false, "" // of numbers
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, known := names[name]
@@ -58,7 +57,7 @@ func (t *table) headed(head []string, lists bool) bool {
 		switch {
 		case known && (number <= isCount || number > numbersOf):
 			if spelled[number] != "" && number <= isCount {
-				twice = fmt.Sprintf("%q and %q", spelled[number], spelling)
+				fail("header: want one column of a kind, have %q and %q; remove one", spelled[number], spelling)
 			}
 			spelled[number] = spelling
 			t.columns = append(t.columns, column{i, number, name})
@@ -79,9 +78,6 @@ func (t *table) headed(head []string, lists bool) bool {
 	}
 	if t.holds = layerCounts; level == "gpu" || strings.HasSuffix(level, router.LevelRank) {
 		t.holds = rankCounts
-	}
-	if twice != "" {
-		fail("header: want one column of a kind, have %s; remove one", twice)
 	}
 	return true
 }

@@ -22,14 +22,11 @@ func (a Array) Strides() []int64 {
 	return strides
 }
 
-// maxBytes bounds what shapes may claim, far above any record.
-const maxBytes = 1 << 30
-
 // elements is the product of the dimensions, none of which is negative or more than a file can hold.
 func elements(shape []int64) int {
 	n := int64(1)
 	for _, d := range shape {
-		if d < 0 || d > 0 && n > maxBytes/d {
+		if d < 0 || d > 0 && n > 1<<30/d { // far above any record
 			Fail("impossible shape %v", shape)
 		}
 		n *= d
