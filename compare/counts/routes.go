@@ -40,8 +40,8 @@ func routes(v, object any) tensor.Array {
 // beside it. Slots are experts where none is redundant, and are taken as such.
 func (c *collector) calibrated(v, object any, of context) {
 	layers, raw := part(object, "metadata"), []byte(nil)
-	err := attempt(func() {
-		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), 1<<28))) // bytes of one iteration
+	err := attempt(func() { // of one iteration, bounded as it is compressed
+		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), 1<<28)))
 	})
 	if err != nil || layers == nil {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")
