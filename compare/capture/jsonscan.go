@@ -249,11 +249,3 @@ func (s *jsonScanner) word() []byte {
 func inWord(c byte) bool {
 	return c-'0' < 10 || c == '.' || (c|0x20)-'a' < 26 || c == '-' || c == '+'
 }
-
-// digits is the number of digits at the beginning.
-func digits(b []byte) (n int) {
-	for n < len(b) && b[n]-'0' < 10 {
-		n++
-	}
-	return n
-}

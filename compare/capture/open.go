@@ -87,9 +87,7 @@ func checkFile(path string) (size int64, err error) {
 // unfinished says what a SQLite file lacks: bytes that its header promises, or rows in a log beside it.
 func unfinished(path string, head []byte, size int64) error {
 	promised := int64(headSize)
-	if len(head) < headSize {
-		size = int64(len(head))
-	} else { // pages times their size: https://www.sqlite.org/fileformat.html section 1.3
+	if len(head) == headSize { // pages times their size: https://www.sqlite.org/fileformat.html section 1.3
 		promised = int64(binary.BigEndian.Uint16(head[16:])) * int64(binary.BigEndian.Uint32(head[28:]))
 	}
 	if size < promised {

@@ -83,7 +83,7 @@ func (t *torchReader) readArguments(e *torchEvent) {
 // writes them, are read exactly: a float64 would lose nanoseconds of the epoch.
 func nanoseconds(text []byte) int64 {
 	us, decimals, _ := bytes.Cut(text, []byte{'.'})
-	if n := digits(decimals); n == len(decimals) {
+	if n := len(decimals); len(bytes.TrimLeft(decimals, "0123456789")) == 0 {
 		exact := append(append(append(make([]byte, 0, 32), us...), decimals[:min(n, 3)]...), "000"[min(n, 3):]...)
 		if ns, err := strconv.ParseInt(string(exact), 10, 64); err == nil && -limit < ns && ns < limit {
 			return ns

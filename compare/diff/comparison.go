@@ -192,14 +192,11 @@ func (c *Comparison) warnOfArm(name string, a *arm) {
 	if a.times.OutsideShare > outsideMargin {
 		all = append(all, router.Warn("outside_steps", "", "share", a.times.OutsideShare))
 	}
-	for _, w := range a.trace.Warnings {
+	for _, w := range a.trace.AllWarnings() {
 		if !slices.Contains([]imbalance.Exclusion{imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind,
 			trace.LateLaunches}, imbalance.Exclusion(w.Code)) {
 			all = append(all, w)
 		}
-	}
-	for _, e := range a.trace.Exports {
-		all = append(all, e.Warnings...)
 	}
 	for _, w := range all {
 		w.Subject = strings.TrimSuffix(name+": "+w.Subject, ": ")

@@ -132,7 +132,7 @@ func (a *attribution) timelines(patterns *Patterns) []ranges.Timeline {
 		labels[i] = patterns.Label(name)
 	}
 	for _, r := range rec.Ranges {
-		if l, t := &labels[r.Name], &lines[r.Thread]; !l.Empty() {
+		if l, t := &labels[r.Name], &lines[r.Thread]; l.Location != ranges.Unattributed {
 			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
 		}
 	}

@@ -81,7 +81,7 @@ func (r *reduction) kinds() {
 			"\n"), b.Tokens
 	})
 	r.counted = imbalance.Places(r.trace.times.StepsOf(imbalance.Counts))
-	kindOf, kinds := map[router.OptInt]router.OptInt{}, r.trace.StepKinds
+	kindOf, kinds := map[router.OptInt]router.OptInt{NoID: NoID}, r.trace.StepKinds
 	for _, s := range r.trace.times.Steps {
 		if kindOf[s.Number] = s.Kind; int(s.Kind) == len(kinds) {
 			kinds = append(kinds, StepKind{Kind: len(kinds), Kernels: kernels[int32(s.Number)]})
@@ -93,9 +93,7 @@ func (r *reduction) kinds() {
 		}
 	}
 	for i := range r.trace.Cells {
-		if kind, known := kindOf[r.trace.Cells[i].Step]; known {
-			r.trace.Cells[i].Kind = kind
-		}
+		r.trace.Cells[i].Kind = kindOf[r.trace.Cells[i].Step]
 	}
 	for i := range kinds {
 		k := &kinds[i]

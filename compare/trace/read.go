@@ -46,10 +46,7 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 // summarizeAll reads every path. The first error ends the reading of the others.
 func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {
 	if o.Patterns == nil {
-		var err error
-		if o.Patterns, err = ranges.NewPatterns(); err != nil {
-			return nil, err
-		}
+		o.Patterns, _ = ranges.NewPatterns() // only patterns of the user can be wrong
 	}
 	found := make([][]*exportSummary, len(paths))
 	group, ctx := errgroup.WithContext(ctx)

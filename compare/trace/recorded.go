@@ -66,14 +66,8 @@ func (r *reduction) recorded() (err error) {
 }
 
 // loaded are the layers with any load, ascending: some recorders list the dense ones too.
-func (c *Recorded) loaded() (layers []int) {
-	for layer, l := range c.Layers {
-		if l.Total() > 0 {
-			layers = append(layers, layer)
-		}
-	}
-	slices.Sort(layers)
-	return layers
+func (c *Recorded) loaded() []int {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Layers)), func(l int) bool { return c.Layers[l].Total() == 0 })
 }
 
 // CountsLayers is the code of the warning that counts are of more layers than the trace.

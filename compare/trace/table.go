@@ -27,20 +27,13 @@ type group struct {
 // what they are. It leaves out those without one. For example, the time of each step is
 // sums(r, func(g group) (int32, bool) { return g.at.Step, true }).
 func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]imbalance.Sum {
-	var keys capture.Index[K]
-	var list []imbalance.Sum
+	by := map[K]imbalance.Sum{}
 	for g := range r.groups() {
 		if key, ok := keyOf(g); ok {
-			i := int(keys.Number(key))
-			if i == len(list) {
-				list = append(list, imbalance.Sum{})
-			}
-			list[i].Add(&g.Sum)
+			sum := by[key]
+			sum.Add(&g.Sum)
+			by[key] = sum
 		}
-	}
-	by := make(map[K]imbalance.Sum, len(list))
-	for i, key := range keys.Values {
-		by[key] = list[i]
 	}
 	return by
 }
@@ -91,22 +84,17 @@ func (p *rankEvents) tabulate() {
 // statistics are how the durations of groups of kernels are spread, which sums do not tell. groupOf gives a kernel of a
 // rank its group, and leaves it out if it has none.
 func statistics[K comparable](r *reduction, groupOf func(p *rankEvents, e *event) (group K, ok bool)) map[K]Stats {
-	var groups capture.Index[K]
-	var durations [][]int64
+	durations := map[K][]int64{}
 	for _, p := range r.ranks {
 		for e := range p.each() {
 			if g, ok := groupOf(p, e); ok {
-				i := int(groups.Number(g))
-				if i == len(durations) {
-					durations = append(durations, nil)
-				}
-				durations[i] = append(durations[i], e.NS)
+				durations[g] = append(durations[g], e.NS)
 			}
 		}
 	}
 	stats := make(map[K]Stats, len(durations))
-	for i, g := range groups.Values {
-		stats[g] = kernel.StatsOf(durations[i])
+	for g, own := range durations {
+		stats[g] = kernel.StatsOf(own)
 	}
 	return stats
 }

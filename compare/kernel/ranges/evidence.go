@@ -66,18 +66,17 @@ func OperatorOf(name string) int8 {
 // testdata name phases on purpose; ranges of engines and frameworks name modules. The operator of the framework that
 // launched a kernel is asked before the kernel's name where it does one thing only, and after it where it does several.
 func PhaseBy(l Location, operator int8, own kernel.Phase) kernel.Phase {
-	named := own != kernel.PhaseUnknown
 	switch {
 	case l.Phase != "" && !l.Module:
 		return l.Phase
 	case operator > 0 && !operatorRules[operator-1].wide:
 		return operatorRules[operator-1].phase
-	case named && (own != kernel.PhaseOther || l.Phase == "" && operator == 0):
+	case own != kernel.PhaseUnknown && own != kernel.PhaseOther:
 		return own
 	case l.Phase != "":
 		return l.Phase
 	case operator > 0:
 		return operatorRules[operator-1].phase
 	}
-	return kernel.PhaseUnknown
+	return own
 }

@@ -42,11 +42,6 @@ const unnumbered = -2
 // among the model's own. No result has it, only a warning that says how much.
 const PhaseIgnored kernel.Phase = "ignored"
 
-// Empty reports that the name says nothing.
-func (l Label) Empty() bool {
-	return l.Step == NoID && l.Layer == NoID && l.Expert == NoID && l.Phase == "" && l.Operator == 0
-}
-
 // builtIn are the default patterns with their sources.
 var builtIn = []rule{
 	// the hook of moebalance
