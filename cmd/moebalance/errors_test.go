@@ -194,6 +194,7 @@ const asked = `
 2 report --png D/prose.sqlite NORMAL :: is a file
 1 report D/empty.json :: place, have other JSON; write
 1 report -o D/r.html D/bad.csv :: want a whole number from 0 on, have "x"
+1 counts D/proof.json :: this is the hook's proof, without counts: give the folder in which the hook wrote it
 1 report -o D/r.html D/lunch.json :: have other JSON: kind "lunch"; write a result with
 4 report -o D/page.html BENCHa.txt BENCHb.txt :: does not say how it was routed
 0 compare --table kinds testdata/campaign-qwen3-ep4.json ::
@@ -266,7 +267,7 @@ func askedFiles(t *testing.T) string {
 		"prose.sqlite": "not a database, a sentence\n", "head.sqlite": "SQLite format 3\x00 and no more",
 		"lfs.sqlite":   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
 		"run.nsys-rep": "\x00\x01\x02", "rank0.safetensors": "\x78\x00\x00\x00\x00\x00\x00\x00{\"0_0\":{\"dtype\"",
-		"normal.txt": "speed 12.5 tok/s\n", "perfect.txt": "speed 14.5 tok/s\n", "empty.json": "{}", "nothing.json": "", "lunch.json": `{"kind":"lunch"}`, "cut.json": `{"kind":"trace","cel`,
+		"normal.txt": "speed 12.5 tok/s\n", "perfect.txt": "speed 14.5 tok/s\n", "empty.json": "{}", "nothing.json": "", "lunch.json": `{"kind":"lunch"}`, "proof.json": `{"schema_version": 1, "kind": "moebalance hook", "rank": 0}`, "cut.json": `{"kind":"trace","cel`,
 		"secret.csv": "layer,expert,count\n0,1,HF_TOKEN=hf_1\n", "bad.csv": "layer,expert,count\n0,1,x\n",
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",

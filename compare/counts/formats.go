@@ -133,6 +133,8 @@ func (d *document) fail() {
 			strings.TrimSuffix("; it is "+input.EngineLog(string(d.text)), "; it is "))
 	case d.broken != nil:
 		fail("%w", d.broken)
+	case word(part(d.root, "kind")) == "moebalance hook":
+		fail("this is the hook's proof, without counts: give the folder in which the hook wrote it, or a file of counts")
 	}
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
 	if object, is := d.root.(map[string]any); is && len(object) == 0 {

@@ -114,7 +114,7 @@ func expanded(args []string) (paths []string, err error) {
 func kindOf(path string) (Kind, error) {
 	head, err := input.Head(path, 64)
 	switch verb := resultHead.FindSubmatch(head); {
-	case err != nil || verb == nil && !trace.Takes(path) || verb != nil && string(verb[1]) == "workload":
+	case err != nil || verb == nil && !trace.Takes(path) || verb != nil && slices.Contains(unread, string(verb[1])):
 		return Files, err
 	case verb == nil:
 		return Captures, nil
@@ -126,6 +126,9 @@ func kindOf(path string) (Kind, error) {
 
 // resultHead is how the JSON of a verb begins.
 var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":\s*"([a-z ]+)"`)
+
+// unread are kinds of JSON of ours that no verb reads as a result: the hook's proof stands beside its counts.
+var unread = []string{"workload", "moebalance hook"}
 
 // Learned are the records to learn a placement from: the ones named after perfect routing say nothing of
 // traffic, and are left out where there are others.
