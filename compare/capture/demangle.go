@@ -16,8 +16,5 @@ func demangled(name string) string {
 	if !strings.HasPrefix(name, "_Z") {
 		return name
 	}
-	if text, err := demangle.ToString(name, demangle.MaxLength(demangledLimit)); err == nil {
-		return text
-	}
-	return name
+	return demangle.Filter(name, demangle.MaxLength(demangledLimit))
 }

@@ -22,21 +22,17 @@ type Stats struct {
 }
 
 // StatsOf computes the statistics of durations in nanoseconds, which it sorts
-// in place. Of none it gives zero instances and undefined means.
+// in place. There is one at least.
 func StatsOf(durations []int64) Stats {
-	none, n := router.Undefined(), len(durations)
-	s := Stats{Instances: int64(n), MeanNS: none, MedianNS: none, StdDevNS: none}
-	if n == 0 {
-		return s
-	}
 	slices.Sort(durations)
+	n := len(durations)
+	s := Stats{Instances: int64(n), MinNS: durations[0], MaxNS: durations[n-1]}
 	values := make([]float64, n)
 	for i, d := range durations {
 		values[i], s.TotalNS = float64(d), s.TotalNS+d
 	}
 	mean, deviation := stat.MeanStdDev(values, nil)
 	s.MeanNS, s.StdDevNS = router.Number(mean), router.Number(deviation)
-	s.MinNS, s.MaxNS = durations[0], durations[n-1]
 	s.MedianNS = router.Number((values[(n-1)/2] + values[n/2]) / 2)
 	return s
 }

@@ -38,12 +38,9 @@ func (w *Wait) Add(o Wait) {
 // that is the late one.
 const asLate = 0.1
 
-// Waits gives the waiting in every step that is replayed, for each rank that is waited for, as it was recorded; nothing
-// where the law does not hold.
+// Waits gives the waiting in every step that is replayed, for each rank that is waited for, as it was recorded. It
+// means something only where the law holds, see Holds.
 func (r *Run) Waits() (list []Wait) {
-	if !r.Holds() {
-		return nil
-	}
 	for _, s := range r.steps {
 		waits, waited := make([]Wait, len(s.ranks)), make([]bool, len(s.ranks))
 		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
