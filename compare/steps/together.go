@@ -31,7 +31,12 @@ func settle(ranks []*Structure, list []*recording) {
 	}) || len(list) == 0 {
 		return
 	}
-	found, _ := list[0].steps(marksOf(list))
+	found, several := list[0].steps(marksOf(list))
+	for _, r := range list {
+		if several != "" && !slices.Equal(r.collectives(), list[0].collectives()) { // ranks skip layers of their own
+			return
+		}
+	}
 	settled := make([]Structure, len(ranks))
 	for i, r := range list {
 		s := Structure{Blocks: r.layers, of: r}
@@ -44,6 +49,19 @@ func settle(ranks []*Structure, list []*recording) {
 	for i, s := range ranks {
 		*s = settled[i]
 	}
+}
+
+// collectives are how many stand before each layer, behind the layer before.
+func (r *recording) collectives() (n []int) {
+	n = make([]int, len(r.layers))
+	for i := range r.layers {
+		for _, l := range r.segment(i) {
+			if l.Anchor == Collective {
+				n[i]++
+			}
+		}
+	}
+	return n
 }
 
 // align gives ranks that ran the same collectives the same blocks: between two collectives, where any rank ran

@@ -1,6 +1,9 @@
 package steps
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // In steps of three layers a rank without requests samples nothing. Where it is one rank, the others know its
 // steps; where it is each in turn, the marks of all do.
@@ -52,5 +55,26 @@ func TestStepsOfRanksTogether(t *testing.T) {
 		if s := c.ranks[len(c.ranks)-1]; c.want > 0 && s.Layers != c.want || c.want == 0 && c.ranks[1].Layers != 0 {
 			t.Errorf("%s: %d layers, unknown for %s", c.name, s.Layers, s.Unknown)
 		}
+	}
+}
+
+// Ranks that skip layers of their own, equally many, are joined by collectives, not by the steps of several lengths that
+// each seems to run.
+func TestRanksThatSkipLayers(t *testing.T) {
+	var ranks []*Structure
+	for rank := range 2 {
+		block, inside := -1, false
+		l := slices.DeleteFunc(launchesOf(steps(8, 3, []int{head, embedding, positions}, part{})), func(l Launch) bool {
+			if l.Anchor == ExpertGEMM && !inside {
+				block++
+			}
+			inside = l.Anchor == ExpertGEMM || inside && l.Anchor == None
+			return l.Anchor == ExpertGEMM && block%3 == 2 && block/3%2 == rank
+		})
+		s := Find(l)
+		ranks = append(ranks, &s)
+	}
+	if Together(ranks); ranks[0].Layers != 3 || ranks[1].Layers != 3 || len(ranks[1].Blocks) != 24 {
+		t.Errorf("%d and %d layers, %d blocks", ranks[0].Layers, ranks[1].Layers, len(ranks[1].Blocks))
 	}
 }
