@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -49,6 +48,7 @@ func (s Spec) rules() proof.Rules {
 func (s Spec) shown(v view) proof.Launch {
 	l := proof.Launch{Ranks: s.ranks(v), Counted: v.order.Counted, Lines: v.LinesFound, Router: v.order.Router,
 		Answered: v.order.Ranks, Report: v.report.Proof}
+	_, l.Processes = evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
 	if l.Counted != nil {
 		l.Placement, _ = v.placement(s.Folder)
 		l.Doubt = v.otherWork()
@@ -70,11 +70,8 @@ func (s Spec) ranks(v view) int {
 	for _, f := range v.LinesFound {
 		ranks = max(ranks, f.Ranks)
 	}
-	asked := evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
-	if ranks == 0 && asked <= router.MaxExperts {
-		return asked
-	}
-	return ranks
+	asked, _ := evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
+	return cmp.Or(ranks, asked)
 }
 
 // tokensOff is the factor by which counted and reported tokens may differ: prefix caches,

@@ -36,6 +36,7 @@ type Launch struct {
 	Report    metrics.Proof
 	Router    string // that Answered ranks acknowledged
 	Answered  int
+	Processes int // of the engine, 0 where its command does not say
 	Lines     []evidence.ProofLine
 }
 

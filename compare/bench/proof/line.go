@@ -28,6 +28,10 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 	}
 	named := slices.DeleteFunc(slices.Clone(l.Lines), func(f evidence.ProofLine) bool { return f.Rank == gain.AllRanks })
 	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
+	printed := 0
+	for _, f := range l.Lines {
+		printed += f.Times
+	}
 	for _, f := range l.Lines {
 		doubt := ""
 		switch first := r.Treatment == "trtllm" && !strings.Contains(f.Text, "ep_rank="); { // it did not name the rank
@@ -39,6 +43,8 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []rank) {
 				"balanced there", r.Limited)
 		case l.Ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, len(named)), "rank"))
+		case r.Treatment == "trtllm" && printed < l.Processes: // --tp 4 --ep 2 has two of each rank
+			doubt = fmt.Sprintf(": %d× in all, of %d processes: each must see the switch", printed, l.Processes)
 		case f.Rank == gain.AllRanks && l.Ranks > 1:
 			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
 				"output by rank (srun --label, mpirun --tag-output), or give --counts", f.Times, l.Ranks)
