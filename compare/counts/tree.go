@@ -28,6 +28,7 @@ type decoder struct {
 	text    []byte
 	list    []any // items that come next
 	values  int   // of the record
+	depth   int   // of the list that is read
 	options json.Options
 }
 
@@ -60,9 +61,11 @@ func (d *decoder) value(from *jsontext.Decoder, v *any) error {
 	if d.values++; d.values > maxValues {
 		fail("want at most %d lists, objects and texts in one record", maxValues)
 	}
-	if from.PeekKind() != '[' {
+	if from.PeekKind() != '[' || d.depth > maxDimensions { // each list within lists is scanned again
 		return errors.ErrUnsupported
 	}
+	d.depth++
+	defer func() { d.depth-- }()
 	raw, err := from.ReadValue()
 	if err != nil {
 		return err
