@@ -55,9 +55,9 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"kernels without names", noStrings, "want the names of kernels in a table StringIds"},
 		{"kernels with none", emptyStrings, "want the names of kernels in a table StringIds"},
 		{"another database", other.write(t, "other.sqlite"), "none of the tables of an nsys export"},
-		{"no kernels", newFixture().write(t, "zero.sqlite"), ""},
+		{"no kernels", newFixture().write(t, "zero.sqlite"), "zero.sqlite"},
 	} {
-		_, err := Read(context.Background(), []string{c.path}, Options{})
+		_, err := Read(context.Background(), []string{c.path, filepath.Join(dir, "later")}, Options{}) // which fails sooner
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line with %q, have %v", c.what, c.want, err)
 		}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -43,26 +44,24 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 	return reduce(exports, o)
 }
 
-// summarizeAll reads every path. The first error ends the reading of the others.
+// summarizeAll reads paths until one is wrong. It ends what it has begun: the error is of the first path that has one.
 func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {
 	if o.Patterns == nil {
 		o.Patterns, _ = ranges.NewPatterns() // only patterns of the user can be wrong
 	}
-	found := make([][]*exportSummary, len(paths))
-	group, ctx := errgroup.WithContext(ctx)
+	found, errs := make([][]*exportSummary, len(paths)), make([]error, len(paths))
+	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
-		group.Go(func() (err error) {
-			if err = ctx.Err(); err == nil {
-				found[i], err = summarizeFile(ctx, path, o)
-			}
-			return err
-		})
+		if errs[i] = going.Err(); errs[i] == nil {
+			group.Go(func() error {
+				found[i], errs[i] = summarizeFile(ctx, path, o)
+				return errs[i]
+			})
+		}
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(found...), nil
+	_ = group.Wait()
+	return slices.Concat(found...), cmp.Or(errs...)
 }
 
 // summarizeFile reads a summary, or any capture.
