@@ -45,7 +45,7 @@ func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 		a.operators = append(a.operators, ranges.OperatorOf(name))
 	}
 	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int {
-		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Device, y.Device))
+		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Launch, y.Launch))
 	})
 	rec.Kernels = slices.Compact(rec.Kernels)
 	a.recognize()

@@ -73,9 +73,10 @@ func TestJoinTraps(t *testing.T) {
 		{"PyTorch's suffix is cut", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
 		}, "", 0, PhaseExperts, 7},
-		{"a kernel that is recorded twice counts once", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 1, 10, 7, "k")
-		}, "repeated", 0, PhaseExperts, 7},
+		{"kernels that are recorded twice count once, of two at one time, too", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 10, 7, "k")
+			f.work(0, 1, 10, 7, "k").work(0, 2, 10, 7, "k")
+		}, "repeated", 0, PhaseExperts, 14},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
 		}, "lost_kernels out_of_range", 0, PhaseExperts, 7},
@@ -90,8 +91,7 @@ func TestJoinTraps(t *testing.T) {
 		}, "", 3, PhaseExperts, 7},
 		{"a chain of clones that bites its tail is unknown", func(f *fixture) {
 			f.push(0, 0, 50, "layer 3 experts")
-			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1),
-				tid(0, 1))
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%[1]d,101,102),(12,12,%[1]d,102,101)", tid(0, 1))
 			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 101")
 		}, "graph_capture", NoID, PhaseUnknown, 7},
 	} {
