@@ -25,7 +25,7 @@ func TestEveryNumberOfTokens(t *testing.T) {
 func TestEveryNumberOfTokensTEP(t *testing.T) {
 	missed := map[string]int{}
 	for _, p := range realShapes(t, router.TEP) {
-		proof := Prove(p)
+		proof := prove(p)
 		if proof.Optimal() {
 			continue
 		}
