@@ -48,7 +48,7 @@ func (s Spec) rules() proof.Rules {
 func (s Spec) shown(v view) proof.Launch {
 	l := proof.Launch{Ranks: s.ranks(v), Counted: v.order.Counted, Lines: v.LinesFound, Router: v.order.Router,
 		Answered: v.order.Ranks, Report: v.report.Proof}
-	_, l.Processes = evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
+	_, l.Processes = evidence.Ranks(s.Command.engine())
 	if l.Counted != nil {
 		l.Placement, _ = v.placement(s.Folder)
 		l.Doubt = v.otherWork()
@@ -70,7 +70,7 @@ func (s Spec) ranks(v view) int {
 	for _, f := range v.LinesFound {
 		ranks = max(ranks, f.Ranks)
 	}
-	asked, _ := evidence.Ranks(slices.Concat(s.Command.Server, s.Command.Normal))
+	asked, _ := evidence.Ranks(s.Command.engine())
 	return cmp.Or(ranks, asked)
 }
 

@@ -85,7 +85,7 @@ var catalog = map[string]string{
 	"placement.time_rises":  "the predicted time rises",
 	"placement.time_open":   "the predicted time may rise as well as fall",
 	"placement.unlike":      "load explains {explained:0%} of what the ranks' expert times differ in",
-	"placement.alike":       "{windows:judged window} resemble the learned ones; judge on other traffic",
+	"placement.alike":       "{windows:is judged window} like the learned ones; judge on other traffic",
 	"placement.flat":        "expert time does not follow load, as in a trace of another arm or run than the counts",
 	"placement.contradicts": "the counts are of another arm or run than the trace, whose expert time contradicts them",
 
