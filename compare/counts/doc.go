@@ -12,7 +12,8 @@
 // expert, …), or payloads, under which arrays with named axes (Axes) stand. One walk and one collector make the steps
 // of a Record of them, with one set of checks. What cannot be read ends the reading from wherever it stands, by a
 // fault; its place is kept while reading.
-// ReadPlacement reads files that say which rank holds which expert, and WritePlacement writes them.
+//
+// ReadPlacement reads files that say which rank holds which expert; package placement writes them.
 //
 // A record holds experts × 8 bytes per step and layer, of all ranks together, at most 2 GiB.
 //
