@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // deepSeek is the gate of DeepSeek-V3.
@@ -32,7 +33,7 @@ func small(m router.Method) router.Gate {
 
 func specOf(t testing.TB, g router.Gate, ranks int) Spec {
 	t.Helper()
-	layout := must(router.Contiguous(g.Shape.Experts, ranks))
+	layout := require.Value(router.Contiguous(g.Shape.Experts, ranks))
 	return Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP}
 }
 
@@ -45,8 +46,8 @@ func filled(t testing.TB, s Spec, name string, tokens ...int) (string, []Entry) 
 
 func fill(t testing.TB, dir string, s Spec, name string, tokens ...int) []Entry {
 	t.Helper()
-	c := must(Open(dir, s))
-	list := must(c.Fill(t.Context(), name, tokens, nil))
+	c := require.Value(Open(dir, s))
+	list := require.Value(c.Fill(t.Context(), name, tokens, nil))
 	return list
 }
 
@@ -54,7 +55,7 @@ func fill(t testing.TB, dir string, s Spec, name string, tokens ...int) []Entry 
 func verified(t testing.TB, dir string) Verification {
 	t.Helper()
 	v := scanned(t, dir, Verify)
-	succeed(t, v.Err())
+	require.NoError(t, v.Err())
 	return v
 }
 
@@ -62,21 +63,21 @@ type scanner func(context.Context, string, func(int, int)) (Verification, error)
 
 func scanned(t testing.TB, dir string, scan scanner) Verification {
 	t.Helper()
-	v := must(scan(t.Context(), dir, nil))
+	v := require.Value(scan(t.Context(), dir, nil))
 	return v
 }
 
 // read is an entry as any reader of safetensors has it: its experts, and its logits.
 func read(t testing.TB, path string) (ids []int64, values []float32) {
 	t.Helper()
-	text := must(os.ReadFile(path))
-	tensors := must(safetensors.Parse(path, text))
+	text := require.Value(os.ReadFile(path))
+	tensors := require.Value(safetensors.Parse(path, text))
 	for _, tensor := range tensors {
 		raw := tensor.Data
 		size := int(tensor.DType.Size())
 		if tensor.Name == "expert_ids" {
 			ids = make([]int64, len(raw)/size)
-			succeed(t, safetensors.DecodeIntegers(ids, raw, tensor.DType))
+			require.NoError(t, safetensors.DecodeIntegers(ids, raw, tensor.DType))
 			continue
 		}
 		for word := range slices.Chunk(raw, size) {
@@ -110,7 +111,7 @@ func TestEveryMethodTypeAndMode(t *testing.T) {
 				s := specOf(t, small(method), 4)
 				s.DType, s.Mode = DType(d), mode
 				dir, list := filled(t, s, "diagonal", AnyTokens, 3)
-				r := must(router.NewRouter(s.Gate))
+				r := require.Value(router.NewRouter(s.Gate))
 				for _, o := range list {
 					ids, values := read(t, o.Path)
 					picked, weights := make([]int32, 2), make([]float32, 2)
@@ -149,7 +150,7 @@ func TestBalanceByHand(t *testing.T) {
 		at != 0 || of != 1 {
 		t.Errorf("at the floor: %v, and the reference %+v", b.AtFloor, o)
 	}
-	rows := must(Rows(specOf(t, small(router.Renormalize), 4), 3))
+	rows := require.Value(Rows(specOf(t, small(router.Renormalize), 4), 3))
 	for rank, of := range rows {
 		if _, values := read(t, filepath.Join(dir, entryName("diagonal", rank, 3))); !slices.Equal(values, of) {
 			t.Errorf("rank %d: other rows in memory than in its entry", rank)
@@ -167,13 +168,13 @@ func TestDrawnEntries(t *testing.T) {
 	counts := []byte(`{"logical_count": [[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]]}`)
 	s := specOf(t, small(router.Renormalize), 4)
 	dir := t.TempDir()
-	c := must(Open(dir, s))
+	c := require.Value(Open(dir, s))
 	file := filepath.Join(t.TempDir(), "counts.json")
-	succeed(t, os.WriteFile(file, counts, 0o600))
-	name := must(c.Plan("recorded:" + file))
+	require.NoError(t, os.WriteFile(file, counts, 0o600))
+	name := require.Value(c.Plan("recorded:" + file))
 	fill(t, dir, s, name, AnyTokens)
 	verified(t, dir)
-	succeed(t, os.WriteFile(filepath.Join(dir, name+".json"), counts[1:], 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".json"), counts[1:], 0o600))
 	if v := scanned(t, dir, Verify); v.Entries[0].Fault() == "" {
 		t.Error("other counts than the entries follow are no fault")
 	}
@@ -203,7 +204,7 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 		case 3:
 			bad[3] = 9 // of the header's length
 		}
-		succeed(t, os.WriteFile(o.Path, bad, 0o600))
+		require.NoError(t, os.WriteFile(o.Path, bad, 0o600))
 	}
 	for _, e := range scanned(t, dir, Verify).Entries {
 		if !strings.Contains(e.Status, "failed: damaged: ") {
@@ -225,11 +226,11 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 // Every byte counts: an entry in which any one is changed fails.
 func TestVerifySeesEveryByte(t *testing.T) {
 	dir, list := filled(t, specOf(t, small(router.MiniMax2), 1), "diagonal", 1)
-	whole := must(os.ReadFile(list[0].Path))
+	whole := require.Value(os.ReadFile(list[0].Path))
 	for i := range whole {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 4
-		succeed(t, os.WriteFile(list[0].Path, bad, 0o600))
+		require.NoError(t, os.WriteFile(list[0].Path, bad, 0o600))
 		if scanned(t, dir, Verify).Entries[0].Fault() == "" {
 			t.Fatalf("byte %d of %d may be anything", i, len(whole))
 		}
@@ -245,9 +246,9 @@ func TestVerifyFindsWhatIsMissingAndForeign(t *testing.T) {
 		"diagonal-rank0-99999999.safetensors": "x", "sglang-gen1-rank0-4.safetensors": "x", "notes.txt": "kept",
 		"target-x-rank0-any.safetensors": "x", "recorded-00000000-rank0-any.safetensors": "x",
 	} {
-		succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	succeed(t, os.Remove(list[1].Path))
+	require.NoError(t, os.Remove(list[1].Path))
 	for _, scan := range []func(context.Context, string, func(int, int)) (Verification, error){Verify, List} {
 		v := scanned(t, dir, scan)
 		for _, e := range v.Entries {
@@ -297,7 +298,7 @@ func TestManifest(t *testing.T) {
 				held = append(held, slices.Clone(s.Layout.Held(r)))
 			}
 			held[0][0], held[0][1] = 1, 0
-			s.Layout = must(router.Placed(256, held))
+			s.Layout = require.Value(router.Placed(256, held))
 		},
 	} {
 		other := s
@@ -307,13 +308,13 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, manifestName)
-	whole := must(os.ReadFile(path))
+	whole := require.Value(os.ReadFile(path))
 	with := func(old, new string) string { return strings.Replace(string(whole), old, new, 1) }
 	for _, text := range []string{"", "[]", "{}", "null", string(whole[:40]), with("256", "999999999"),
 		with(`version":4`, `version":3`), with(`"high":32`, `"high":3`), with(`"ranks":8`, `"ranks":-8`),
 		with(`"held":null`, `"held":[[0]]`),
 		with(`version":4`, `version": 4`) + " "} {
-		succeed(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Verify(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "anew") {
 			t.Errorf("%.60q: %v", text, err)
 		}
@@ -321,7 +322,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%.60q makes a cache", text)
 		}
 	}
-	succeed(t, os.Remove(path))
+	require.NoError(t, os.Remove(path))
 	if _, err := Open(dir, s); err == nil || !strings.Contains(err.Error(), "in a new folder") {
 		t.Errorf("without a manifest: %v", err)
 	}
@@ -348,7 +349,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "cache")
-	c := must(Open(dir, good))
+	c := require.Value(Open(dir, good))
 	for want, of := range map[string]batch{
 		"want 0 to 16777216 tokens": {"diagonal", MaxTokens + 1}, "behind the router": {"sglang-gen1", 1},
 		"want a number of tokens": {"uniform", AnyTokens}, "unknown plan": {"best", 1},
@@ -377,7 +378,7 @@ func TestBadDays(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	c := must(Open(dir, s))
+	c := require.Value(Open(dir, s))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	broken := errors.New("broken off")
 	_, err := c.Fill(ctx, "diagonal", []int{1, 2, 4, 8}, func(int, int) { cancel(broken) })
@@ -397,21 +398,5 @@ func TestSeveralWriters(t *testing.T) {
 	writers.Wait()
 	if v := verified(t, dir); len(v.Entries) != 12 {
 		t.Errorf("%d entries", len(v.Entries))
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

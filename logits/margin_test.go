@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // withBias gives a gate a bias that puts half of the experts, or half of the groups, at one end of
@@ -50,7 +51,7 @@ func TestMarginIsTight(t *testing.T) {
 			if math.IsInf(c.margin, 1) {
 				break
 			}
-			r := must(router.NewRouter(withBias(c.gate, c.margin*share, rng)))
+			r := require.Value(router.NewRouter(withBias(c.gate, c.margin*share, rng)))
 			picked := make([]int32, k)
 			for row := range slices.Chunk(ids, k) {
 				r.Route(values[:experts], picked, nil)
@@ -86,8 +87,8 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 
 // A promise that the router does not keep is a fault: other experts, or weights that differ, whichever is the larger.
 func TestPromisesAreHeld(t *testing.T) {
-	s := must(specOf(t, small(router.Renormalize), 8).withDefaults())
-	w := must(newWriter(s, nil))
+	s := require.Value(specOf(t, small(router.Renormalize), 8).withDefaults())
+	w := require.Value(newWriter(s, nil))
 	if to, err := w.route([]int32{3, 3}); err != nil || to.to == nil {
 		t.Errorf("one expert twice is what the router picks: %v, %v", to, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func near(t *testing.T, what string, got Number, want float64) {
@@ -65,21 +67,11 @@ func TestFloor(t *testing.T) {
 
 func TestNumberRoundTrip(t *testing.T) {
 	for _, n := range []Number{0, -1.5, 1.0 / 3, Undefined(), Number(math.Inf(1))} {
-		text := must(json.Marshal(n))
+		text := require.Value(json.Marshal(n))
 		var back Number = 42
-		if err := json.Unmarshal(text, &back); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &back))
 		if n.Defined() != back.Defined() || n.Defined() && n != back {
 			t.Errorf("%v became %s became %v", float64(n), text, float64(back))
 		}
 	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // 7 experts on 3 ranks: the remainder of one goes to the first rank.
@@ -13,7 +15,7 @@ func TestContiguous(t *testing.T) {
 	if l, err := Contiguous(7, 3); err != nil || !reflect.DeepEqual(l.held, want) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l := must(Contiguous(8, 4))
+	l := require.Value(Contiguous(8, 4))
 	if per, ok := l.PerRank(); per != 2 || !ok {
 		t.Errorf("per rank %d %v, want 2", per, ok)
 	}

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func readConfig(t testing.TB, name string) []byte {
 	t.Helper()
-	b := must(presets.ReadFile("presets/" + name + ".json"))
+	b := require.Value(presets.ReadFile("presets/" + name + ".json"))
 	return b
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // transformersConfig is a line that testdata/field/transformers_configs.py writes: a
@@ -30,13 +32,11 @@ type transformersConfig struct {
 // TestTransformersConfigs holds what is read of each of transformers' configurations against
 // the model and the router that transformers makes of it.
 func TestTransformersConfigs(t *testing.T) {
-	text := must(os.ReadFile(filepath.Join("..", "testdata", "transformers-configs.jsonl")))
+	text := require.Value(os.ReadFile(filepath.Join("..", "testdata", "transformers-configs.jsonl")))
 	right, refused := 0, 0
 	for line := range bytes.Lines(text) {
 		var c transformersConfig
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(line, &c))
 		if m, err := parseConfig(c.Config, ""); err != nil {
 			refused++
 		} else if why := c.differs(m); why != "" {

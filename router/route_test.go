@@ -4,12 +4,14 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestRouteByHand(t *testing.T) {
 	check := func(g Gate, logits []float32, ids []int32, weights []float32) {
 		t.Helper()
-		r := must(NewRouter(g))
+		r := require.Value(NewRouter(g))
 		gotIDs, gotWeights := make([]int32, len(ids)), make([]float32, len(ids))
 		r.Route(logits, gotIDs, gotWeights)
 		if !slices.Equal(gotIDs, ids) {

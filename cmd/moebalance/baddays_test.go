@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // programVariable makes the test binary the program itself, to be killed, starved and
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 // program is the program as a process of its own.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self := must(os.Executable())
+	self := require.Value(os.Executable())
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), programVariable+"=1")
 	return c
@@ -129,7 +131,7 @@ func TestPipesDevicesAndSockets(t *testing.T) {
 	}
 	pipe := func(n int) string {
 		name := fmt.Sprintf("%d-pipe", n) // a new one, because who gives up on one lets others go
-		succeed(t, syscall.Mkfifo(name, 0o600))
+		require.NoError(t, syscall.Mkfifo(name, 0o600))
 		return name
 	}
 	for n, line := range badInputs {

@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -27,14 +28,14 @@ func invoke(ctx context.Context, args ...string) (stdout, stderr string, code in
 // put writes a file, with the folders that it is in, and returns its path.
 func put(t *testing.T, path, text string) string {
 	t.Helper()
-	succeed(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
 	return path
 }
 
 // get is the text of a file.
 func get(t *testing.T, path string) string {
 	t.Helper()
-	text := must(os.ReadFile(path))
+	text := require.Value(os.ReadFile(path))
 	return string(text)
 }
 
@@ -48,7 +49,7 @@ func script(t *testing.T, text string) string {
 // of that arm in the recorded campaign of 12 launches on 4 H200s.
 func replayed(t *testing.T) string {
 	t.Helper()
-	recorded := must(filepath.Abs("../../testdata/pairs-abba.jsonl"))
+	recorded := require.Value(filepath.Abs("../../testdata/pairs-abba.jsonl"))
 	return script(t, fmt.Sprintf(`want=false
 [ "$ENABLE_PERFECT_ROUTER" = 1 ] && want=true
 grep "\"perfect_router\": $want" '%s' | sed -n "$(($1 + 1))p"
@@ -94,7 +95,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		Checks   []struct{ Name, Status string } `json:"checks"`
 		Campaign struct{ Again string }          `json:"campaign"`
 	}
-	succeed(t, json.Unmarshal([]byte(stdout), &r))
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
 	if want := "--ranks 4 -- " + launch.Quote([]string{command, "{pair}"}); r.Campaign.Again != want {
 		t.Errorf("next steps repeat %q, want %q", r.Campaign.Again, want)
 	}
@@ -121,7 +122,7 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("%d lines about launches, want 12:\n%s", n, stderr)
 	}
 	// A finished campaign shows the same result again, and starts nothing.
-	succeed(t, os.Remove(command))
+	require.NoError(t, os.Remove(command))
 	again, stderr, code := invoke(t.Context(), "bench", "--resume", folder, "--format", "json")
 	if code != exitDone || again != stdout {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
@@ -250,7 +251,7 @@ func TestProfileVerb(t *testing.T) {
 // A tool that says nothing about routing, but whose engine records expert
 // counts: the real ones of both arms, from 4 H200s.
 func TestBenchProvesByCounts(t *testing.T) {
-	root := must(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
+	root := require.Value(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
 	t.Chdir(t.TempDir())
 	tool := script(t, eachPair+fmt.Sprintf(`arm=normal; rate=1000$p
 [ "$SWITCH" = on ] && arm=perfect && rate=1300$p

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 const (
@@ -290,7 +291,7 @@ func askedFiles(t *testing.T) string {
 		// the arm was switched by another variable, as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'
 		put(t, filepath.Join(dir, "own", arm+".sqlite"), strings.ReplaceAll(content, perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
 	}
-	succeed(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
 	normal, perfect := recordedLaunches(t)
 	lines := func(all []string) string { return strings.Join(all, "\n") + "\n" }
 	for name, content := range map[string]string{

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 const (
@@ -100,7 +101,7 @@ func fieldLines[T any](t *testing.T, name string) (all []T) {
 	content := get(t, fieldResults+name)
 	for line := range strings.Lines(string(content)) {
 		var m T
-		succeed(t, json.Unmarshal([]byte(line), &m))
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
 		all = append(all, m)
 	}
 	return all
@@ -232,7 +233,7 @@ func folded(t *testing.T, path string, experts, layers int) string {
 	var counts struct {
 		Rows [][]float64 `json:"logical_count"`
 	}
-	succeed(t, json.Unmarshal([]byte(content), &counts))
+	require.NoError(t, json.Unmarshal([]byte(content), &counts))
 	counts.Rows = slices.DeleteFunc(counts.Rows, func(row []float64) bool { return floats.Sum(row) == 0 })[:layers]
 	for i, row := range counts.Rows {
 		small := make([]float64, experts)
@@ -241,9 +242,9 @@ func folded(t *testing.T, path string, experts, layers int) string {
 		}
 		counts.Rows[i] = small
 	}
-	out := must(json.Marshal(counts))
+	out := require.Value(json.Marshal(counts))
 	file := filepath.Join(t.TempDir(), "folded.json")
-	succeed(t, os.WriteFile(file, out, 0o644))
+	require.NoError(t, os.WriteFile(file, out, 0o644))
 	return file
 }
 

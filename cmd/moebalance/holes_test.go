@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots/page"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A result of which any one key is null or empty, down to the first row of a list, is refused or shown; it
@@ -46,7 +47,7 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		holes(result, 3, func(where string) {
-			text := must(json.Marshal(result))
+			text := require.Value(json.Marshal(result))
 			defer func() {
 				if r := recover(); r != nil {
 					t.Errorf("%v: %s: %v", args[0], where, r)

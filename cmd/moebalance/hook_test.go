@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // An engine that records through the hook measures its routing; one that leaves only
 // proof files claims it. The counts are real ones, of 4 ranks.
 func TestBenchTreatmentHook(t *testing.T) {
-	recorded := must(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
+	recorded := require.Value(filepath.Abs("../../testdata/gptoss-ep4-ranks"))
 	cache := filepath.Join(t.TempDir(), "cache")
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
 	t.Setenv("PYTHONPATH", "/elsewhere")

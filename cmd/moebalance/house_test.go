@@ -136,19 +136,3 @@ func TestLinesFit(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

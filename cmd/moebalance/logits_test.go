@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // ask runs the program, wants an exit code, and decodes the JSON it printed.
@@ -98,7 +99,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	}
 	// Ranks 0 and 2 of 2 tokens are missing, and that is a fault.
 	for _, rank := range []string{"0", "2"} {
-		succeed(t, os.Remove(filepath.Join(dir, "diagonal-rank"+rank+"-2.safetensors")))
+		require.NoError(t, os.Remove(filepath.Join(dir, "diagonal-rank"+rank+"-2.safetensors")))
 	}
 	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
 	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") ||

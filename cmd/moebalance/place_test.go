@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 const (
@@ -53,7 +54,7 @@ func TestPlacePredictsTime(t *testing.T) {
 
 // The counts of a trace may be an array whose axes are said.
 func TestPlaceTakesAxesWithATrace(t *testing.T) {
-	record := must(counts.Read(gptossNormal))
+	record := require.Value(counts.Read(gptossNormal))
 	text := "["
 	for layer := range 3 {
 		text += strings.ReplaceAll(fmt.Sprint(record.ByLayer()[layer].PerExpert), " ", ",") + ","
@@ -109,7 +110,7 @@ func TestPlaceMovesFew(t *testing.T) {
 	}
 	from, err1 := counts.ReadPlacement(running, 4)
 	to, err2 := counts.ReadPlacement(next, 4)
-	succeed(t, errors.Join(err1, err2))
+	require.NoError(t, errors.Join(err1, err2))
 	moved := 0
 	for layer := range 3 {
 		before, _ := from.Layout(layer)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The prose of the READMEs says the gains that the program gives.
@@ -26,7 +27,7 @@ func TestProseHasTheGains(t *testing.T) {
 		{"testdata/README.md", "## What we measured", "10 pairs measured {gain} ({+low %} to {+high %})",
 			fixtures + "placement/campaign.json"},
 	} {
-		judged := must(source.ReadCampaign(said.campaign))
+		judged := require.Value(source.ReadCampaign(said.campaign))
 		g, bare := judged.Gain, func(text string) string { return strings.TrimSuffix(text, " %") }
 		words := strings.NewReplacer("{gain}", quantity.Change(g.Estimate), "{low}", bare(quantity.Percent(g.Low)),
 			"{high}", bare(quantity.Percent(g.High)),

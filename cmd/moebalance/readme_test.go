@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in README.md and testdata/README.md")
@@ -26,9 +28,9 @@ func TestReadmeIsTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the README")
 	}
-	root := must(filepath.Abs("../.."))
+	root := require.Value(filepath.Abs("../.."))
 	t.Chdir(t.TempDir())
-	succeed(t, os.Symlink(filepath.Join(root, "testdata"), "testdata"))
+	require.NoError(t, os.Symlink(filepath.Join(root, "testdata"), "testdata"))
 	checkFigures(t)
 	for _, name := range []string{"README.md", "testdata/README.md"} {
 		page := filepath.Join(root, name)
@@ -85,7 +87,7 @@ func checkFigures(t *testing.T) {
 		drawn := get(t, filepath.Join(dir, name))
 		kept := filepath.Join("testdata/figures", name)
 		if *update {
-			succeed(t, os.WriteFile(kept, []byte(drawn), 0o644))
+			require.NoError(t, os.WriteFile(kept, []byte(drawn), 0o644))
 		}
 		if old, err := os.ReadFile(kept); err != nil || !bytes.Equal(pixels.ReplaceAll(old, nil), pixels.ReplaceAll([]byte(drawn), nil)) {
 			t.Errorf("%s is not what report draws now (%v): -update draws it again", kept, err)

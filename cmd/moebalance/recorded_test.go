@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The null of a named model knows its groups: trace gives the numbers that counts
@@ -84,7 +85,7 @@ func TestCountsAfterDenseLayers(t *testing.T) {
 	var counts struct {
 		Layers [][]int `json:"logical_count"`
 	}
-	succeed(t, json.Unmarshal([]byte(content), &counts))
+	require.NoError(t, json.Unmarshal([]byte(content), &counts))
 	moe, dense := counts.Layers, slices.Repeat([][]int{make([]int, 128)}, 3)
 	read := func(code int, layers [][]int) (a struct {
 		Imbalance, Experts []map[string]any
@@ -92,7 +93,7 @@ func TestCountsAfterDenseLayers(t *testing.T) {
 		counts.Layers = layers
 		content, _ := json.Marshal(counts)
 		path := filepath.Join(t.TempDir(), "c.json")
-		succeed(t, os.WriteFile(path, content, 0o644))
+		require.NoError(t, os.WriteFile(path, content, 0o644))
 		into := any(&a)
 		if code != exitDone {
 			into = nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestReportOfCaptures(t *testing.T) {
@@ -92,7 +93,7 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		file := put(t, filepath.Join(t.TempDir(), "r.json"), out["json"])
 		page, errs, code := invoke(t.Context(), "report", file)
 		var all any
-		succeed(t, json.Unmarshal([]byte(out["json"]), &all))
+		require.NoError(t, json.Unmarshal([]byte(out["json"]), &all))
 		walk(all, func(key string, value any) { // what there is none of is null
 			if n, ok := value.(float64); ok && n < 0 && slices.Contains(countingKeys, key) {
 				t.Errorf("%v: %q is %v", args, key, n)

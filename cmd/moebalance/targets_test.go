@@ -19,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // outputs has each output of each verb: the flag, the words of a run that writes OUT, and the files of the folder
@@ -46,7 +47,7 @@ var outputs = []struct{ flag, words, inputs string }{
 // and files that outputs must not replace.
 func outputFolder(t *testing.T) {
 	t.Helper()
-	root := must(filepath.Abs("../../testdata"))
+	root := require.Value(filepath.Abs("../../testdata"))
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
 	for name, text := range map[string]string{"c.json": "../router/presets/mixtral-8x7b.json",
@@ -56,7 +57,7 @@ func outputFolder(t *testing.T) {
 		if content, err := os.ReadFile(filepath.Join(root, text)); err == nil {
 			text = string(content)
 		}
-		succeed(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
 	}
 	if err := errors.Join(os.Symlink("old.txt", "link"),
 		os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal")))); err != nil {
@@ -80,7 +81,7 @@ func forcing(line []string) []string {
 // split is the words of a line, in which OUT is a file.
 func split(t *testing.T, line, out string) []string {
 	t.Helper()
-	args := must(launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out}))))
+	args := require.Value(launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out}))))
 	return args
 }
 
@@ -155,7 +156,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		for _, pattern := range strings.Fields(o.inputs) {
 			found, _ := filepath.Glob(pattern)
 			absolute, err := filepath.Abs(found[0])
-			succeed(t, errors.Join(err, os.Symlink(absolute, "soft")))
+			require.NoError(t, errors.Join(err, os.Symlink(absolute, "soft")))
 			for _, out := range []string{found[0], absolute, "soft"} {
 				checkRefused(t, forcing(split(t, o.words, out))...)
 			}
@@ -199,7 +200,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 // are inputs.
 func TestOutputsAreApart(t *testing.T) {
 	outputFolder(t)
-	succeed(t, os.Link("old.txt", "hard.txt"))
+	require.NoError(t, os.Link("old.txt", "hard.txt"))
 	for _, line := range []string{
 		"trace runs/a.sqlite -o old.txt --summary OUT", "place counts --write-sglang old.txt --write-vllm OUT",
 		"place counts -o old.txt --write-trtllm OUT",
@@ -224,7 +225,7 @@ func TestOutputsAreApart(t *testing.T) {
 // Verbs write through outputs. What else they write is their own: folders.
 func TestVerbsWriteThroughTargets(t *testing.T) {
 	writing := regexp.MustCompile(`\bos\.(Create|WriteFile|OpenFile|Rename|Remove|Truncate|Link|Symlink)`)
-	sources := must(filepath.Glob("*.go"))
+	sources := require.Value(filepath.Glob("*.go"))
 	for _, path := range sources {
 		text := get(t, path)
 		if found := writing.Find([]byte(text)); found != nil && !strings.HasSuffix(path, "_test.go") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // tiny is a launch that takes milliseconds.
@@ -19,7 +20,7 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 		if strings.Count(stdout, "\n") != 1 || !json.Valid([]byte(stdout)) {
 			t.Fatalf("stdout is not one line of JSON: %q", stdout)
 		}
-		got := must(metrics.Parse("stdout", strings.NewReader(stdout), nil))
+		got := require.Value(metrics.Parse("stdout", strings.NewReader(stdout), nil))
 		want := perfect == "1" // and nothing else
 		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 {
 			t.Errorf("with %q: proof %+v", perfect, got.Proof)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // commands are the commands of an answer's next steps.
@@ -41,10 +42,7 @@ func check(t *testing.T, name string, a Answer, verdict Verdict, line, reasons, 
 // Every answer of the corpus, which holds all real captures, says in a whole sentence what is, and
 // leads on: to a command that is not the one just run.
 func TestAnswersLeadOn(t *testing.T) {
-	corpus, err := os.ReadFile("../../testdata/corpus.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := require.Value(os.ReadFile("../../testdata/corpus.txt"))
 	for _, entry := range strings.Split(strings.TrimPrefix(string(corpus), "$ "), "\n$ ") {
 		command, rest, _ := strings.Cut(entry, "\n")
 		if !strings.Contains(rest, "answer verdict=") {

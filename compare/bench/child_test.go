@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The test binary plays the benchmark command, too: with childVariable set it
@@ -158,8 +159,8 @@ func testHost(mode string) Host {
 // testSpec is a campaign of the test binary with these arguments.
 func testSpec(t *testing.T, pairs int, args ...string) Spec {
 	t.Helper()
-	self := must(os.Executable())
-	trtllm := must(ParseTreatment("trtllm"))
+	self := require.Value(os.Executable())
+	trtllm := require.Value(ParseTreatment("trtllm"))
 	return Spec{
 		Design: Design{Pairs: pairs, Seed: 1}, Treatment: trtllm,
 		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1,
@@ -183,8 +184,8 @@ func freeAddress(t *testing.T) string {
 // reopen closes a campaign and resumes it, as a later process would.
 func reopen(t *testing.T, c *Campaign) *Campaign {
 	t.Helper()
-	succeed(t, c.Close())
-	c = must(Resume(c.Folder))
+	require.NoError(t, c.Close())
+	c = require.Value(Resume(c.Folder))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -192,7 +193,7 @@ func reopen(t *testing.T, c *Campaign) *Campaign {
 // create lays down a campaign in a fresh folder, whose name is hard on URLs.
 func create(t *testing.T, spec Spec) *Campaign {
 	t.Helper()
-	c := must(Create(filepath.Join(t.TempDir(), "campaign #1? 100%20"), spec, time.Unix(1, 0)))
+	c := require.Value(Create(filepath.Join(t.TempDir(), "campaign #1? 100%20"), spec, time.Unix(1, 0)))
 	t.Cleanup(func() { c.Close() })
 	return c
 }

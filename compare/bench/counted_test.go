@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // even is counts at their floors of so many slots in each of four layers.
@@ -81,7 +82,7 @@ func TestLoadOfAPoint(t *testing.T) {
 func TestPlacementOfTheCommand(t *testing.T) {
 	t.Chdir(t.TempDir()) // whose name may hold spaces
 	const file = "map.json"
-	succeed(t, os.WriteFile(file, []byte("{}"), 0o644))
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o644))
 	for name, c := range map[string]struct {
 		words []string
 		env   map[string]string

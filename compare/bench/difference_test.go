@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestWordDifferences(t *testing.T) {
@@ -43,7 +44,7 @@ func TestArmsAreNamedForTheirDifferences(t *testing.T) {
 		"of a build by name": {spec: "after=SKEW=1 --eplb", builds: gain.Builds{"before", "after"}, arm: gain.Perfect,
 			want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
 	} {
-		a := must(ParseArm(k.spec))
+		a := require.Value(ParseArm(k.spec))
 		s := Spec{Command: Command{Normal: []string{"run"}}, Builds: k.builds, Arms: []ArmSpec{a}}
 		given := func(a gain.Arm) Attempt { return Attempt{Environment: s.arm(a).Env} }
 		var got []string

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func said(perfect bool, ranks int, loads ...float64) view {
@@ -77,9 +78,9 @@ func TestProveByLine(t *testing.T) {
 		"1: Precomputing perfect router logits for 22 common batch sizes (ep_rank=1)...\n" +
 		strings.Repeat("y", 200<<10) + "\n" + // longer than the reader's buffer
 		"Precomputing perfect router logits for 22 common batch sizes (ep_rank=0)...\r\n"
-	succeed(t, os.WriteFile(filepath.Join(folder, launch.Stderr), []byte(log), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, launch.Stderr), []byte(log), 0o644))
 	const newer = "Precomputing perfect router logits for 22 common batch sizes (ep_rank="
-	found := must(trtllm.findLines(folder))
+	found := require.Value(trtllm.findLines(folder))
 	if len(found) != 2 || found[0] != (evidence.ProofLine{Rank: 0, Times: 1, Text: newer + "0)"}) ||
 		found[1] != (evidence.ProofLine{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)

@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // trtllmReport is what trtllm-bench prints at the end of a launch.
@@ -49,10 +50,10 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 	t.Helper()
 	attempt := func(text string) view {
 		folder := t.TempDir()
-		succeed(t, os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644))
-		rules := must(spec.custom())
-		result := must(metrics.Parse(launch.Stdout, strings.NewReader(text), rules))
-		found := must(spec.Treatment.findLines(folder))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644))
+		rules := require.Value(spec.custom())
+		result := require.Value(metrics.Parse(launch.Stdout, strings.NewReader(text), rules))
+		found := require.Value(spec.Treatment.findLines(folder))
 		v := reported(&result)
 		v.LinesFound, v.Environment = found, map[string]string{}
 		return v
@@ -96,7 +97,7 @@ func TestClaims(t *testing.T) {
 			rankLine, servingReport, "no evidence of this rank"},
 		"ranks of srun --label": {"trtllm", Spec{}, "0: " + firstLine + "1: " + firstLine, trtllmReport("2"), ""},
 	} {
-		c.spec.Treatment = must(ParseTreatment(c.treatment))
+		c.spec.Treatment = require.Value(ParseTreatment(c.treatment))
 		r, balance := judged(t, c.spec, c.log, c.report), gain.Claimed
 		if c.wants != "" {
 			balance = gain.None
@@ -111,7 +112,7 @@ func TestClaims(t *testing.T) {
 func TestRandomRoutingIsChance(t *testing.T) {
 	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false,
 		"env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
-		if treatment := must(ParseTreatment(name)); treatment.Chance() != want {
+		if treatment := require.Value(ParseTreatment(name)); treatment.Chance() != want {
 			t.Errorf("%s: chance %t", name, !want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestParseArm(t *testing.T) {
@@ -40,7 +41,7 @@ func TestParseArm(t *testing.T) {
 func pointSpec(t *testing.T, pairs int, args ...string) Spec {
 	t.Helper()
 	s := testSpec(t, pairs, args...)
-	p := must(points.Parse("c=1,8,64"))
+	p := require.Value(points.Parse("c=1,8,64"))
 	s.Points = &p
 	return s
 }
@@ -53,7 +54,7 @@ func gains(t *testing.T, c *Campaign) gain.Result {
 // The fake engine gains c/64 − 1/32 at point c, exactly.
 func TestOfflinePoints(t *testing.T) {
 	c := create(t, pointSpec(t, 6, "{c}"))
-	succeed(t, c.Run(context.Background(), testHost("point")))
+	require.NoError(t, c.Run(context.Background(), testHost("point")))
 	wantCurve(t, gains(t, c))
 }
 
@@ -90,7 +91,7 @@ func TestPointsOfAServer(t *testing.T) {
 	if len(c.Launches) != 12 {
 		t.Fatalf("%d launches, want 12: one server for all points", len(c.Launches))
 	}
-	succeed(t, c.Run(context.Background(), testHost("point-client")))
+	require.NoError(t, c.Run(context.Background(), testHost("point-client")))
 	wantCurve(t, gains(t, c))
 	text, _ := os.ReadFile(log)
 	runs := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -109,7 +110,7 @@ func TestThreeArms(t *testing.T) {
 	a, _ := ParseArm("balancer=BENCH_TEST_GAIN=0.04 --n 32")
 	s.Arms = []ArmSpec{a}
 	c := create(t, s)
-	succeed(t, c.Run(context.Background(), testHost("point")))
+	require.NoError(t, c.Run(context.Background(), testHost("point")))
 	r := gains(t, c)
 	if r.Curved() { // no launch holds all arms
 		t.Errorf("a line of time over load: %+v", r.Comparisons[0].Dose)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // needsProc skips what can only be seen in /proc.
@@ -72,11 +74,11 @@ func testKillAndResume(t *testing.T, before []string) {
 	spec.Command.Normal = append(before, spec.Command.Normal...)
 	c := create(t, spec)
 	folder := c.Folder
-	succeed(t, c.Close())
-	self := must(os.Executable())
+	require.NoError(t, c.Close())
+	self := require.Value(os.Executable())
 	other := exec.Command(self, folder)
 	other.Env = append(os.Environ(), childVariable+"=bench")
-	succeed(t, other.Start())
+	require.NoError(t, other.Start())
 	var lines []string
 	for until := time.Now().Add(time.Minute); len(lines) < 2 &&
 		time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
@@ -89,12 +91,12 @@ func testKillAndResume(t *testing.T, before []string) {
 	if len(lines) != 2 {
 		t.Fatalf("the log holds %q, want the second launch running", lines)
 	}
-	orphan := must(strconv.Atoi(strings.Fields(lines[1])[1]))
+	orphan := require.Value(strconv.Atoi(strings.Fields(lines[1])[1]))
 	if !alive(orphan) {
 		t.Fatal("the command did not outlive its bench process: nothing is tested")
 	}
 
-	c = must(Resume(folder))
+	c = require.Value(Resume(folder))
 	defer c.Close()
 	h := testHost("log")
 	h.Report = func(e Event) {
@@ -102,7 +104,7 @@ func testKillAndResume(t *testing.T, before []string) {
 			t.Error("a launch starts beside what the killed process left behind")
 		}
 	}
-	succeed(t, c.Run(context.Background(), h))
+	require.NoError(t, c.Run(context.Background(), h))
 	finishedOnce(t, c)
 	second := c.Launches[1].Attempts
 	if len(second) != 2 || second[0].State != Interrupted || !strings.Contains(second[0].Error, "1 process") {
@@ -114,10 +116,10 @@ func testKillAndResume(t *testing.T, before []string) {
 // output is read, and the command not run again.
 func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
 	c := create(t, testSpec(t, 1))
-	succeed(t, c.Run(context.Background(), testHost("report")))
+	require.NoError(t, c.Run(context.Background(), testHost("report")))
 	a := c.Launches[1].Attempts[0]
 	a.State = Ran
-	succeed(t, c.store.save(1, a))
+	require.NoError(t, c.store.save(1, a))
 	c = reopen(t, c)
 	if _, done := c.Launches[1].Done(); done {
 		t.Fatal("the launch counts as finished before its output is read")

@@ -8,18 +8,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The file itself refuses a second finished attempt at one launch.
 func TestStoreFinishesOnce(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
 	a := Attempt{Number: 1, State: Finished}
-	succeed(t, c.store.save(0, a))
+	require.NoError(t, c.store.save(0, a))
 	a.Number = 2
 	if err := c.store.save(0, a); err == nil {
 		t.Error("a launch finished twice")
 	}
-	succeed(t, c.store.save(99, a))
+	require.NoError(t, c.store.save(99, a))
 	if _, err := Open(c.Folder); err == nil {
 		t.Error("an attempt at a launch that is not in the plan was read")
 	}
@@ -42,11 +44,11 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("opening left %v behind", entries)
 	}
 	path := filepath.Join(dir, storeName)
-	succeed(t, os.WriteFile(path, nil, 0o644))
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	check("an empty file", "have version 0")
 	os.Remove(path)
-	db := must(sql.Open("sqlite", "file:"+path))
-	must(db.Exec("PRAGMA user_version = 99"))
+	db := require.Value(sql.Open("sqlite", "file:"+path))
+	require.Value(db.Exec("PRAGMA user_version = 99"))
 	db.Close()
 	check("a later version", "have version 99")
 }
@@ -57,10 +59,10 @@ func TestCutStore(t *testing.T) {
 	c := create(t, testSpec(t, 2, "x"))
 	folder := c.Folder
 	c.Close()
-	whole := must(os.ReadFile(filepath.Join(folder, storeName)))
+	whole := require.Value(os.ReadFile(filepath.Join(folder, storeName)))
 	dir := t.TempDir()
 	for cut := 0; cut < len(whole); cut += 509 {
-		succeed(t, os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, storeName), whole[:cut], 0o644))
 		got, err := Open(dir)
 		if err == nil {
 			if len(got.Launches) != 4 {
@@ -77,7 +79,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 		Interrupted: false} {
 		c := create(t, testSpec(t, 1, "x"))
 		log := filepath.Join(c.Folder, launchesFolder, "00000-normal-1", "stdout.log")
-		succeed(t, errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
+		require.NoError(t, errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
 			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)))
 		again, err := Create(c.Folder, testSpec(t, 2, "x"), time.Now())
 		if errors.Is(err, ErrExists) != exists || err == nil && (len(again.Launches) != 4 || again.begun()) {

@@ -23,6 +23,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // slope is by how much of its time under balanced logits the engine takes longer for each unit of imbalance.
@@ -136,7 +137,7 @@ func engineCounts(path, _ string) (proof.LoadProof, error) {
 func withinSpec(t *testing.T, launches int, mode string) Spec {
 	t.Helper()
 	s := testSpec(t, 1)
-	s.Treatment = must(ParseTreatment("hook"))
+	s.Treatment = require.Value(ParseTreatment("hook"))
 	addr := freeAddress(t)
 	self := s.Command.Normal[0]
 	s.Design = Design{Launches: launches, Seed: 1}
@@ -176,7 +177,7 @@ func TestWithinLaunch(t *testing.T) {
 			blocks++
 		}
 	}
-	succeed(t, c.Run(t.Context(), h))
+	require.NoError(t, c.Run(t.Context(), h))
 	r := gain.Judge(Recorded(c))
 	if r.Gain.N != 3 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured || blocks != 6 {
 		t.Errorf("gain %+v, balance %s, %d blocks; want 10 %% of 3 launches, measured, and 6", r.Gain, r.Balance, blocks)
@@ -197,7 +198,7 @@ func TestWithinLaunch(t *testing.T) {
 		t.Errorf("%+v", failed)
 	}
 	again := reopen(t, c)
-	before := must(json.Marshal(r))
+	before := require.Value(json.Marshal(r))
 	if after, err := json.Marshal(gain.Judge(Recorded(again))); err != nil || string(after) != string(before) {
 		t.Errorf("read back %s, was %s: %v", after, before, err)
 	}
@@ -218,7 +219,7 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
 			folder := filepath.Join(t.TempDir(), "c")
-			c1 := must(Create(folder, s, time.Unix(1, 0)))
+			c1 := require.Value(Create(folder, s, time.Unix(1, 0)))
 			defer c1.Close()
 			h := withinHost()
 			began := time.Now()
@@ -257,7 +258,7 @@ func TestLostRouters(t *testing.T) {
 func TestWithinCountsContradict(t *testing.T) {
 	for mode, arm := range map[string]gain.Arm{"sham 0": gain.Perfect, "sham 8": gain.Perfect, "even 8": gain.Normal} {
 		c := create(t, withinSpec(t, 2, mode))
-		succeed(t, c.Run(t.Context(), withinHost()))
+		require.NoError(t, c.Run(t.Context(), withinHost()))
 		r := gain.Judge(Recorded(c))
 		if r.Verdict != gain.Invalid || r.Balance != gain.None ||
 			!slices.ContainsFunc(r.Proof, func(p gain.Proof) bool { return p.Arm == arm && p.Grade == gain.None }) {
@@ -271,10 +272,10 @@ func TestWithinCountsContradict(t *testing.T) {
 func TestWithinDose(t *testing.T) {
 	s := withinSpec(t, 2, "")
 	for _, text := range []string{"target-1.2=target:1.2", "target-1.5=target:1.5"} {
-		s.Arms = append(s.Arms, must(ParseArm(text)))
+		s.Arms = append(s.Arms, require.Value(ParseArm(text)))
 	}
 	c := create(t, s)
-	succeed(t, c.Run(t.Context(), withinHost()))
+	require.NoError(t, c.Run(t.Context(), withinHost()))
 	r := gain.Judge(Recorded(c))
 	d := r.Comparisons[0].Dose
 	if d == nil || len(d.Arms) != 4 || math.Abs(float64(d.Slope)-slope) > 0.01 || d.N != 2 {
@@ -310,7 +311,7 @@ func TestWithinResumes(t *testing.T) {
 		t.Fatalf("%d finished, %d left", c.Finished(), c.Left())
 	}
 	again := reopen(t, c)
-	succeed(t, again.Run(t.Context(), withinHost()))
+	require.NoError(t, again.Run(t.Context(), withinHost()))
 	a := again.Launches[1].Attempts
 	if len(a) != 2 || a[0].State != Interrupted || a[1].State != Finished || len(again.Launches[0].Attempts) != 1 {
 		t.Errorf("attempts %d of launch 1", len(a))

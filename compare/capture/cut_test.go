@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // An export that is cut to its first two pages after the first row of a table was
 // read gives an error, with SQLite as without.
 func TestCutWhileRead(t *testing.T) {
-	whole := must(os.ReadFile("../../testdata/gptoss-ep4-loop/normal.sqlite"))
+	whole := require.Value(os.ReadFile("../../testdata/gptoss-ep4-loop/normal.sqlite"))
 	path := filepath.Join(t.TempDir(), "cut.sqlite")
 	// a text that is none needs SQLite
 	for what, text := range map[string]string{"by SQLite": "correlationId", "from pages": ""} {
-		succeed(t, os.WriteFile(path, whole, 0o600))
-		db := must(openExport(context.Background(), path))
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+		db := require.Value(openExport(context.Background(), path))
 		seen := 0
 		err := db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
 			if seen++; seen == 1 {

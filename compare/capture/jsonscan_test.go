@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // scanned writes every bracket, name and value that the scanner sees of a document.
@@ -90,7 +91,7 @@ func TestScannerOnTraces(t *testing.T) {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
-		text := must(os.ReadFile(path))
+		text := require.Value(os.ReadFile(path))
 		compareScanners(t, text)
 		for n := range min(len(text), 600) {
 			compareScanners(t, text[:n])

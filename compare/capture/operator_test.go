@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A kernel's operator is the one with its external id, and a launch without a kernel
@@ -26,7 +28,7 @@ func TestOperatorsOfATorchTrace(t *testing.T) {
 		event("kernel", "k", 6, `"device": 0, "correlation": 6, "External id": 41`),
 		event("kernel", "k", 7, `"device": 0, "correlation": 40, "External id": 40`),
 	}
-	rec := must(readTorch(context.Background(), strings.NewReader("["+strings.Join(events, ",")+"]"), nil))
+	rec := require.Value(readTorch(context.Background(), strings.NewReader("["+strings.Join(events, ",")+"]"), nil))
 	same(t, "name", rec.KernelNames[0], "at::cuda::detail::prepare_grouped_gemm_data()")
 	for i, want := range []string{"aten::_grouped_mm", "", ""} {
 		same(t, "operator", rec.Operators[rec.Launches[rec.Kernels[i].Launch].Operator], want)

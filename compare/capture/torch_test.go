@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 var torchTraces = []string{"../../testdata/torch/rank0.pt.trace.json",
@@ -18,18 +20,18 @@ var torchTraces = []string{"../../testdata/torch/rank0.pt.trace.json",
 // Cut anywhere before its last brace, plain or zipped, a trace is an error.
 func TestTorchTraceCutAnywhere(t *testing.T) {
 	for _, path := range torchTraces {
-		content := must(os.ReadFile(path))
+		content := require.Value(os.ReadFile(path))
 		for n := range bytes.TrimSpace(content) {
 			if _, err := readTorch(context.Background(), bytes.NewReader(content[:n]), nil); err == nil {
 				t.Fatalf("%s cut at %d of %d: want an error", path, n, len(content))
 			}
 		}
 		cut := filepath.Join(t.TempDir(), filepath.Base(path))
-		succeed(t, os.WriteFile(cut, content[:len(content)/2], 0o600))
+		require.NoError(t, os.WriteFile(cut, content[:len(content)/2], 0o600))
 		damaged := filepath.Join(t.TempDir(), filepath.Base(path))
 		bad := bytes.Clone(content)
 		copy(bad[len(bad)/2:], "\xff\xff\xff\xff\xff\xff\xff\xff")
-		succeed(t, os.WriteFile(damaged, append(bad, '}'), 0o600))
+		require.NoError(t, os.WriteFile(damaged, append(bad, '}'), 0o600))
 		for file, want := range map[string]string{damaged: "", cut: "want a whole PyTorch trace"} {
 			if _, err := Read(context.Background(), file, nil); err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), "\n") {
@@ -60,7 +62,7 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 		{"a bare list", `[`, "a whole PyTorch trace"},
 	} {
 		path := filepath.Join(t.TempDir(), "trace.json")
-		succeed(t, os.WriteFile(path, []byte(c.text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if _, err := Read(context.Background(), path, nil); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line with %q, have %v", c.what, c.want, err)
 		}
@@ -84,7 +86,7 @@ func TestTorchTimes(t *testing.T) {
 	text := "[" + strings.Join([]string{event("1.5", "2.0019"), event("1e0", "0.25"), event("1", "-1"), event("99999999999999999999", "1"), event(`"NaN"`, "1"), event("1", `inf, "line
 \"break": NaN`), event("-9223372036854775.808", "1"),
 		`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}`}, ",") + "]"
-	rec := must(readTorch(context.Background(), strings.NewReader(text), nil))
+	rec := require.Value(readTorch(context.Background(), strings.NewReader(text), nil))
 	same(t, "kernels", len(rec.Kernels), 2)
 	same(t, "first", rec.Kernels[0].End-rec.Kernels[0].Start, 2001)
 	same(t, "second starts before the first", rec.Kernels[1].Start, -500)
@@ -105,7 +107,7 @@ func TestTorchTimesOfTheEpoch(t *testing.T) {
 // Kernels whose durations do not fit a sum are left out, and with them their operators: 1025 of 2^53 ns do not.
 func TestTorchKernelsThatDoNotFit(t *testing.T) {
 	text := "[" + strings.Repeat(`{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":9007199254740,"args":{"external id":1}},`, 1100)
-	rec := must(readTorch(context.Background(), strings.NewReader(strings.TrimSuffix(text, ",")+"]"), nil))
+	rec := require.Value(readTorch(context.Background(), strings.NewReader(strings.TrimSuffix(text, ",")+"]"), nil))
 	same(t, "kernels", len(rec.Kernels), 1024)
 	same(t, "left out", rec.BadTimes, 76)
 }
@@ -115,7 +117,7 @@ func TestTorchDevices(t *testing.T) {
 	for event, want := range map[string]int32{`"pid":3`: 3, `"pid":3,"args":{"device":1}`: 1,
 		`"pid":3,"args":{"device":0}`: 0, `"pid":"GPU"`: 0} {
 		text := `[{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":1,` + event + `}]`
-		rec := must(readTorch(context.Background(), strings.NewReader(text), nil))
+		rec := require.Value(readTorch(context.Background(), strings.NewReader(text), nil))
 		same(t, event, rec.Devices[rec.Kernels[0].Device].Ordinal, want)
 	}
 }
@@ -133,21 +135,5 @@ func same[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: want %v, have %v", what, want, got)
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

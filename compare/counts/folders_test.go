@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 const fixtures = "../../testdata"
@@ -34,7 +35,7 @@ func codes(warnings []router.Warning) (list []string) {
 // put writes a file of a folder.
 func put(t *testing.T, dir, name string, text []byte) {
 	t.Helper()
-	succeed(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 }
 
 // tensorrtFolder writes a folder of TensorRT-LLM: what a file holds, tensors by name, with commas between them.
@@ -176,13 +177,5 @@ func TestEngineOfTheHook(t *testing.T) {
 	put(t, dir, "moebalance-hook.rank0.json", []byte("{"))
 	if r := mustRead(t, dir); r.Engine != "" || r.Slots() != 2 {
 		t.Errorf("a broken proof: %+v", r)
-	}
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func content(t testing.TB, parts ...string) []byte {
@@ -48,7 +49,7 @@ func archive(t testing.TB, members map[string]string) []byte {
 			t.Fatal(err)
 		}
 	}
-	succeed(t, z.Close())
+	require.NoError(t, z.Close())
 	return b.Bytes()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Placements as engines write and users post them, by hand. Layer 1 of expert-map.json lists device 1 first:
@@ -135,7 +136,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	files := map[string][]byte{}
 	for _, name := range []string{placement.TensorRT, placement.SGLang, placement.VLLM, placement.Ascend} {
 		var out bytes.Buffer
-		succeed(t, slots.Write(&out, name, 4, 2, nil))
+		require.NoError(t, slots.Write(&out, name, 4, 2, nil))
 		files[name] = out.Bytes()
 	}
 	layers := func(first, n int) (list []int) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // captured reads one arm of a recorded capture.
@@ -21,9 +22,6 @@ func matched(t *testing.T, pattern string) *trace.Trace {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no exports of %s: %v", pattern, err)
 	}
-	trace, err := trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
 	return trace
 }

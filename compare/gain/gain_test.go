@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // abba reads the launches of the recorded campaign in the order they ran.
 func abba(t *testing.T) []Measurement {
 	t.Helper()
-	f := must(os.Open("../../testdata/pairs-abba.jsonl"))
+	f := require.Value(os.Open("../../testdata/pairs-abba.jsonl"))
 	defer f.Close()
 	var launches []Measurement
 	for rows := bufio.NewScanner(f); rows.Scan(); {
@@ -21,9 +22,7 @@ func abba(t *testing.T) []Measurement {
 			Perfect bool    `json:"perfect_router"`
 			Value   float64 `json:"tokens_per_second"`
 		}
-		if err := json.Unmarshal(rows.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(rows.Bytes(), &row))
 		arm := Normal
 		if row.Perfect {
 			arm = Perfect
@@ -139,12 +138,4 @@ func TestGainLaws(t *testing.T) {
 	l := gainFrom(perfect, normal, false) // of times, of which the lower is better, it is the gain
 	checkNear(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
 	checkNear(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

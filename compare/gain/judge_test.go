@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // proved is evidence from two ranks of both arms.
@@ -211,8 +212,8 @@ func TestJudgeDoesNotDependOnOrderOfInput(t *testing.T) {
 // sameJSON compares results as programs see them; NaN differs from itself.
 func sameJSON(t *testing.T, a, b any) bool {
 	t.Helper()
-	x := must(json.Marshal(a))
-	y := must(json.Marshal(b))
+	x := require.Value(json.Marshal(a))
+	y := require.Value(json.Marshal(b))
 	return reflect.DeepEqual(x, y)
 }
 

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // twoH100 is the campaign of routers in one engine on two H100s (testdata/field).
 func twoH100(t *testing.T) (r Result) {
 	t.Helper()
-	data := must(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
-	if err := errors.Join(json.Unmarshal(data, &r), r.Upgrade()); err != nil {
-		t.Fatal(err)
-	}
+	data := require.Value(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
+	require.NoError(t, errors.Join(json.Unmarshal(data, &r), r.Upgrade()))
 	return r
 }
 

@@ -6,12 +6,15 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // recordedLaunches are the segments of five launches of vLLM on an H100 that held both arms.
 func recordedLaunches(t *testing.T, metric string) (all []Measurement) {
 	for launch := range 5 {
-		text := must(os.ReadFile(fmt.Sprintf("../../testdata/field/results/vllm-one-launch-h100/launch%d.json", launch)))
+		text := require.Value(os.ReadFile(
+			fmt.Sprintf("../../testdata/field/results/vllm-one-launch-h100/launch%d.json", launch)))
 		var record struct {
 			Blocks []struct {
 				Segments []struct {
@@ -20,9 +23,7 @@ func recordedLaunches(t *testing.T, metric string) (all []Measurement) {
 				}
 			}
 		}
-		if err := json.Unmarshal(text, &record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &record))
 		position := 0
 		for b, block := range record.Blocks {
 			for _, s := range block.Segments {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // traced reads the traces of one arm.
@@ -16,7 +17,7 @@ func traced(t *testing.T, pattern string) *trace.Trace {
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	trace := must(trace.Read(t.Context(), paths, trace.Options{}))
+	trace := require.Value(trace.Read(t.Context(), paths, trace.Options{}))
 	return trace
 }
 
@@ -57,7 +58,7 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 				for r := range l.Ranks() {
 					held = append(held, l.Held(l.Ranks()-1-r))
 				}
-				other.layouts[layer] = must(router.Placed(l.Experts(), held))
+				other.layouts[layer] = require.Value(router.Placed(l.Experts(), held))
 			}
 			moved := cost.change(seen{Window: windows[0], plans: []plan{flat, other}})
 			if !(moved.Low < moved.Estimate && moved.Estimate < moved.High && moved.High-moved.Low < 0.5) {

@@ -8,17 +8,16 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A campaign of two ranks at 64 and 8,192 tokens (testdata/field) predicts at the tokens of a step, and on two
 // ranks only. Learned and judged loads are 4, 3, 1 and 2 of 10: max/mean is 1.4 where ranks own 0 and 1, 2 and 3,
 // and 1 where 4 is with 1.
 func TestDose(t *testing.T) {
-	data := must(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
+	data := require.Value(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
 	var file gain.Result
-	if err := errors.Join(json.Unmarshal(data, &file), file.Upgrade()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(json.Unmarshal(data, &file), file.Upgrade()))
 	windows := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n"),
 		counted(t, "0,5,0,4001\n0,5,1,3001\n0,5,2,1001\n0,5,3,2001\n")))
 	for _, test := range []struct {

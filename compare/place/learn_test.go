@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 const lmsys = "../../../shared/captures/third-party/lmsys/"
@@ -90,12 +91,10 @@ func share(v float64) *float64 { return &v }
 func placed(t *testing.T, res *Result) *placement.Map {
 	t.Helper()
 	var out strings.Builder
-	if err := res.Slots[res.Placements[0].Plan].Write(&out, placement.TensorRT, res.Experts, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, res.Slots[res.Placements[0].Plan].Write(&out, placement.TensorRT, res.Experts, 0, nil))
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, out.String())
-	p := must(counts.ReadPlacement(path, res.Placements[0].Ranks))
+	p := require.Value(counts.ReadPlacement(path, res.Placements[0].Ranks))
 	return p
 }
 
@@ -152,7 +151,7 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 func TestLayersWithoutCountsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [3, 1, 2, 0]\n")
-	running := must(counts.ReadPlacement(path, 0))
+	running := require.Value(counts.ReadPlacement(path, 0))
 	windows := Whole(read(t, counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
 	res, err := Judge(windows, nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: running})
 	if err != nil || !slices.Equal(res.Slots[Plan{2, 0}][4], []int32{3, 1, 2, 0}) || len(res.Slots[Plan{2, 0}]) != 2 ||

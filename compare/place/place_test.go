@@ -16,12 +16,13 @@ import (
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func read(t *testing.T, paths ...string) (records []*counts.Record) {
 	t.Helper()
 	for _, path := range paths {
-		r := must(counts.Read(path))
+		r := require.Value(counts.Read(path))
 		records = append(records, r)
 	}
 	return records
@@ -61,15 +62,14 @@ func counted(t *testing.T, rows string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // placedOn judges on some ranks, without redundant experts unless asked, at a threshold of 10 %.
 func placedOn(t *testing.T, learn, judge []Window, ranks int, redundant ...int) (*Result, Placement) {
 	t.Helper()
-	res := must(Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1}))
+	o := Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1}
+	res := require.Value(Judge(learn, judge, o))
 	return res, res.Placements[0]
 }
 
@@ -287,7 +287,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [0, 1, 2, 3]\n")
-	running := must(counts.ReadPlacement(path, 0))
+	running := require.Value(counts.ReadPlacement(path, 0))
 	for name, c := range map[string]struct {
 		records []*counts.Record
 		from    *placement.Map
@@ -299,7 +299,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
 	} {
 		learn, judge := Halves(c.records)
-		res := must(Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from}))
+		res := require.Value(Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from}))
 		p := res.Placements[0]
 		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved ||
 			math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
@@ -330,12 +330,4 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Runs of a client that one file holds are repetitions on one server, and count as one
@@ -62,7 +63,7 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 			sides[i].Paths = append(sides[i].Paths, path)
 		}
 	}
-	r := must(ReadReports(sides, ReportOptions{Trust: true, Threshold: 0.1}))
+	r := require.Value(ReadReports(sides, ReportOptions{Trust: true, Threshold: 0.1}))
 	if r.Verdict != gain.Significant || len(r.First()) != 1 ||
 		r.First()[0].Name != gain.CheckLaunches {
 		t.Errorf("%s, first %+v", r.Verdict, r.First())
@@ -93,7 +94,7 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 		{side(), side(), true, [2]gain.Grade{gain.Claimed, gain.Claimed}},
 		{side(), side(), false, [2]gain.Grade{gain.None, gain.None}},
 	} {
-		r := must(ReadReports([2]Side{c.normal, c.perfect}, ReportOptions{Trust: c.trust, Threshold: 0.1}))
+		r := require.Value(ReadReports([2]Side{c.normal, c.perfect}, ReportOptions{Trust: c.trust, Threshold: 0.1}))
 		weakest, grades := [2]gain.Grade{}, []gain.Grade{gain.Measured, gain.Claimed, gain.None}
 		for _, p := range r.Proof {
 			of := &weakest[slices.Index(gain.Arms[:], p.Arm)]
@@ -110,26 +111,10 @@ func TestReportsOfTwoToolsAreNotComparable(t *testing.T) {
 	sides := [2]Side{{Paths: []string{"../../testdata/outputs/serving-sglang.txt"}},
 		{Paths: []string{"../../testdata/outputs/trtllm-bench-b.txt"}}}
 	for _, o := range []ReportOptions{{Trust: true}, {Builds: gain.Builds{"a", "b"}}} {
-		r := must(ReadReports(sides, o))
+		r := require.Value(ReadReports(sides, o))
 		if r.Verdict != gain.NotComparable ||
 			!strings.Contains(fmt.Sprint(r.Failed()), "trtllm-bench") {
 			t.Errorf("%+v: %s", o, r.Verdict)
 		}
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

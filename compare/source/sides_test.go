@@ -6,19 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // put writes a file and returns its path.
 func put(t *testing.T, path, text string) string {
 	t.Helper()
-	succeed(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // get is the text of a file.
 func get(t *testing.T, path string) string {
 	t.Helper()
-	text := must(os.ReadFile(path))
+	text := require.Value(os.ReadFile(path))
 	return string(text)
 }
 
@@ -52,7 +54,7 @@ func TestSidesOfOneFolder(t *testing.T) {
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	const captures = "../../testdata/deepseek-ep4-ranks/"
 	odd := filepath.Join(t.TempDir(), "run[1]")
-	succeed(t, os.MkdirAll(filepath.Join(odd, "rank0"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(odd, "rank0"), 0o700))
 	_, arms := RunCaptures([]string{captures + "normal.rank0.sqlite", captures + "perfect.rank1.sqlite"}, nil)
 	_, folders := Classify([]string{odd}, nil)
 	_, _, results := ReadArms([]string{"../../testdata/campaign-qwen3-ep4.json",

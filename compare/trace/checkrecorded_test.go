@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // recordedCounts are the same loads in the given layers, experts split evenly.
 func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) Recorded {
 	t.Helper()
-	layout := must(router.Contiguous(len(perExpert), ranks))
+	layout := require.Value(router.Contiguous(len(perExpert), ranks))
 	r := Recorded{Layers: map[int]Counted{}}
 	for _, layer := range layers {
 		r.Layers[layer] = Counted{router.Load{PerExpert: slices.Clone(perExpert)}, layout}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // inTestdata lists captures; of others, in ../shared, the test is skipped where they
@@ -31,7 +32,7 @@ func changed(t *testing.T, paths []string, change func(rank int, rec *capture.Re
 func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 	t.Helper()
 	for _, path := range paths {
-		rec := must(capture.Read(context.Background(), path, nil))
+		rec := require.Value(capture.Read(context.Background(), path, nil))
 		list = append(list, rec)
 	}
 	return list
@@ -41,7 +42,7 @@ func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 func changedAgain(t *testing.T, paths []string, list []*capture.Recording,
 	change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
-	trace := must(tryChanged(t, paths, list, change))
+	trace := require.Value(tryChanged(t, paths, list, change))
 	return trace
 }
 
@@ -58,7 +59,7 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 		rec := *list[i]
 		rec.Kernels = slices.Clone(rec.Kernels) // which the summary uses up
 		change(i, &rec)
-		e := must(summarizeRecording(path, &rec, options))
+		e := require.Value(summarizeRecording(path, &rec, options))
 		exports = append(exports, e)
 	}
 	return reduce(exports, options)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A rule of the user wins over a range, and makes GEMMs of experts.
@@ -14,7 +15,7 @@ func TestPhaseOfTheUser(t *testing.T) {
 		f.work(int64(p), 1, 10, ns, "mine")
 		f.work(int64(p), 2, 100, 8, "someone's own kernel")
 	}
-	rule := must(kernel.ParseRule("experts=^mi.e$"))
+	rule := require.Value(kernel.ParseRule("experts=^mi.e$"))
 	trace := mustRead(t, Options{Threshold: 0.1, Phases: []kernel.Rule{rule}}, f.write(t, "mine.sqlite"))
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
 	equal(t, "phase", trace.Kernels[0].Placed, PhaseExperts)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // halfUp rounds to a tenth as SQLite does; undefined is 0 there.
@@ -30,9 +31,9 @@ func TestKernelsAreTheProfilers(t *testing.T) {
 		"gptoss-ep4-loop-perfect":  "gptoss-ep4-loop/perfect.sqlite",
 		"gptoss-graph-node-normal": "gptoss-graph/node-normal.sqlite",
 	} {
-		f := must(os.Open(filepath.Join(testdata, "golden", name+".cuda_gpu_kern_sum.csv")))
+		f := require.Value(os.Open(filepath.Join(testdata, "golden", name+".cuda_gpu_kern_sum.csv")))
 		defer f.Close()
-		rows := must(csv.NewReader(f).ReadAll())
+		rows := require.Value(csv.NewReader(f).ReadAll())
 		var want, have []string
 		for _, row := range rows[1:] { // but for the share of the time
 			want = append(want, strings.Join(row[1:], ","))

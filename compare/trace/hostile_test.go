@@ -10,17 +10,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		succeed(t, os.WriteFile(path, []byte(content), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	good := newFixture().work(0, 1, 10, 7, "k").write(t, "good.sqlite")
-	content := must(os.ReadFile(good))
+	content := require.Value(os.ReadFile(good))
 	whole := string(content)
 	wal := file("wal.sqlite", whole)
 	file("wal.sqlite-wal", "something")
@@ -114,7 +115,7 @@ func FuzzExport(f *testing.F) {
 	f.Add([]byte("version https://git-lfs.github.com/spec/v1\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "x.sqlite")
-		succeed(t, os.WriteFile(path, content, 0o600))
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 		trace, err := Read(context.Background(), []string{path}, Options{})
 		if err == nil {
 			checkConsistent(t, trace)

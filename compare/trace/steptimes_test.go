@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
@@ -54,7 +55,7 @@ func TestSecondStream(t *testing.T) {
 // 15.8 on average. That rank 1's GPU runs no kernel for 20.5 of 35.9 ms too.
 func TestWaitingInTheStepsThatCount(t *testing.T) {
 	paths, _ := filepath.Glob("../../testdata/vllm/qwen3-normal.rank?.json.gz")
-	trace := must(Read(t.Context(), paths, Options{Threshold: 0.1}))
+	trace := require.Value(Read(t.Context(), paths, Options{Threshold: 0.1}))
 	for r, want := range []struct{ wait, transfer float64 }{{19.4990, 4.1684}, {0, 4.1703}, {15.0009, 4.1727},
 		{19.4507, 4.1762}} {
 		if p := trace.RankSteps[r]; p.Rank != r || math.Abs(float64(p.WaitNS)/1e6-want.wait) > 0.001 ||
@@ -70,7 +71,7 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 // A second stream makes a step no longer than it is: rank 1 of this capture runs 98.4 ms of kernels in 80.3 ms.
 func TestStreamsSideBySide(t *testing.T) {
 	paths, _ := filepath.Glob("../../testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/slow-gpu-normal/rank?.json.gz")
-	trace := must(Read(t.Context(), paths, Options{Threshold: 0.1}))
+	trace := require.Value(Read(t.Context(), paths, Options{Threshold: 0.1}))
 	for r, want := range []float64{78.6, 80.3} {
 		s := trace.RankSteps[r]
 		ns := s.CollectiveNS

@@ -13,20 +13,21 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func summaryOf(t testing.TB, paths ...string) string {
 	t.Helper()
 	var b bytes.Buffer
-	succeed(t, Summarize(context.Background(), &b, paths, Options{}))
+	require.NoError(t, Summarize(context.Background(), &b, paths, Options{}))
 	path := filepath.Join(t.TempDir(), "summary")
-	succeed(t, os.WriteFile(path, b.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }
 
 func asJSON(t testing.TB, trace *Trace) string {
 	t.Helper()
-	text := must(json.Marshal(trace))
+	text := require.Value(json.Marshal(trace))
 	return string(text)
 }
 
@@ -74,9 +75,9 @@ func TestMergedEqualsDirect(t *testing.T) {
 // A summary holds nothing of the environment.
 func TestSummaryIsPrivate(t *testing.T) {
 	path := newFixture().work(0, 1, 10, 7, "k").environment(`SECRET="hunter2"`).environment(`RANK="0"`).write(t, "x.sqlite")
-	exports, err := readSummary(summaryOf(t, path))
-	if text := must(json.Marshal(exports)); err != nil || !bytes.Contains(text, []byte("environment")) || bytes.Contains(text, []byte("SECRET")) {
-		t.Errorf("the summary holds the environment: %s, %v", text, err)
+	text := require.Value(json.Marshal(require.Value(readSummary(summaryOf(t, path)))))
+	if !bytes.Contains(text, []byte("environment")) || bytes.Contains(text, []byte("SECRET")) {
+		t.Errorf("the summary holds the environment: %s", text)
 	}
 }
 
@@ -85,10 +86,10 @@ func TestDamagedSummary(t *testing.T) {
 		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
 	}
 	path := summaryOf(t, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
-	content := must(os.ReadFile(path))
+	content := require.Value(os.ReadFile(path))
 	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(t, mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
-		succeed(t, os.WriteFile(bad, content, 0o600))
+		require.NoError(t, os.WriteFile(bad, content, 0o600))
 		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
 			(what != "a flipped bit" || asJSON(t, got) != whole) {
 			t.Errorf("%s: want an error", what)
@@ -126,7 +127,7 @@ func TestImpossibleSummary(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.summary")
 		var b bytes.Buffer
 		spoil(found[0])
-		succeed(t, errors.Join(writeSummary(&b, found), os.WriteFile(path, b.Bytes(), 0o600)))
+		require.NoError(t, errors.Join(writeSummary(&b, found), os.WriteFile(path, b.Bytes(), 0o600)))
 		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); err == nil {
 			t.Errorf("%s: want an error", what)
 		}
@@ -170,7 +171,7 @@ func FuzzSummary(f *testing.F) {
 		if _, err := zip.Write(plain); err != nil {
 			t.Fatal(err)
 		}
-		succeed(t, zip.Close())
+		require.NoError(t, zip.Close())
 		exports, err := decodeSummary(&packed)
 		if err != nil {
 			return
@@ -181,8 +182,8 @@ func FuzzSummary(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		succeed(t, writeSummary(&b, exports))
-		again := must(decodeSummary(&b))
+		require.NoError(t, writeSummary(&b, exports))
+		again := require.Value(decodeSummary(&b))
 		if second, err := reduce(again, Options{}); err != nil || asJSON(t, second) != asJSON(t, trace) {
 			t.Fatalf("written and read again it is another: %v", err)
 		}

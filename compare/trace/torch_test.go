@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),
@@ -55,12 +56,12 @@ func FuzzTorchTrace(f *testing.F) {
 	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "trace.json")
-		succeed(t, os.WriteFile(path, content, 0o600))
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 		rec, err := capture.Read(context.Background(), path, nil)
 		if err != nil {
 			return
 		}
-		patterns := must(ranges.NewPatterns())
+		patterns := require.Value(ranges.NewPatterns())
 		d, err := summarizeRecording("x", rec, Options{Patterns: patterns})
 		if err != nil {
 			return

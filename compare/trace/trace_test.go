@@ -8,11 +8,12 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func mustRead(t testing.TB, o Options, paths ...string) *Trace {
 	t.Helper()
-	trace := must(Read(context.Background(), paths, o))
+	trace := require.Value(Read(context.Background(), paths, o))
 	if t, ok := t.(*testing.T); ok {
 		checkConsistent(t, trace)
 	}
@@ -111,7 +112,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 	}
 	load := router.Load{PerExpert: []int64{2, 0, 6}}
 	for _, held := range [][]int32{{0, 1, 2}, {2, 1, 2, 0}} { // two copies of expert 2 on one rank are one expert
-		layout := must(router.Placed(3, [][]int32{held}))
+		layout := require.Value(router.Placed(3, [][]int32{held}))
 		trace := mustRead(t, Options{Recorded: Recorded{Layers: map[int]Counted{0: {load, layout}}}}, path)
 		// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
 		want := []int64{27, 0, 84}
@@ -122,21 +123,5 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 			equal(t, "slots", int64(e.Slots), load.PerExpert[i])
 			equal(t, "instances are steps", e.Instances, 2)
 		}
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/logits/hook"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // recorded has the counts 1 to 32 in one layer, and 32 to 1 in another.
@@ -47,7 +48,7 @@ func TestModule(t *testing.T) {
 		{"single", "e16k2", single, 1, router.DEP, nil},
 		{"tep5", "e32k4", flat, 5, router.TEP, nil}, {"dep5", "e32k4", flat, 5, router.DEP, nil}, // 7 or 6 experts a rank
 	} {
-		layout := must(router.Contiguous(c.gate.Shape.Experts, c.ranks))
+		layout := require.Value(router.Contiguous(c.gate.Shape.Experts, c.ranks))
 		cache, err := logits.Open(filepath.Join(caches, c.name), logits.Spec{Model: c.model, Gate: c.gate,
 			Layout: layout, Mode: c.mode, DType: logits.BFloat16})
 		if err != nil {
@@ -60,18 +61,18 @@ func TestModule(t *testing.T) {
 		for _, plan := range append([]string{"diagonal"}, c.drawn...) {
 			if plan == "recorded" {
 				file := filepath.Join(t.TempDir(), "counts.json")
-				succeed(t, os.WriteFile(file, []byte(recorded), 0o600))
-				plan = must(cache.Plan("recorded:" + file))
+				require.NoError(t, os.WriteFile(file, []byte(recorded), 0o600))
+				plan = require.Value(cache.Plan("recorded:" + file))
 			}
 			if _, err := cache.Fill(t.Context(), plan, []int{logits.AnyTokens}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		text := must(json.Marshal(held))
-		succeed(t, os.WriteFile(filepath.Join(caches, c.name, "held.json"), text, 0o600))
+		text := require.Value(json.Marshal(held))
+		require.NoError(t, os.WriteFile(filepath.Join(caches, c.name, "held.json"), text, 0o600))
 	}
-	succeed(t, os.WriteFile(filepath.Join(caches, "recorded.json"), []byte(recorded), 0o600))
-	script := must(filepath.Abs("testdata/hook_test.py"))
+	require.NoError(t, os.WriteFile(filepath.Join(caches, "recorded.json"), []byte(recorded), 0o600))
+	script := require.Value(filepath.Abs("testdata/hook_test.py"))
 	test := exec.Command(python, script, caches)
 	test.Dir = t.TempDir()
 	if text, err := test.CombinedOutput(); err != nil {
@@ -88,21 +89,5 @@ func TestFiles(t *testing.T) {
 	if text["moebalance_hook/__init__.py"] == 0 || text["moebalance_hook-1.2.3.dist-info/METADATA"] == 0 ||
 		text["moebalance_hook-1.2.3.dist-info/entry_points.txt"] == 0 {
 		t.Errorf("%v", text)
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

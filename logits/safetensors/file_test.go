@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // raw is a file with the given header text and data, the length filled in.
@@ -29,10 +30,7 @@ func sample() []byte {
 }
 
 func TestReadHandMadeFile(t *testing.T) {
-	tensors, err := read(sample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tensors := require.Value(read(sample()))
 	for i, want := range [][]int64{{1, 2, 3, -1}, {7, 8, 9}} {
 		got := make([]int64, len(want))
 		if err := DecodeIntegers(got, tensors[i].Data, tensors[i].DType); err != nil || !slices.Equal(got, want) {

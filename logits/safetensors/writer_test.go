@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestHeaderIsAlignedAndExact(t *testing.T) {
@@ -18,10 +20,7 @@ func TestHeaderIsAlignedAndExact(t *testing.T) {
 		if len(head)%8 != 0 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 			t.Errorf("header of %d bytes says %d", len(head), binary.LittleEndian.Uint64(head))
 		}
-		f, err := read(append(head, make([]byte, 16+6)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := require.Value(read(append(head, make([]byte, 16+6)...)))
 		if len(f) != 2 || len(f[0].Data) != 16 || len(f[1].Data) != 6 {
 			t.Errorf("laid out as %v", f)
 		}

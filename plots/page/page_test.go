@@ -25,6 +25,7 @@ import (
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/table"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // captures reads one arm of a real capture.
@@ -34,7 +35,7 @@ func captures(t *testing.T, pattern string) *trace.Trace {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no capture %s: %v", pattern, err)
 	}
-	trace := must(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
+	trace := require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
 	return trace
 }
 
@@ -98,9 +99,9 @@ func answerOf(in source.Item) answer.Answer {
 
 func write(t *testing.T, inputs ...Input) (Page, string) {
 	t.Helper()
-	p := must(New("A <title> & more", []Fact{{"Report", "yesterday"}}, inputs...))
+	p := require.Value(New("A <title> & more", []Fact{{"Report", "yesterday"}}, inputs...))
 	var b bytes.Buffer
-	succeed(t, p.Write(&b))
+	require.NoError(t, p.Write(&b))
 	checkPage(t, b.String())
 	return p, b.String()
 }
@@ -380,7 +381,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		succeed(t, p.Write(io.Discard))
+		require.NoError(t, p.Write(io.Discard))
 	})
 }
 
@@ -390,9 +391,9 @@ func TestPageOfHostileNames(t *testing.T) {
 	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad},
 		Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x",
 			Cells: []any{bad}}}}}}
-	p := must(New(bad, []Fact{{"Report", bad}}, in))
+	p := require.Value(New(bad, []Fact{{"Report", bad}}, in))
 	var b strings.Builder
-	succeed(t, p.Write(&b))
+	require.NoError(t, p.Write(&b))
 	checkPage(t, b.String())
 	if found := regexp.MustCompile(`<script|\x{202e}|hunter2|sk-abc`).FindAllString(b.String(), -1); len(found) > 0 {
 		t.Errorf("the page holds %q", found)
@@ -415,21 +416,5 @@ func checkPolicy(t *testing.T, doc string) {
 	if needs := regexp.MustCompile(
 		`(?i)<[^>]*\s(?:style|on[a-z]+)=|<(?:script|link|iframe|object)\b`).FindAllString(doc, -1); len(needs) > 0 {
 		t.Errorf("the page needs more than its policy allows: %q", needs[:min(len(needs), 3)])
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

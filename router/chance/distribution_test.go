@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Of means over steps that chance made, one in twenty lies above P95, whatever
@@ -46,10 +47,7 @@ func simulated(t *testing.T, shape router.Shape, ranks int, tokens [2]int64) (of
 	layout := mustLayout(t, shape.Experts, ranks)
 	for i, n := range tokens {
 		for seed := range uint64(10) {
-			null, err := NullOf(shape, layout, n, 2*seed+uint64(i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			null := require.Value(NullOf(shape, layout, n, 2*seed+uint64(i)))
 			ofRanks[i], ofExperts[i] = append(ofRanks[i], null.Rank.draws...), append(ofExperts[i], null.Expert.draws...)
 		}
 	}

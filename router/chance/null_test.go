@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // bruteForce lets every token choose, one by one: random groups by a partial
@@ -29,10 +30,7 @@ func bruteForce(rng *rand.Rand, s router.Shape, tokens int, load []int64) {
 
 func mustLayout(t testing.TB, experts, ranks int) router.Layout {
 	t.Helper()
-	l, err := router.Contiguous(experts, ranks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := require.Value(router.Contiguous(experts, ranks))
 	return l
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A draft takes the target's place, or goes; drafts of dead writers go, and drafts of living ones and
@@ -15,13 +17,9 @@ func TestDrafts(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"a", "notes.txt", ".x-notes", ".x-0123456789abcdef", ".x-00000000deadbeef"} {
-		if err := os.WriteFile(at(name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(at(name), []byte("half"), 0o600))
 		if name != ".x-0123456789abcdef" {
-			if err := os.Chtimes(at(name), time.Time{}, time.Now().Add(-stale-time.Minute)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(at(name), time.Time{}, time.Now().Add(-stale-time.Minute)))
 		}
 	}
 	Sweep(dir, ".x-")
@@ -35,9 +33,7 @@ func TestDrafts(t *testing.T) {
 			t.Errorf("%v, %q", err, text)
 		}
 	}
-	if err := os.Symlink("a", at("link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("a", at("link")))
 	if err := Write(".x-", at("link"), 0o600, func(*os.File) error { return nil }); err != nil {
 		t.Error(err)
 	}

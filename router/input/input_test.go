@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestError(t *testing.T) {
@@ -45,9 +47,7 @@ func TestRegular(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		if name != "none" && name != "." {
-			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(c.content), 0o600))
 		}
 		head, err := Head(path, 4)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) ||
@@ -60,9 +60,7 @@ func TestRegular(t *testing.T) {
 // A pipe or a device never is read.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, path := range []string{pipe, os.DevNull} {
 		if _, err := ReadFile(path, 4); err == nil || !strings.Contains(err.Error(), "a pipe, socket or device") {
 			t.Errorf("%s: %v", path, err)

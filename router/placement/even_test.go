@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // randomWindows are loads that share a skew and differ from window to window.
@@ -65,7 +66,7 @@ func TestRobustIsLocallyBest(t *testing.T) {
 		s := Size{Ranks: 4 * nodes, Slots: 4 * nodes * (3 + rng.IntN(3)), Groups: nodes * 2, Nodes: nodes}
 		experts := 8 * nodes
 		windows := randomWindows(rng, 2+rng.IntN(4), experts)
-		slots := must(Robust(windows, s))
+		slots := require.Value(Robust(windows, s))
 		if l, err := Layout(experts, slots, s.Ranks); err != nil || l.Ranks() != s.Ranks {
 			t.Fatal(err)
 		}
@@ -124,8 +125,8 @@ func TestMover(t *testing.T) {
 	var runs []router.Layout
 	for range 3 {
 		w := randomWindows(rng, 3, 32)
-		stale := must(Robust(randomWindows(rng, 2, 32), s)) // for other traffic
-		l := must(Layout(32, stale, s.Ranks))
+		stale := require.Value(Robust(randomWindows(rng, 2, 32), s)) // for other traffic
+		l := require.Value(Layout(32, stale, s.Ranks))
 		windows, slots, runs = append(windows, w), append(slots, stale), append(runs, l)
 	}
 	m := NewMover(windows, runs, slots, s)
@@ -134,7 +135,7 @@ func TestMover(t *testing.T) {
 		sum, loaded := 0.0, 0
 		for l := range slots {
 			from, _ := Layout(32, slots[l], s.Ranks)
-			to := must(Layout(32, m.Slots(l), s.Ranks))
+			to := require.Value(Layout(32, m.Slots(l), s.Ranks))
 			loaded += Loaded(from, to)
 			sum += squares(windows[l], m.Slots(l), s.Ranks)
 		}

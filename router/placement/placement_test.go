@@ -42,11 +42,3 @@ func TestPublishedExample(t *testing.T) {
 		t.Error("no load has a max/mean")
 	}
 }
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}

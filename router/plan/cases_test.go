@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A span keeps the case that is furthest from its floor, above it or below, the first of equal ones. It holds for
 // every number of tokens where the plan is one table that ends level.
 func TestSpan(t *testing.T) {
 	even, uneven := problem(t, 8, 2, 0, 0, 4, router.DEP, 1), problem(t, 2, 1, 0, 0, 2, router.DEP, 1)
-	uneven.Layout = must(router.Placed(2, [][]int32{{0, 1}, {0}}))
+	uneven.Layout = require.Value(router.Placed(2, [][]int32{{0, 1}, {0}}))
 	for name, p := range map[string]Problem{"even": even, "uneven": uneven} {
 		s := Span{}
 		for i, of := range [][2]router.Number{{1.5, 1}, {1.2, 1}, {3, 2}, {8, 4}, {4, 2}} { // off by 1.5, 1.2, 1.5, 2, 2
@@ -34,7 +35,7 @@ func TestPlannerOfTheSecondGeneration(t *testing.T) {
 		name   string
 	}{{grouped, "", "trtllm-gen2-grouped/1"}, {flat, "", "trtllm-gen2/1"}, {grouped, router.MiniMax2, "trtllm-gen2/1"},
 		{flat, router.DeepSeekV3, "trtllm-gen2-grouped/1"}} {
-		if made := must(New("trtllm-gen2", k.p, Options{Method: k.method})); made.Name != k.name {
+		if made := require.Value(New("trtllm-gen2", k.p, Options{Method: k.method})); made.Name != k.name {
 			t.Errorf("%s on %+v: %s, want %s", k.method, k.p.Shape, made.Name, k.name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // listed is a plan written out, to hold the certificate against.
@@ -164,7 +165,7 @@ func TestFloorsRoundUp(t *testing.T) {
 	if f := boundsOf(p, 0); f.reach != 2 || f.rank != 2 {
 		t.Errorf("%+v, want a reach of 2 ranks, one of which has 2 slots", f)
 	}
-	l := must(router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}}))
+	l := require.Value(router.Placed(4, [][]int32{{0, 1, 2}, {3, 0}}))
 	for tokens, want := range map[int]int64{4: 1, 5: 2} {
 		f := boundsOf(Problem{Shape: router.Shape{Experts: 4, TopK: 1}, Layout: l, Mode: router.TEP,
 			Tokens: []int{tokens, tokens}}, 0)

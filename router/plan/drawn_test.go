@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A drawn plan has the max/mean of its target in each layer, and but for chance in small batches, on another
@@ -15,7 +16,7 @@ func TestTargets(t *testing.T) {
 		for _, target := range []float64{1.2, 2} {
 			p := problem(t, 32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
 			hot := map[int]bool{}
-			plan := must(New(Target(target), p, Options{Seed: 1}))
+			plan := require.Value(New(Target(target), p, Options{Seed: 1}))
 			ids := make([][]int32, len(p.sources()))
 			for s := range ids {
 				ids[s] = make([]int32, drawnLayers*drawnRows*4)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // All plans obey what Plan promises, over shapes of every kind.
@@ -100,7 +101,7 @@ func TestWhereNoDiagonalFits(t *testing.T) {
 		{[][]int32{{1}, {1, 0}}, 2, 4},
 		{[][]int32{{0, 1}, {}}, 3, 6},
 	} {
-		l := must(router.Placed(2, c.held))
+		l := require.Value(router.Placed(2, c.held))
 		have := certify(t, "diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP,
 			Tokens: []int{3, 3}}, Options{})
 		if !have.Valid || int64(have.Copy.Max) != c.copies || int64(have.Rank.Max) != c.rank {

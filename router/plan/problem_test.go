@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, tokens ...int) Problem {
 	t.Helper()
-	l := must(router.Contiguous(experts, ranks))
+	l := require.Value(router.Contiguous(experts, ranks))
 	if len(tokens) == 1 {
 		tokens = slices.Repeat(tokens, ranks)
 	}
@@ -19,14 +20,6 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, 
 
 func certify(t testing.TB, name string, p Problem, o Options) Certificate {
 	t.Helper()
-	plan := must(New(name, p, o))
+	plan := require.Value(New(name, p, o))
 	return Certify(p, plan)
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

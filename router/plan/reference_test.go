@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The golden vectors are CRC-32 (IEEE) over the little-endian 32-bit ids of one
@@ -74,7 +75,7 @@ func (g golden) check(t *testing.T, name string, method router.Method) {
 // fill is one rank's ids of a plan.
 func fill(t testing.TB, name string, p Problem, o Options, rank int) []int32 {
 	t.Helper()
-	plan := must(New(name, p, o))
+	plan := require.Value(New(name, p, o))
 	ids := make([]int32, p.Tokens[rank]*p.Shape.TopK)
 	plan.Fill(ids, rank)
 	return ids

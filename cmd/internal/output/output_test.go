@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router/table"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // made is a table of these rows.
@@ -36,7 +37,7 @@ func sample() Document {
 func render(t *testing.T, f Format, table string) string {
 	t.Helper()
 	var b strings.Builder
-	succeed(t, Write(&b, View{Format: f, Table: table}, sample()))
+	require.NoError(t, Write(&b, View{Format: f, Table: table}, sample()))
 	return b.String()
 }
 
@@ -83,7 +84,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		d := Document{Tables: []table.Table{made("", "", "x:real", []any{"x"}, []any{c.value})}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
-			succeed(t, Write(&b, View{Format: format}, d))
+			require.NoError(t, Write(&b, View{Format: format}, d))
 			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 			if got := strings.Trim(lines[len(lines)-1], ` "`); got != want {
 				t.Errorf("%v (%T) as %s: %q, want %q", c.value, c.value, format, got, want)
@@ -97,7 +98,7 @@ func TestCellsOfEveryType(t *testing.T) {
 func TestColumnsShareAUnit(t *testing.T) {
 	d := Document{Tables: []table.Table{made("", "", "a_ns, b_ns, c_ns@each", []any{12e6, 500, 500})}}
 	var b strings.Builder
-	succeed(t, Write(&b, View{Format: Text}, d))
+	require.NoError(t, Write(&b, View{Format: Text}, d))
 	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00   <0.01     500"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -157,7 +158,7 @@ func TestTop(t *testing.T) {
 		{CSV, "", 61, "0,expert,", ""},
 	} {
 		var b strings.Builder
-		succeed(t, Write(&b, View{Format: c.format, Table: c.table}, d))
+		require.NoError(t, Write(&b, View{Format: c.format, Table: c.table}, d))
 		rows := strings.Count(b.String(), "expert") + strings.Count(b.String(), "rank") - 1 // the heading
 		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) ||
 			c.more == "" && strings.Contains(b.String(), "more") {
@@ -191,7 +192,7 @@ func TestNoListIsNull(t *testing.T) {
 // trace.
 func TestJSONIsWrittenInPieces(t *testing.T) {
 	var w largestWrite
-	succeed(t, Write(&w, View{Format: JSON}, Document{Value: make([]struct{ Name string }, 100_000)}))
+	require.NoError(t, Write(&w, View{Format: JSON}, Document{Value: make([]struct{ Name string }, 100_000)}))
 	if w.all < 2e6 || w.most > w.all/20 {
 		t.Errorf("%d bytes, up to %d at once", w.all, w.most)
 	}
@@ -210,7 +211,7 @@ func TestHostileNames(t *testing.T) {
 	written := map[Format]string{}
 	for _, f := range Formats {
 		b := strings.Builder{}
-		succeed(t, Write(&b, View{Format: f}, d))
+		require.NoError(t, Write(&b, View{Format: f}, d))
 		written[f] = b.String()
 		for _, bad := range []string{"hunter2", "sk-abc", "\x1b", "\u202e"} {
 			if strings.Contains(b.String(), bad) && (f != JSON || bad != "\u202e") {
@@ -223,10 +224,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("Markdown lacks %q:\n%s", want, written[Markdown])
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(written[CSV])).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := require.Value(csv.NewReader(strings.NewReader(written[CSV])).ReadAll())
 	for i, want := range []string{"'=1+1", "'+SUM(A1)", "'-2+3", "'@cmd", "' =x", "'＝1", `a\u202eb`, `\x1b[2J`} {
 		if got := rows[5+i][0]; got != want {
 			t.Errorf("CSV: have %q, want %q", got, want)
@@ -234,13 +232,5 @@ func TestHostileNames(t *testing.T) {
 	}
 	if got := rows[15][0]; got != "-1.5" {
 		t.Errorf("CSV: a number became %q", got)
-	}
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

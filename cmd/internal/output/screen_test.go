@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/moebalance/moebalance/router/table"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // wideTable has columns of every kind, and a row to look at.
@@ -26,7 +27,7 @@ func wideTable() Document {
 func drawn(t *testing.T, width int) string {
 	t.Helper()
 	var b strings.Builder
-	succeed(t, Write(&b, View{Format: Text, Width: width}, wideTable()))
+	require.NoError(t, Write(&b, View{Format: Text, Width: width}, wideTable()))
 	return b.String()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // guardedFile is a file whose verb was given these words.
@@ -28,7 +29,7 @@ func guardedFile(t *testing.T, path string, words ...string) *File {
 	flags.Bind(root, &o, func(string) string { return "" }, ParseFile)
 	Guard(root, func(string) bool { return true })
 	root.SetArgs(words)
-	succeed(t, root.Execute())
+	require.NoError(t, root.Execute())
 	o.Path = path
 	return &o.File
 }
@@ -64,10 +65,10 @@ func checkMode(t *testing.T, path string, want fs.FileMode) {
 func TestWriteFileKeepsPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	path := filepath.Join(t.TempDir(), "result")
-	succeed(t, write(t, path, putText("new")))
+	require.NoError(t, write(t, path, putText("new")))
 	checkMode(t, path, 0o640)
-	succeed(t, os.Chmod(path, 0o606))
-	succeed(t, write(t, path, putText("newer")))
+	require.NoError(t, os.Chmod(path, 0o606))
+	require.NoError(t, write(t, path, putText("newer")))
 	checkContent(t, path, "newer")
 	checkMode(t, path, 0o606)
 }
@@ -75,13 +76,10 @@ func TestWriteFileKeepsPermissions(t *testing.T) {
 // A pipe gets the text and stays a pipe, as any device does.
 func TestWriteFileThroughPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	succeed(t, syscall.Mkfifo(pipe, 0o600))
-	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	reader := require.Value(os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	defer reader.Close()
-	succeed(t, write(t, pipe, putText("through")))
+	require.NoError(t, write(t, pipe, putText("through")))
 	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
 		t.Fatalf("the pipe became %v, %v", info.Mode(), err)
 	}
@@ -95,7 +93,7 @@ func TestWriteFileThroughPipes(t *testing.T) {
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "result")
-	succeed(t, write(t, path, putText("old")))
+	require.NoError(t, write(t, path, putText("old")))
 	broken := errors.New("broken off")
 	if err := write(t, path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(
 		err, broken) {
@@ -122,18 +120,10 @@ func TestUnwritableFolderIsFoundFirst(t *testing.T) {
 		t.Skip("root writes everywhere")
 	}
 	dir := t.TempDir()
-	succeed(t, os.Chmod(dir, 0o555))
+	require.NoError(t, os.Chmod(dir, 0o555))
 	path := filepath.Join(dir, "result")
 	if err := guardedFile(t, path).check(); !errors.Is(err, ErrRefused) ||
 		!strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want one about %s", err, dir)
-	}
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // small is a configuration that runs in milliseconds.
@@ -23,10 +24,7 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := small()
 			change(&c)
-			l, err := New(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := require.Value(New(c))
 			want := reference(l)
 			l.step(7)
 			for i, v := range slices.Concat(l.hidden...) {

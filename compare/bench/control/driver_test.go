@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // engine is a server in this process whose ranks follow a folder, on a clock of its own.
@@ -72,9 +74,7 @@ func planOf(blocks int) Plan {
 // BAAB; the engine is left with its own.
 func TestDriveAlternates(t *testing.T) {
 	e, d := newEngine(t, 4)
-	if err := d.Drive(t.Context(), planOf(2)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Drive(t.Context(), planOf(2)))
 	var order, all string
 	for i, r := range e.runs {
 		letter := strings.ToUpper(r.Arm[:1])

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/testdata/require"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
@@ -14,9 +15,7 @@ import (
 // The bytes of a seed are a promise: other machines and versions have the same.
 func TestDatasetBytes(t *testing.T) {
 	var out bytes.Buffer
-	if err := (Spec{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, Seed: 1}).Write(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (Spec{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, Seed: 1}).Write(&out))
 	const want = `{"task_id":0,"input_ids":[17461,21108,29754,27980],"output_tokens":2}` + "\n" +
 		`{"task_id":1,"input_ids":[17433,3162,28039,26000],"output_tokens":2}` + "\n"
 	if out.String() != want {
@@ -30,17 +29,13 @@ func TestDataset(t *testing.T) {
 	d := Spec{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, Seed: 1}
 	written := func(d Spec) (prompts string, lengths []float64, ids map[int]int) {
 		var out bytes.Buffer
-		if err := d.Write(&out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Write(&out))
 		ids = map[int]int{}
 		for line := range strings.Lines(out.String()) {
 			var r struct {
 				InputIDs []int `json:"input_ids"`
 			}
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(line), &r))
 			lengths = append(lengths, float64(len(r.InputIDs)))
 			for _, id := range r.InputIDs {
 				ids[(id-1000)/2900]++

@@ -2,6 +2,8 @@ package launch
 
 import (
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestPassOn(t *testing.T) {
@@ -33,10 +35,7 @@ func TestPassOn(t *testing.T) {
 		"srun --mpi pmix -l -C h200 p q":              {on, "srun --mpi pmix -l -C h200 env A=1 p q", false},
 		"mpirun -n 4":                                 {on, "mpirun -n 4 env A=1", false},
 	} {
-		words, err := Words(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		words := require.Value(Words(line))
 		if got, warning := PassOn(words, c.pass); Quote(got) != c.want || (warning != "") != c.warns {
 			t.Errorf("PassOn(%q, %v) = %q, warning %q; want %q", line, c.pass, Quote(got), warning, c.want)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A process that starts itself over and over is for a good part of its time without
@@ -20,9 +22,7 @@ func TestRestlessDaemonIsEnded(t *testing.T) {
 		const mark = "MOEBALANCE_TEST_RESTLESS=1"
 		cmd := exec.Command("sh", "-c", `trap "" INT; exec sh -c "$0" "$0"`, `exec sh -c "$0" "$0"`)
 		cmd.Env = append(os.Environ(), mark)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Start())
 		go func() { _ = cmd.Wait() }()
 		ended := 0
 		for until := time.Now().Add(5 * time.Second); ended == 0 && time.Now().Before(until); {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // What nsys is told, and the variables beside it: of the TensorRT-LLM pages, of other options, and of its older
@@ -56,9 +58,7 @@ func TestWrapperFindsItsRank(t *testing.T) {
 	nsys := filepath.Join(t.TempDir(), "fake nsys")
 	script := "#!/bin/sh\necho \"$@\" | grep -o -e '[^/]*rank.*'\nwhile [ \"$1\" != -o ]; do shift; done\n" +
 		"shift 2\nexec \"$@\"\n"
-	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(nsys, []byte(script), 0o755))
 	for _, c := range []struct {
 		variables string
 		only      int

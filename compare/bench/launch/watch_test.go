@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A launch of which most is loading a model: clocks of 210 MHz while idle, 1980 and 1900
@@ -50,10 +52,7 @@ func TestEndGroups(t *testing.T) {
 	}
 	// Its own environment is empty, so no marker finds it, and it ignores SIGINT.
 	cmd := exec.Command("env", "-i", "/bin/sh", "-c", `trap "" INT; echo ready; while :; do sleep 0.02; done`)
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := require.Value(os.Create(filepath.Join(t.TempDir(), "out")))
 	defer out.Close()
 	p, err := startProcess(cmd.Args, nil, "", out, out)
 	if err == nil {

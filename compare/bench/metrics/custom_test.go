@@ -3,6 +3,8 @@ package metrics
 import (
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // parseWith reads an output with rules of the user's.
@@ -10,7 +12,7 @@ func parseWith(t *testing.T, output string, rules ...string) (Result, error) {
 	t.Helper()
 	var custom []Custom
 	for _, s := range rules {
-		c := must(ParseCustom(s))
+		c := require.Value(ParseCustom(s))
 		custom = append(custom, c)
 	}
 	return Parse("output", strings.NewReader(output), custom)
@@ -119,7 +121,7 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 func TestWantedIsPositive(t *testing.T) {
 	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is -3", "NaN": "want a positive",
 		"inf": "want a positive", "1e-300": ""} {
-		r := must(parseWith(t, "speed "+value, `speed:tok/s:higher=speed (\S+)`))
+		r := require.Value(parseWith(t, "speed "+value, `speed:tok/s:higher=speed (\S+)`))
 		if _, err := r.Wanted(""); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("a value of %s: error %v, want %q", value, err, want)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // expectation is what a report says, read off by hand.
@@ -187,7 +189,7 @@ func oneBatch(out, speed string) string {
 // fixture is a file of testdata/outputs.
 func fixture(t testing.TB, name string) string {
 	t.Helper()
-	b := must(os.ReadFile(filepath.Join("../../../testdata/outputs", name)))
+	b := require.Value(os.ReadFile(filepath.Join("../../../testdata/outputs", name)))
 	return string(b)
 }
 

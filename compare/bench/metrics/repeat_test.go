@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The runs of one combination of parameters are one launch, in the summary.json of a sweep
@@ -41,7 +43,7 @@ func TestLaunches(t *testing.T) {
 		block(8, 1) + block(16, 2) + block(8, 4):                                                                    0,
 		workloadLine + "\n" + strings.Replace(workloadLine, "second\": 12", "second\": 13", 1):                      -1,
 	} {
-		runs := must(ParseRuns("runs", strings.NewReader(text), nil))
+		runs := require.Value(ParseRuns("runs", strings.NewReader(text), nil))
 		launches, err := Launches(runs)
 		r := append(launches, Result{})[0]
 		m, _ := r.Metric("duration")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // What terminals, launchers and other programs do to an output must not change what is read from it.
@@ -48,7 +50,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 func TestCutOutputs(t *testing.T) {
 	for name := range fixtures {
 		whole := fixture(t, name)
-		full := must(Parse("output", strings.NewReader(whole), nil))
+		full := require.Value(Parse("output", strings.NewReader(whole), nil))
 		end := len(strings.TrimRight(whole, " \n"))
 		for cut := 0; cut < end; cut += 1 + end/300 { // every byte of all but the longest
 			got, err := Parse("output", strings.NewReader(whole[:cut]), nil)
@@ -96,12 +98,4 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

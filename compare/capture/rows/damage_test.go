@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // checkDamaged demands that a damaged file reads as SQLite reads it.
@@ -23,7 +25,7 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 func toDamage(t testing.TB, rows int) (content []byte) {
 	t.Helper()
 	path := makeDatabase(t, "PRAGMA page_size = 512", scribble(rand.New(rand.NewPCG(11, 12)), 512, rows))
-	return must(os.ReadFile(path))
+	return require.Value(os.ReadFile(path))
 }
 
 // Any bytes in any place: no panic, and what SQLite makes of it. Every four bytes
@@ -63,7 +65,7 @@ func FuzzDamage(f *testing.F) {
 			bad[at%len(bad)] = patches[3]
 		}
 		path := filepath.Join(t.TempDir(), "x.sqlite")
-		succeed(t, os.WriteFile(path, bad, 0o600))
+		require.NoError(t, os.WriteFile(path, bad, 0o600))
 		_ = checkDamaged(t, path, "damaged")
 	})
 }

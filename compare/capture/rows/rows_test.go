@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/testdata/require"
 	_ "modernc.org/sqlite"
 )
 
@@ -22,8 +23,8 @@ import (
 func makeDatabase(t testing.TB, script ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made.sqlite")
-	succeed(t, os.WriteFile(path, nil, 0o600))
-	db := must(sql.Open("sqlite", path+"?_pragma=synchronous(off)"))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	db := require.Value(sql.Open("sqlite", path+"?_pragma=synchronous(off)"))
 	db.SetMaxOpenConns(1) // what PRAGMA sets is of a connection
 	for _, sql := range script {
 		if !strings.HasPrefix(sql, "PRAGMA") {
@@ -33,16 +34,16 @@ func makeDatabase(t testing.TB, script ...string) string {
 			t.Fatalf("%.2000v", err)
 		}
 	}
-	succeed(t, db.Close())
+	require.NoError(t, db.Close())
 	return path
 }
 
 // open opens a database as exports are opened.
 func open(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	path = must(filepath.Abs(path))
+	path = require.Value(filepath.Abs(path))
 	uri := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
-	db := must(sql.Open("sqlite", uri.String()))
+	db := require.Value(sql.Open("sqlite", uri.String()))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -154,11 +155,11 @@ func TestCaptures(t *testing.T) {
 		for tables.Next() {
 			var q Query
 			var integers sql.NullString
-			succeed(t, tables.Scan(&q.Table, &integers, &q.Text))
+			require.NoError(t, tables.Scan(&q.Table, &integers, &q.Text))
 			q.Integers = strings.Split(integers.String, ",")
 			checkPlain(t, db, path, q)
 		}
-		succeed(t, tables.Err())
+		require.NoError(t, tables.Err())
 	}
 }
 
@@ -353,21 +354,5 @@ func TestRecords(t *testing.T) {
 		if (err == nil) != (c.want != "") || err == nil && have.rows[0] != c.want {
 			t.Errorf("%x: want %q, have %q and %v", c.record, c.want, have.rows, err)
 		}
-	}
-}
-
-// must is what a test is prepared with; a preparation that fails ends the tests.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// succeed wants what a test is prepared with to succeed.
-func succeed(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

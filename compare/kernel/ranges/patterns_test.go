@@ -5,17 +5,11 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func TestBuiltInPatterns(t *testing.T) {
-	patterns := must(NewPatterns())
+	patterns := require.Value(NewPatterns())
 	is := func(step, layer, expert int32, phase kernel.Phase) Label {
 		return Label{Location: Location{Step: step, Layer: layer, Expert: expert, Phase: phase}}
 	}
@@ -62,7 +56,7 @@ func TestBuiltInPatterns(t *testing.T) {
 // The names by which modules, classes and annotations usually number layers and experts and
 // name phases, and names that hold a number of something else.
 func TestUsualNames(t *testing.T) {
-	patterns := must(NewPatterns())
+	patterns := require.Value(NewPatterns())
 	check := func(names []string, what string, right func(Label) bool) {
 		for _, name := range names {
 			if have := patterns.Label(name); !right(have) {
@@ -142,7 +136,7 @@ func TestUsualNames(t *testing.T) {
 }
 
 func TestUserPatternsComeFirst(t *testing.T) {
-	patterns := must(NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`))
+	patterns := require.Value(NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`))
 	if got := patterns.Label("L7"); got.Layer != 7 {
 		t.Errorf("have %+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // slowLocation looks at every range for every query.
@@ -107,7 +108,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 
 // Where the hook marks steps, a profiler's steps around them and an engine's within are none.
 func TestStepsOfTheHook(t *testing.T) {
-	patterns := must(NewPatterns())
+	patterns := require.Value(NewPatterns())
 	var line Timeline
 	add := func(start, end int64, name string) {
 		l := patterns.Label(name)
