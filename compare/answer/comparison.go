@@ -99,6 +99,7 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
 	few := warned(c.Warnings, diff.FewRanks)
+	k.flat(warned(c.Warnings, trace.LoadWithoutTime), Inferred)
 	switch {
 	case s.Measured != nil:
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
@@ -128,6 +129,7 @@ func (k *known) parts(c *diff.Comparison) {
 	if s.Basis == diff.FromCampaign {
 		basis = Measured
 	}
+	k.know("even", ranks.Gain)
 	k.number("step", "step with "+gain.Perfect.Label(), s.PerfectNS, NS, basis)
 	if basis == Measured {
 		k.add("alone", Number{"gain by even ranks", ranks.Gain, Fraction, ranks.Low, ranks.High, Predicted})
@@ -165,6 +167,9 @@ func (k *known) foretold(c *diff.Comparison) {
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
 		k.know("gain", s.Gain)
 		k.mostly(s)
+	}
+	if s.Low > 0 && s.High < gain.DefaultThreshold {
+		k.know("bar", quantity.Confidence(gain.DefaultThreshold)+" threshold")
 	}
 }
 

@@ -34,9 +34,12 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k.written(files, best.Verdict == place.Trial)
 	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
 	switch {
+	case why == place.Flat:
+		k.flat(best.Reason, Inferred)
+		k.know("even", best.Reason.Args["gain"])
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
-		k.know("undecided", decided, "unjudged", given, "flat", when(why == place.Flat, decided),
-			"same_run", when(slices.Contains([]any{place.Flat, place.Contradicts, place.Unlike}, why), "trace"))
+		k.know("undecided", decided, "unjudged", given,
+			"same_run", when(slices.Contains([]any{place.Contradicts, place.Unlike}, why), "trace"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
 		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))
@@ -94,6 +97,9 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 func (k *known) predictions(r *place.Result, best place.Placement) {
 	name := "time"
 	if t := best.Time; t != nil {
+		if r.Cost != nil {
+			k.know("steps", r.Cost.Steps)
+		}
 		k.know("step", max(t.Estimate, -t.Estimate), "less", when(t.Estimate < 0, "less"))
 		if best.Verdict == place.Trial {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
@@ -112,7 +118,8 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 		k.add(name, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		name = "gains"
 	}
-	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" && r.NoTime.Args["why"] != place.NoEvidence {
+	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" &&
+		!slices.Contains([]any{place.NoEvidence, place.Flat}, r.NoTime.Args["why"]) {
 		k.because("unpredicted", caveat.Text(r.NoTime))
 	}
 }

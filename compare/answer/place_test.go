@@ -58,8 +58,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		a.Next[0].Command != "moebalance counts --ep 4 LATER_COUNTS" {
 		t.Errorf("a written placement that is not worth it: %+v", a)
 	}
-	for why, want := range map[string]string{place.Flat: "Not enough evidence: expert time does not follow load, as in a trace " +
-		"of another arm or run", place.Unlike: "Not enough evidence: load explains", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
+	for why, want := range map[string]string{place.Unlike: "Not enough evidence: load explains", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
 		other := trial
 		other.Verdict, other.Reason = place.NoVerdict, router.Warn("placement", "", "why", why, "explained", 0.1)
 		check(t, why, OfPlacement(windows(other), "x.json"), Verdict(place.NoVerdict), want, "", "moebalance profile --")

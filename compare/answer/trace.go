@@ -71,11 +71,12 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
-	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step", t.Bound.LossNS, NS, basis)
+	k.number("saved", "saved per step by even ranks", t.Bound.SavedNS, NS, Inferred)
+	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step (max − mean)", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
 		k.know("experts", o.Imbalance)
 		k.number("worst", fmt.Sprintf("worst imbalance (%s)", layer(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basis)
-		k.load(t, o.Imbalance, basis)
+		k.flat(warned(t.Warnings, trace.LoadWithoutTime), basis)
 	}
 	k.evened(t)
 	k.waits(t)
@@ -111,7 +112,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 
 // evened is what even ranks and even tokens would gain.
 func (k *known) evened(t *trace.Trace) {
-	k.know("gain", max(t.Bound.Estimate, 0), "little", when(t.Bound.Estimate < 0.0005, "gain"))
+	k.know("even", max(t.Bound.Estimate, 0), "little", when(t.Bound.Estimate < 0.0005, "gain"))
 	if p := t.Replay(); p != nil {
 		if t.Bound.InTime > 0.0005 && p.Undecided && t.Warned(trace.LateLaunches) {
 			k.know("most_gain", t.Bound.InTime)
@@ -124,8 +125,10 @@ func (k *known) evened(t *trace.Trace) {
 // waits says how long ranks wait and mostly why, where that matters, and what to look at on the host of the rank that
 // arrives last. What Python did there is no doing of the profiler's.
 func (k *known) waits(t *trace.Trace) {
-	w := &t.Waiting
+	w, saved := &t.Waiting, t.Bound.SavedNS
 	if w.Matters(t.Bound.StepNS) {
+		near := w.Cause.NS > 0.9*saved && w.Cause.NS < 1.1*saved // the same loss, seen in collectives
+		k.know("savers", when(near && w.Cause.Name == trace.ExpertTime, "even ranks"))
 		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
 	}
 	whose, did := "the ranks' CPUs", w.Did
@@ -185,14 +188,12 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 	return rows
 }
 
-// load is recorded load that is uneven where the time of experts is not.
-func (k *known) load(t *trace.Trace, time router.Number, basis Basis) {
-	for _, load := range t.Overall {
-		if load.Level == router.LevelRank && load.Quantity == imbalance.Load && t.Warned(trace.LoadWithoutTime) {
-			k.know("load", load.Imbalance, "time", time)
-			k.number("load", "load imbalance over ranks", load.Imbalance, Fraction, Recorded)
-			k.number("time", "time imbalance over ranks", time, Fraction, basis)
-		}
+// flat is recorded load that is uneven where the time of experts is not, as a warning says.
+func (k *known) flat(w router.Warning, basis Basis) {
+	if load, time := w.Args["load"], w.Args["time"]; load != nil && time != nil {
+		k.know("load", load, "time", time)
+		k.number("load", "load imbalance over ranks", router.Number(load.(float64)), Fraction, Recorded)
+		k.number("time", "time imbalance over ranks", router.Number(time.(float64)), Fraction, basis)
 	}
 }
 

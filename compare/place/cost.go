@@ -23,6 +23,7 @@ type Cost struct {
 	Basis     string        `json:"basis"`  // always "trace"
 	Source    string        `json:"source"` // the first file
 	Ranks     int           `json:"ranks"`
+	Steps     string        `json:"steps"` // their kind: "prefill, 8192 tokens"; empty where all are of one
 	StepNS    router.Number `json:"step_ns"`
 	Follows   router.Number `json:"time_follows_load"` // a share, at most 1
 	Error     router.Number `json:"error_p95"`         // that Follows errs by in 95 % of cases
@@ -41,8 +42,8 @@ const Unlike = "unlike"
 // NoEvidence is why no time is predicted: no trace and no campaign was given.
 const NoEvidence = "no_evidence"
 
-// Flat is why no time is predicted, and no placement worth a trial: load is uneven and the trace's expert time is even.
-// The trace is of another arm or run than the counts, or its kernels take as long for few tokens as for many.
+// Flat is why little or no time is predicted, and no placement worth a trial: load is uneven and the trace's expert time
+// is even. Its kernels take as long for few tokens as for many, or it is of another run than the counts.
 const Flat = "flat"
 
 // Contradicts is why no placement is worth a trial: the counts contradict the trace's expert time.
@@ -74,7 +75,10 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			return nil, reason, err
 		}
 	}
-	c.StepNS = c.replay.StepNS
+	if c.StepNS = c.replay.StepNS; len(t.StepKinds) > 1 {
+		kind, _ := t.OtherKinds()
+		c.Steps = kind.Name
+	}
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
@@ -95,16 +99,20 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	if len(c.layers) == 0 {
 		return nil, noTime("no_layer"), nil
 	}
-	if c.fit(loads, times); !(c.Explained >= leastExplained && c.Follows > 0) {
-		if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
-			c.Explained = 0
-		}
-		if t.Warned(trace.LoadWithoutTime) {
-			return nil, noTime(Flat), nil
-		}
-		return nil, noTime(Unlike, "explained", c.Explained), nil
+	if at := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.LoadWithoutTime }); at >= 0 {
+		of := t.Warnings[at].Args
+		reason = noTime(Flat, "load", of["load"], "time", of["time"], "gain", c.replay.EvenRanks.Estimate)
 	}
-	return c, reason, nil
+	if c.fit(loads, times); c.Explained >= leastExplained && c.Follows > 0 {
+		return c, reason, nil
+	}
+	if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
+		c.Explained = 0
+	}
+	if reason.Code == "" {
+		reason = noTime(Unlike, "explained", c.Explained)
+	}
+	return nil, reason, nil
 }
 
 // rankShares is the load of each rank over the mean rank's: 3 of 4 slots on 2 ranks → 1.5 and 0.5.

@@ -206,7 +206,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		p.Helped = len(c.of)
 		have, why := verdict(p, c.of, 0.1, c.noTime)
-		if why.Args["why"] != want || (have == NoVerdict) == (want == "load") {
+		if why.Args["why"] != want || (have == NoVerdict) == (want == "load" || want == Flat) {
 			t.Errorf("%s (%s), want %s", have, why, want)
 		}
 	}

@@ -35,10 +35,15 @@ const leastFall = 0.01
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows or fits and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
-//   - not now: it helps fewer than leastHelped of the windows, or may lower the predicted time, in one of them, by less
-//     than leastFall, or where none is predicted the load of the busiest rank by less than the threshold;
+//   - not now: expert time does not follow load, or it helps fewer than leastHelped of the windows, or may lower the
+//     predicted time, in one of them, by less than leastFall, or where none is predicted the load of the busiest rank by
+//     less than the threshold;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
+	t := p.Predicted()
+	if t == nil && noTime.Args["why"] == Flat { // whatever other counts say
+		return NotNow, router.Warning{Code: "placement", Args: noTime.Args}
+	}
 	if len(of) == 0 {
 		return NoVerdict, because("no_windows")
 	}
@@ -56,7 +61,7 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
 	}
-	fall, t := because("load", "change", p.Change, "threshold", threshold), p.Predicted()
+	fall := because("load", "change", p.Change, "threshold", threshold)
 	if t != nil {
 		fall = because("time", "least", -t.High, "threshold", leastFall)
 	}
@@ -69,8 +74,6 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NoVerdict, because("time_open")
 	case t != nil && t.High > -leastFall || t == nil && float64(p.Change) > -threshold:
 		return NotNow, fall
-	case noTime.Args["why"] == Flat:
-		return NoVerdict, because(Flat)
 	case noTime.Args["doubt"] == trace.CountsContradict:
 		return NoVerdict, because(Contradicts, "layer", noTime.Args["layer"])
 	case noTime.Args["why"] == Unlike:

@@ -196,7 +196,8 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 	return parts
 }
 
-// LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.
+// LoadWithoutTime is the code of the warning that the load is uneven in layers in which the time of experts is not, with
+// the imbalance of both over ranks: load 0.5, time 0.04.
 const LoadWithoutTime = "load_without_time"
 
 // OtherSteps is the code of the warning that counts of other steps than the trace's are not used.
@@ -255,11 +256,13 @@ func (r *reduction) checkLoadFits() {
 			layers[code] = append(layers[code], layer)
 		}
 	}
-	for _, code := range []string{CountsContradict, LoadWithoutTime} {
-		if at := layers[code]; 2*len(at) > uneven {
-			r.warn(code, "layer", at[0])
-			return
-		}
+	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
+	load := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Load)
+	switch at := layers[CountsContradict]; {
+	case 2*len(at) > uneven:
+		r.warn(CountsContradict, "layer", at[0])
+	case 2*len(layers[LoadWithoutTime]) > uneven && time.Flagged == 0:
+		r.warn(LoadWithoutTime, "load", load.Imbalance, "time", time.Imbalance)
 	}
 }
 

@@ -52,7 +52,7 @@ var catalog = map[string]string{
 	"counts_steps":         "warning: counts of other steps, of [{how} ]{counted:token} and not {traced:n}, are not used",
 	"counts_order":         "the counts name layers {first} to {last}: inferred layers 0 to {most} are these, in order",
 	"padded_tokens":        "{choices:choice} of padding excluded: they name no expert",
-	"load_without_time":    "the recorded load is uneven and the expert time is even (in layer {layer})",
+	"load_without_time":    "the recorded load is {load:%} uneven over ranks, the expert time {time:%}",
 	"counts_assumed_ranks": "the counts do not name ranks; assumed: the {ranks} ranks of the trace, contiguous experts",
 	"one_rank":             "warning: {level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
 	"no_ranks":             "the number of ranks is not recorded, so only expert load is reported",
@@ -86,7 +86,6 @@ var catalog = map[string]string{
 	"placement.time_open":   "the predicted time may rise as well as fall",
 	"placement.unlike":      "load explains {explained:0%} of what the ranks' expert times differ in",
 	"placement.alike":       "{windows:is judged window} like the learned ones; judge on other traffic",
-	"placement.flat":        "expert time does not follow load, as in a trace of another arm or run than the counts",
 	"placement.contradicts": "the counts are of another arm or run than the trace, whose expert time contradicts them",
 
 	// Cases of one code share its sentence, each with the values that it has.
@@ -94,7 +93,7 @@ var catalog = map[string]string{
 	"no_time":           noTime + "[: load explains {explained:0%} of it][: give --ep {ranks}][: {doubt:words}]",
 	"no_time.no_layer":  noTime + ": no layer of the counts has expert time in it",
 	"no_time.no_replay": noTime + ": its steps cannot be replayed",
-	"no_time.flat":      noTime + ": expert time does not follow load there",
+	"no_time.flat":      "in the trace load is {load:%} uneven over ranks, expert time {time:%}",
 	"no_prediction": "the campaign predicts no gain[: it is {verdict}][: it has {arms:arm} of at least 3]" +
 		"[: max/mean {from:.3} to {to:.3} is outside its {least:.3} to {most:.3}]" +
 		"[: its cost of imbalance is open ({low:+%} to {high:+%})]; add bench --arm NAME=target:1.2 --counts PATH",

@@ -11,14 +11,15 @@ type Line struct {
 // Parts of several rows.
 const (
 	under       = "[under {arm}, ]" // the arm that a trace names
-	judgedTrace = "gain loss worst"
+	judgedTrace = "gain saved loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
 	campaignWhy = "dose checks points share"
 	noAnswer    = "no answer: {doubt}."
 	openNext    = "measure.hook|more|longer"
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
-	measureNext = "measure.hook|measure"
+	measureNext = "backend|measure.hook|measure small"
+	comparedWhy = "flat load_without_time kinds"
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
@@ -43,8 +44,7 @@ var Lines = map[string][]Line{
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
-		{"load without time", under + "load is {load:%} uneven, expert time {time:%}; {=even_ranks}.",
-			"gain loss load time worst", "load_without_time", "both backend"},
+		{"load without time", under + "{=flat}.", "gain saved loss load time", "load_without_time", "both backend"},
 		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
 			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
@@ -60,13 +60,13 @@ var Lines = map[string][]Line{
 		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
 		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
-			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" + slowerToo,
-			compared, "kinds", measureNext},
+			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" +
+			"[; below the {bar}]" + slowerToo, compared, comparedWhy, measureNext},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
-			"{here:.3}.", compared, "kinds", measureNext},
+			"{here:.3}.", compared, comparedWhy, measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
-			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, "kinds", measureNext},
-		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, "kinds", measureNext}},
+			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, comparedWhy, measureNext},
+		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, comparedWhy, measureNext}},
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
@@ -84,9 +84,9 @@ var Lines = map[string][]Line{
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
 
 	"place": {
-		{"", "not enough evidence: {flat}.", placed, "written flat", "same_run backend"},
+		{"not now", "{=flat}.", "load time fall before after", "written load_without_time", "backend"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
-		{"", "a step would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
+		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
 		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})]. | " +
 			"{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
@@ -125,19 +125,22 @@ var sentences = map[string]string{
 	"basis.plans": "{basis}",
 	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
 
+	"flat":        "nothing to do: load is {load:%} uneven, but expert time only {time:%}; {=even_ranks}",
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
 	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
-	"much":        "{gain:%} to {most_gain:%} | {?little}under 0.1 % | about {gain:%}",
+	"much":        "{even:%} to {most_gain:%} | {?little}under 0.1 % | about {even:%}",
 	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
 		"expert time is uneven[{most}] in {where}",
 
 	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
 	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
-	"why.load_without_time": "the kernels take as long for few tokens as for many, or the counts are of another run",
+	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more; " +
+		"or the counts are of another run",
+	"why.flat":              "{=flat}",
 	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
 	"why.wait":              "ranks wait {wait:ns} per step, {wait_cause}",
-	"caused":                "{cause} of it for {what}[ ({did})] | and no single cause explains most of it",
+	"caused":                "{cause} of it for {what}[ ({did})][, which {savers} would save] | and no single cause explains most of it",
 
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
 	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
@@ -171,7 +174,6 @@ var sentences = map[string]string{
 	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
 	"trtllm_arm":  "--extra_llm_api_options OPTIONS.yaml",
 	"why.payback": "predicted: each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
-	"why.flat":    "or the kernels take as long for few tokens as for many; with another backend a placement may gain",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
 }
@@ -204,7 +206,9 @@ var steps = map[string][2]string{
 	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"loads":        {"Measure at the loads that you serve.", "bench --points {loads}" + yours + " ‹concurrency›"},
-	"backend":      {"Measure with another expert backend.", "bench --arm one --arm other" + yours + " ‹arm›"},
+	"backend": {"{?time}Before you change the expert backend, measure both.",
+		"bench --arm THIS_BACKEND --arm OTHER_BACKEND" + yours + " ‹arm›"},
+	"small":        {"{?bar}Record another load that you serve: it may gain more.", record},
 	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":       {"Run the rest.", "bench --resume {folder}"},
 	"more":         {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
