@@ -160,16 +160,14 @@ func (k *known) foretold(c *diff.Comparison) {
 	s, alike := c.Split, warned(c.Warnings, "perfect_not_balanced", "arms_look_alike")
 	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
 		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
-		"here", alike.Args["here"], "there", alike.Args["there"])
+		"here", alike.Args["here"], "there", alike.Args["there"],
+		"bar", when(s.Low > 0 && s.High < gain.DefaultThreshold, quantity.Confidence(gain.DefaultThreshold)+" threshold"))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps)
 	}
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
 		k.know("gain", s.Gain)
 		k.mostly(s)
-	}
-	if s.Low > 0 && s.High < gain.DefaultThreshold {
-		k.know("bar", quantity.Confidence(gain.DefaultThreshold)+" threshold")
 	}
 }
 

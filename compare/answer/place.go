@@ -26,9 +26,6 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k.verdict = Verdict(best.Verdict)
 	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", withCopies(best), "redundant", positive(best.Redundant),
 		"with", when(best.Redundant > 0, withCopies(best)), "costs", when(r.Untimed(), "saves"))
-	if least := r.WithFewest(best); least.Redundant < best.Redundant && least.Change < 0 {
-		k.know("fewer", -least.Change, "with_fewer", withCopies(least))
-	}
 	k.judgedOn(r, best)
 	k.predictions(r, best)
 	k.written(files, best.Verdict == place.Trial)
@@ -36,7 +33,6 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	switch {
 	case why == place.Flat:
 		k.flat(best.Reason, Inferred)
-		k.know("even", best.Reason.Args["gain"])
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given,
 			"same_run", when(slices.Contains([]any{place.Contradicts, place.Unlike}, why), "trace"))
@@ -97,10 +93,7 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 func (k *known) predictions(r *place.Result, best place.Placement) {
 	name := "time"
 	if t := best.Time; t != nil {
-		if r.Cost != nil {
-			k.know("steps", r.Cost.Steps)
-		}
-		k.know("step", max(t.Estimate, -t.Estimate), "less", when(t.Estimate < 0, "less"))
+		k.know("steps", t.Steps, "step", max(t.Estimate, -t.Estimate), "less", when(t.Estimate < 0, "less"))
 		if best.Verdict == place.Trial {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
 		}
@@ -118,8 +111,7 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 		k.add(name, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		name = "gains"
 	}
-	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" &&
-		!slices.Contains([]any{place.NoEvidence, place.Flat}, r.NoTime.Args["why"]) {
+	if best.Verdict != place.NoVerdict && r.NoTime.Code != "" && r.NoTime.Args["why"] != place.NoEvidence {
 		k.because("unpredicted", caveat.Text(r.NoTime))
 	}
 }

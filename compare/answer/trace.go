@@ -125,11 +125,14 @@ func (k *known) evened(t *trace.Trace) {
 // waits says how long ranks wait and mostly why, where that matters, and what to look at on the host of the rank that
 // arrives last. What Python did there is no doing of the profiler's.
 func (k *known) waits(t *trace.Trace) {
-	w, saved := &t.Waiting, t.Bound.SavedNS
-	if w.Matters(t.Bound.StepNS) {
-		near := w.Cause.NS > 0.9*saved && w.Cause.NS < 1.1*saved // the same loss, seen in collectives
-		k.know("savers", when(near && w.Cause.Name == trace.ExpertTime, "even ranks"))
-		k.know("wait", w.WaitNS, "wait_cause", k.cause(w.Cause, w.WaitNS))
+	w := &t.Waiting
+	if cause, much := w.Cause, quantity.Duration(w.Cause.NS); w.Matters(t.Bound.StepNS) {
+		if cause.NS >= w.WaitNS || much == quantity.Duration(w.WaitNS) {
+			much = "all" // where it is more, the rank has less of something else
+		}
+		k.know("wait", w.WaitNS, "cause", much, "did", string(cause.Did), "what",
+			strings.Replace(cause.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1), "who",
+			when(cause.Name == trace.ExpertTime && t.Bound.SavedNS > 0.9*cause.NS, "even ranks")) // the same loss
 	}
 	whose, did := "the ranks' CPUs", w.Did
 	if rank := last(w); rank != nil {
@@ -145,17 +148,6 @@ func last(w *trace.Waiting) *trace.Arrival {
 		return nil
 	}
 	return &w.Ranks[0]
-}
-
-// cause says for what ranks wait: the part that explains most of it, and how much.
-func (k *known) cause(c trace.Cause, whole router.Number) string {
-	much := quantity.Duration(c.NS)
-	if c.NS >= whole || much == quantity.Duration(whole) {
-		much = "all" // where it is more, the rank has less of something else
-	}
-	what := strings.Replace(c.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1)
-	k.know("cause", much, "what", what, "did", string(c.Did))
-	return k.say("caused")
 }
 
 // uneven says who is slow where, and which expert is behind it. Load is only spoken of where it is recorded
@@ -190,10 +182,11 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 
 // flat is recorded load that is uneven where the time of experts is not, as a warning says.
 func (k *known) flat(w router.Warning, basis Basis) {
-	if load, time := w.Args["load"], w.Args["time"]; load != nil && time != nil {
-		k.know("load", load, "time", time)
-		k.number("load", "load imbalance over ranks", router.Number(load.(float64)), Fraction, Recorded)
-		k.number("time", "time imbalance over ranks", router.Number(time.(float64)), Fraction, basis)
+	k.know("load", w.Args["load"], "time", w.Args["time"], "even", w.Args["gain"])
+	for name, by := range map[string]Basis{"load": Recorded, "time": basis} {
+		if v, ok := k.values[name].(float64); ok {
+			k.number(name, name+" imbalance over ranks", router.Number(v), Fraction, by)
+		}
 	}
 }
 

@@ -23,13 +23,13 @@ type Cost struct {
 	Basis     string        `json:"basis"`  // always "trace"
 	Source    string        `json:"source"` // the first file
 	Ranks     int           `json:"ranks"`
-	Steps     string        `json:"steps"` // their kind: "prefill, 8192 tokens"; empty where all are of one
 	StepNS    router.Number `json:"step_ns"`
 	Follows   router.Number `json:"time_follows_load"` // a share, at most 1
 	Error     router.Number `json:"error_p95"`         // that Follows errs by in 95 % of cases
 	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
 	replay *trace.Replay
+	steps  string            // their kind: "prefill, 8192 tokens"
 	layers map[int][]float64 // of the trace: the load of its ranks over the mean while it was recorded
 }
 
@@ -42,8 +42,8 @@ const Unlike = "unlike"
 // NoEvidence is why no time is predicted: no trace and no campaign was given.
 const NoEvidence = "no_evidence"
 
-// Flat is why little or no time is predicted, and no placement worth a trial: load is uneven and the trace's expert time
-// is even. Its kernels take as long for few tokens as for many, or it is of another run than the counts.
+// Flat is why little or no time is predicted, and no placement worth a trial: load is uneven and the trace's expert
+// time is even. Its kernels take as long for few tokens as for many, or it is of another run than the counts.
 const Flat = "flat"
 
 // Contradicts is why no placement is worth a trial: the counts contradict the trace's expert time.
@@ -61,6 +61,8 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 				w.Args["layers"], w.Args["counted"], r.Source), Try: "the trace is of another model, or of a part of it"}
 		case trace.CountsContradict, trace.OtherSteps:
 			return nil, doubted(w), nil
+		case trace.LoadWithoutTime:
+			reason = noTime(Flat, "load", w.Args["load"], "time", w.Args["time"], "gain", t.Bound.Estimate)
 		}
 	}
 	switch {
@@ -75,10 +77,8 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			return nil, reason, err
 		}
 	}
-	if c.StepNS = c.replay.StepNS; len(t.StepKinds) > 1 {
-		kind, _ := t.OtherKinds()
-		c.Steps = kind.Name
-	}
+	kind, _ := t.OtherKinds()
+	c.StepNS, c.steps = c.replay.StepNS, kind.Name
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
@@ -98,10 +98,6 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	}
 	if len(c.layers) == 0 {
 		return nil, noTime("no_layer"), nil
-	}
-	if at := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.LoadWithoutTime }); at >= 0 {
-		of := t.Warnings[at].Args
-		reason = noTime(Flat, "load", of["load"], "time", of["time"], "gain", c.replay.EvenRanks.Estimate)
 	}
 	if c.fit(loads, times); c.Explained >= leastExplained && c.Follows > 0 {
 		return c, reason, nil
@@ -161,6 +157,7 @@ type TimeChange struct {
 	Basis    string        `json:"basis"`    // always "inferred"
 	Windows  int           `json:"windows"`  // that it is over
 	SavedNS  router.Number `json:"saved_ns"` // per step, mean over windows
+	Steps    string        `json:"steps"`    // their kind: "prefill, 8192 tokens"
 }
 
 // change replays the steps with what the ranks of the baseline have on a window, and of the default; nil without a
@@ -169,7 +166,8 @@ func (c *Cost) change(w seen) *TimeChange {
 	if c == nil || len(w.shares) == 0 {
 		return nil
 	}
-	t := &TimeChange{Basis: "inferred", Windows: 1, Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1))}
+	t := &TimeChange{Basis: "inferred", Steps: c.steps, Windows: 1}
+	t.Low, t.High = router.Number(math.Inf(1)), router.Number(math.Inf(-1))
 	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
 		follows = max(0, min(1, follows))
 		g := c.replay.Run.Shift(c.loads(w.Window, w.plans[0], follows),
@@ -229,7 +227,8 @@ func overall(changes []*TimeChange) *TimeChange {
 	if n == 0 {
 		return nil
 	}
-	all := TimeChange{Basis: changes[0].Basis, Windows: len(changes), Low: changes[0].Low, High: changes[0].High}
+	all := *changes[0]
+	all.Windows, all.Estimate, all.SavedNS = len(changes), 0, 0
 	for _, t := range changes {
 		all.Estimate, all.SavedNS = all.Estimate+t.Estimate/n, all.SavedNS+t.SavedNS/n
 		all.Low, all.High = min(all.Low, t.Low), max(all.High, t.High)

@@ -137,16 +137,6 @@ func (res *Result) Defaults() []Placement {
 // hardly is how much more load on the busiest rank is worth fewer copies.
 const hardly = 0.01
 
-// WithFewest is the default of the fewest redundant experts on as many ranks as another.
-func (res *Result) WithFewest(best Placement) Placement {
-	for _, p := range res.Defaults() {
-		if p.Ranks == best.Ranks && p.Redundant < best.Redundant {
-			best = p
-		}
-	}
-	return best
-}
-
 // Best is the default placement with the lowest predicted time, or without time the lowest
 // max/mean on judged windows, or without that the fewest redundant experts; of a sweep over EP
 // sizes, on the most ranks, where balance is hardest. A default with its verdict, fewer redundant

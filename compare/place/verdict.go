@@ -36,8 +36,8 @@ const leastFall = 0.01
 //     or the predicted time rises in some windows or fits and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
 //   - not now: expert time does not follow load, or it helps fewer than leastHelped of the windows, or may lower the
-//     predicted time, in one of them, by less than leastFall, or where none is predicted the load of the busiest rank by
-//     less than the threshold;
+//     predicted time, in one of them, by less than leastFall, or where none is predicted the load of the busiest rank
+//     by less than the threshold;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	t := p.Predicted()

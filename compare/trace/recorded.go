@@ -196,8 +196,8 @@ func (c Counted) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
 	return parts
 }
 
-// LoadWithoutTime is the code of the warning that the load is uneven in layers in which the time of experts is not, with
-// the imbalance of both over ranks: load 0.5, time 0.04.
+// LoadWithoutTime is the code of the warning that the load is uneven in layers in which the time of experts is not,
+// with the imbalance of both over ranks: load 0.5, time 0.04.
 const LoadWithoutTime = "load_without_time"
 
 // OtherSteps is the code of the warning that counts of other steps than the trace's are not used.
@@ -258,11 +258,11 @@ func (r *reduction) checkLoadFits() {
 	}
 	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
 	load := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Load)
-	switch at := layers[CountsContradict]; {
-	case 2*len(at) > uneven:
-		r.warn(CountsContradict, "layer", at[0])
-	case 2*len(layers[LoadWithoutTime]) > uneven && time.Flagged == 0:
-		r.warn(LoadWithoutTime, "load", load.Imbalance, "time", time.Imbalance)
+	for _, code := range []string{CountsContradict, LoadWithoutTime} {
+		if at := layers[code]; 2*len(at) > uneven {
+			r.warn(code, "layer", at[0], "load", load.Imbalance, "time", time.Imbalance)
+			return
+		}
 	}
 }
 
@@ -278,7 +278,7 @@ func contradicts(time, load []float64, slots float64) string {
 	n := float64(len(time))
 	switch {
 	case max(t, l) < clearlyUneven:
-	case t < follows*l && slots >= computeBound:
+	case t < min(clearlyUneven, follows*l) && slots >= computeBound:
 		return LoadWithoutTime
 	case l < follows*t, // even load, or another rank's
 		min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:

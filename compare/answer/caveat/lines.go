@@ -19,7 +19,7 @@ const (
 	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
 	measureNext = "backend|measure.hook|measure small"
-	comparedWhy = "flat load_without_time kinds"
+	kindsWhy    = "flat load_without_time kinds"
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
@@ -61,12 +61,12 @@ var Lines = map[string][]Line{
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
 		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
 			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" +
-			"[; below the {bar}]" + slowerToo, compared, comparedWhy, measureNext},
+			"[; below the {bar}]" + slowerToo, compared, kindsWhy, measureNext},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
-			"{here:.3}.", compared, comparedWhy, measureNext},
+			"{here:.3}.", compared, kindsWhy, measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
-			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, comparedWhy, measureNext},
-		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, comparedWhy, measureNext}},
+			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, kindsWhy, measureNext},
+		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, kindsWhy, measureNext}},
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
@@ -88,7 +88,7 @@ var Lines = map[string][]Line{
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
 		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
-		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic[ ({fewer:%} {with_fewer})]. | " +
+		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic. | " +
 			"{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
@@ -133,14 +133,14 @@ var sentences = map[string]string{
 	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
 		"expert time is uneven[{most}] in {where}",
 
-	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
-	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
+	"why.slower_gpu": "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
+	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
 	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more; " +
 		"or the counts are of another run",
-	"why.flat":              "{=flat}",
-	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
-	"why.wait":              "ranks wait {wait:ns} per step, {wait_cause}",
-	"caused":                "{cause} of it for {what}[ ({did})][, which {savers} would save] | and no single cause explains most of it",
+	"why.flat":   "{=flat}",
+	"why.expert": "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
+	"why.wait":   "ranks wait {wait:ns} per step, {=caused}",
+	"caused":     "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
 
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
 	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
@@ -206,8 +206,7 @@ var steps = map[string][2]string{
 	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"loads":        {"Measure at the loads that you serve.", "bench --points {loads}" + yours + " ‹concurrency›"},
-	"backend": {"{?time}Before you change the expert backend, measure both.",
-		"bench --arm THIS_BACKEND --arm OTHER_BACKEND" + yours + " ‹arm›"},
+	"backend":      {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
 	"small":        {"{?bar}Record another load that you serve: it may gain more.", record},
 	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":       {"Run the rest.", "bench --resume {folder}"},
