@@ -45,8 +45,8 @@ func TestTransformersConfigs(t *testing.T) {
 			right++
 		}
 	}
-	if right != 63 || refused != 11 {
-		t.Errorf("%d right and %d refused, want 63 and 11", right, refused)
+	if right != 66 || refused != 11 {
+		t.Errorf("%d right and %d refused, want 66 and 11", right, refused)
 	}
 }
 
