@@ -22,7 +22,7 @@ type modelConfig struct {
 	ModelType     string   `is:"model_type"`
 	Architectures []string `is:"architectures"`
 
-	TopK same `is:"(num_)?experts_per_tok(en)?|moe_((router_)?top_?)?k|(num_selected|n_activated|top_k)_experts"`
+	TopK same `is:"((num|moe)_)?experts_per_tok(en)?|moe_((router_)?top_?)?k|(num_selected|n_activated|top_k)_experts"`
 
 	Groups      same   `is:"n_group|num_expert_groups?|n_expert_groups|moe_router_num_groups"`
 	TopKGroups  same   `is:"topk_group|n_limited_groups|num_expert_groups_per_tok|moe_router_group_topk"`
@@ -33,7 +33,7 @@ type modelConfig struct {
 
 	OtherScoring string   `is:"expert_selection_fn|moe_gate_act"`
 	Sigmoid      *bool    `is:"moe_router_use_sigmoid"` // in the place of a name
-	Biased       *bool    `is:"use_(routing|expert|moe_router)_bias|moe_router_enable_expert_bias|moe_use_aux_free"`
+	Biased       *bool    `is:"use_(routing|expert|moe_router)_bias|(moe_)?router_enable_expert_bias|moe_use_aux_free"`
 	Normalized   *bool    `is:"norm_topk_prob|moe_renormalize|route_norm|norm_expert_weight"`
 	Scale        *float64 `is:"(moe_)?route[dr](_topk)?_scaling_factor|routed?_scale"`
 
@@ -45,7 +45,7 @@ type modelConfig struct {
 	OtherTypes []string `is:"layer_types"`
 	Pattern    string   `is:"hybrid_override_pattern"` // a letter each, E for experts
 	Hash       *same    `is:"num_hash_layers|n_hash_layers"`
-	First      same     `is:"first_k_dense_replace|n(um)?_dense_layers|moe_layer_num_skipped|moe_layer_start_index"`
+	First      same     `is:"first_k_dense_replace|n(um)?_dense_layers|moe_(layer_(num_skipped|start_index)|start_layer)"`
 	Last       *same    `is:"moe_layer_end_index"`
 	Never      numbers  `is:"mlp_only_layers"`
 	Only       numbers  `is:"moe_layers(_enum)?"`

@@ -87,12 +87,12 @@ var families = func() map[string]Method {
 	table := map[string]Method{}
 	for method, names := range map[Method]string{
 		Renormalize: "gptoss mixtral granitemoe granitemoeswa granitemoeshared granitemoehybrid aria jetmoe cohere2moe " +
-			"openaiprivacyfilter",
-		Default: "qwen2moe qwen3moe qwen3omnimoetalker olmoe flexolmo jamba deepseekv2 deepseekocr2 unlimitedocr",
+			"openaiprivacyfilter moondream3",
+		Default: "qwen2moe qwen3moe qwen3omnimoetalker olmoe flexolmo jamba deepseekv2 deepseekocr2 unlimitedocr step3",
 		RenormalizeNaive: "qwen3next qwen3vlmoe qwen3omnimoe qwen35moe qwen4exp hunyuanv1moe minimax mistral4 " +
-			"mistrallarge4 mistrallarge3 mistral mellum gemma4 diffusiongemma dbrx laramini",
+			"mistrallarge4 mistrallarge3 mistral mellum gemma4 diffusiongemma dbrx laramini bailingmoe sdarmoe interns2mobius",
 		Llama4:        "llama4",
-		SigmoidRenorm: "flint",
+		SigmoidRenorm: "flint panguultramoe",
 		DeepSeekV3: "deepseekv3 deepseekv32 kimik2 kimik25 kimilinear glm4moe glm4moelite glm4vmoe glmmoedsa glm5next " +
 			"dots1 dots3note axk1 axk2 beam exaonemoe solaropen hyv4 hyv4vl mimov2flash bailinghybrid nemotronh",
 		MiniMax2:   "minimaxm2 minimaxm3 minimaxm3vl hyv3 lfm2moe afmoe laguna musespark inkling2 step3p5 step3p7",

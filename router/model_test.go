@@ -74,7 +74,7 @@ func TestFindModel(t *testing.T) {
 func TestConfigFieldNames(t *testing.T) {
 	sizes := `"hidden_size":16,"num_hidden_layers":6,"moe_intermediate_size":8,`
 	for config, want := range map[string]Model{
-		`{"model_type":"new",` + sizes + `"num_experts":16,"num_experts_per_token":4,"moe_router_activation_func":"sigmoid",
+		`{"model_type":"new",` + sizes + `"num_experts":16,"moe_experts_per_token":4,"moe_router_activation_func":"sigmoid",
 			"num_expert_group":4,"topk_group":2,"moe_renormalize":true,"route_scale":2.5,"num_dense_layers":2}`: {
 			Shape: Shape{16, 4, 4, 2}, Method: DeepSeekV3, Bias: true, Scale: 2.5, Dense: []int{0, 1}},
 		`{"model_type":"new",` + sizes + `"moe_num_experts":16,"moe_top_k":4,"moe_router_use_sigmoid":true,
@@ -114,7 +114,7 @@ func TestConfigLayers(t *testing.T) {
 	base := `{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":6`
 	for extra, dense := range map[string][]int{
 		``:                                {},
-		`,"first_k_dense_replace":2`:      {0, 1},
+		`,"moe_start_layer":2`:            {0, 1},
 		`,"moe_layer_freq":2`:             {1, 3, 5},
 		`,"moe_layer_freq":[0,1,1,1,1,0]`: {0, 5},
 		`,"first_k_dense_replace":1,"moe_layer_freq":2`:                                                   {0, 1, 3, 5},
@@ -136,11 +136,10 @@ func TestConfigMethods(t *testing.T) {
 		// the family's default is not to normalize
 		`"model_type":"qwen3_moe"`:                                                        Default,
 		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                  RenormalizeNaive,
-		`"model_type":"qwen3_next"`:                                                       RenormalizeNaive,
+		`"model_type":"bailing_moe"`:                                                      RenormalizeNaive,
 		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
 		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
 		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:               SigmoidRenorm,
-		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:               RenormalizeNaive,
 		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                DeepSeekV4,
 		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`: DeepSeekV3,
 		// one group limits nothing
@@ -149,6 +148,7 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"qwen3_moe","scoring_func":"sigmoid","norm_topk_prob":true`:                        SigmoidRenorm,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true`:                            MiniMax2,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
+		`"model_type":"pangu_ultra_moe","router_enable_expert_bias":true`:                                MiniMax2,
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
 	} {
