@@ -288,7 +288,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", read, err, s)
 	}
 	for key, change := range map[string]func(*Spec){
-		"model": func(s *Spec) { s.Model = "other" }, "mode": func(s *Spec) { s.Mode = router.TEP },
+		"model": func(s *Spec) { s.Model, s.DType = "other", Float16 }, "mode": func(s *Spec) { s.Mode = router.TEP },
 		"dtype": func(s *Spec) { s.DType = Float16 },
 		"seed":  func(s *Spec) { s.Seed = 7 },
 		"ranks": func(s *Spec) { s.Layout, _ = router.Contiguous(256, 4) },

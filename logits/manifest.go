@@ -129,7 +129,7 @@ func (c *Cache) match() error {
 	if err := errors.Join(json.Unmarshal(text, &have), json.Unmarshal(c.manifest, &want)); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
+	for _, key := range append([]string{"model"}, slices.Sorted(maps.Keys(want))...) {
 		if !reflect.DeepEqual(have[key], want[key]) {
 			return &input.Error{File: filepath.Join(c.dir, manifestName), Position: key, Expected: fmt.Sprint(want[key]),
 				Found: fmt.Sprint(have[key]), Try: "a cache is for one spec: choose another folder"}
