@@ -58,7 +58,7 @@ func newDocument(path string, text []byte) *document {
 			d.root = nil
 		}
 	case assignments.Match(d.text):
-		d.root = configuration(d.text)
+		d.broken = attempt(func() { d.root = configuration(d.text) })
 	}
 	return d
 }

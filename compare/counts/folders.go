@@ -23,13 +23,10 @@ var (
 	hookProof      = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`) // which the hook writes in any case
 )
 
-// Files lists the files of a folder that Read may read there.
-func Files(dir string) (files []string) {
-	_ = attempt(func() { // a folder that cannot be read has none
-		d := openDocument(dir)
-		files = slices.Concat(d.named(tensorrtInfo), d.named(tensorrtCounts), d.named(torchRecord), d.named(hookProof))
-	})
-	return files
+// InFolder reports a file that Read takes with the others of its folder, by its name.
+func InFolder(path string) bool {
+	names := []*regexp.Regexp{tensorrtInfo, tensorrtCounts, torchRecord, hookProof}
+	return slices.ContainsFunc(names, func(name *regexp.Regexp) bool { return name.MatchString(filepath.Base(path)) })
 }
 
 // readFolder reads what the ranks wrote to a folder.
@@ -68,23 +65,24 @@ func (c *collector) readFolder(d *document) {
 
 // ofRanks reads a file of each rank, from 0 on, which all record the same steps. The name of a file ends in its rank.
 func (c *collector) ofRanks(files []string, rank *regexp.Regexp, read func(*document)) {
-	paths := map[string]string{}
+	paths := make([]string, len(files))
 	for _, path := range files {
 		m := rank.FindStringSubmatch(filepath.Base(path))
 		if m == nil {
 			fail("%s: want one dump per rank, ending in _0.pt, _1.pt, …, or a single stat dump", path)
 		}
-		paths[m[1]] = path
+		if n, _ := strconv.Atoi(m[1]); n < len(paths) {
+			paths[n] = path
+		}
+	}
+	if lacks := slices.Index(paths, ""); lacks >= 0 {
+		fail("want one file of each rank from 0 on, have %s and none of rank %d: is it missing, or are there several "+
+			"recordings?", quantity.Count(len(files), "file"), lacks)
 	}
 	c.sources = len(files)
 	c.onRanks(int64(c.sources))
 	for c.source = range files {
-		path := paths[strconv.Itoa(c.source)]
-		if path == "" {
-			fail("want one file of each rank from 0 on, have %s and none of rank %d: is it missing, or are there several "+
-				"recordings?", quantity.Count(len(files), "file"), c.source)
-		}
-		within(filepath.Base(path), func() { read(openDocument(path)) })
+		within(filepath.Base(paths[c.source]), func() { read(openDocument(paths[c.source])) })
 	}
 }
 
@@ -130,11 +128,10 @@ func (c *collector) readTensorRT(d *document, proof any, hooked bool) {
 		})
 	})
 	c.Format, c.Ranks = "TensorRT-LLM expert statistics", len(files)
-	uneven := false // more than the rows of a balanced plan
-	for _, s := range c.cells {
-		uneven = uneven || slices.Max(s.Load.PerExpert) > slices.Min(s.Load.PerExpert)+int64(len(read))
-	}
-	if len(read) > 1 && uneven && !c.unlike {
-		c.warn("same_sources", "ranks", len(read))
+	for _, s := range c.cells { // more uneven than the rows of a balanced plan
+		if !c.unlike && len(read) > 1 && slices.Max(s.Load.PerExpert) > slices.Min(s.Load.PerExpert)+int64(len(read)) {
+			c.warn("same_sources", "ranks", len(read))
+			break
+		}
 	}
 }

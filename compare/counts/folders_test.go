@@ -21,8 +21,7 @@ func fixture(parts ...string) string { return filepath.Join(append([]string{fixt
 
 func mustRead(t testing.TB, path string) *Record {
 	t.Helper()
-	r := must(Read(path))
-	return r
+	return must(Read(path))
 }
 
 func codes(warnings []router.Warning) (list []string) {
@@ -97,7 +96,7 @@ func TestFoldersRefused(t *testing.T) {
 	cases := map[string]string{
 		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
-		"keys architectures":     fixture("..", "router", "presets", "deepseek-v3.json"),
+		`keys ["architectures"`:  fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),
 	}
@@ -129,6 +128,8 @@ func TestFoldersRefused(t *testing.T) {
 		"want one dump per rank":    {"sglang-pass/expert_distribution_recorder_17.5_0.pt": "expert_distribution_recorder_1.5.pt"},
 		"this is no dump of passes": {"sglang-stat.pt": torch, "sglang-strided.pt": other},
 		"want a list of records":    {"sglang.csv": torch},
+		"3 files and none of rank 2": {"sglang-pass/expert_distribution_recorder_17.5_0.pt": torch,
+			"sglang-pass/expert_distribution_recorder_17.5_1.pt": other, "sglang-stat.pt": strings.Replace(other, "_1.", "_3.", 1)},
 	} {
 		cases[want] = t.TempDir()
 		for from, to := range names {

@@ -137,11 +137,9 @@ func (d *document) fail() {
 		fail("this is the hook's proof, without counts: give the folder in which the hook wrote it, or a file of counts")
 	}
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
-	if object, is := d.root.(map[string]any); is && len(object) == 0 {
-		found = "an object without keys"
-	} else if is {
+	if object, is := d.root.(map[string]any); is {
 		keys := slices.Sorted(maps.Keys(object))
-		found = "an object of the keys " + strings.Join(keys[:min(len(keys), 8)], ", ")
+		found = fmt.Sprintf("an object of the keys %q", keys[:min(len(keys), 8)])
 	}
 	fail("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
 }

@@ -93,8 +93,8 @@ func TestSpellings(t *testing.T) {
 		"x,layer,expert,count\n9,0,0,5\n9,0,1,7\n": want, "layer;expert;count\n0;0;5\n0;1;7\n": want,
 		"layer_id\texpert_id\tnum_tokens\n0\t0\t5\n0\t1\t7\n": want, "layer,0,1\n0,5,7\n": want,
 		// as forks of llama.cpp write them
-		"# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n0,1,7,0.6\n# total,12\n": want,
-		"step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n":                                                      {{4, 0, nil, []int64{5, 7}}, {4, 1, nil, []int64{1, 2}}},
+		"# initial_global_assignments:\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n0,1,7,0.6\n# total,12\n": want,
+		"step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n":                                                             {{4, 0, nil, []int64{5, 7}}, {4, 1, nil, []int64{1, 2}}},
 		"layer,expert,count,model\n0,0,5,a\n0,1,1,a\n0,0,2,b\n": {{0, 0, []int64{5, 1}, nil},
 			{0, 0, []int64{2, 0}, nil}},
 		"\x93NUMPY\x01\x00\x3e\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), } \n\x00\x00\xa0\x40\x00\x00\xe0\x40": want,
@@ -124,8 +124,9 @@ func TestSpellings(t *testing.T) {
 		`{"expert_load": [5, 7]}`: want, `{"expert_counts": [5, 7]}`: want,
 		`INFO 11-20 eplb: {"schema_version": 2, "eplb_step": 11, "expert_parallel_size": 2, "experts_per_token": 2, ` +
 			`"logical_expert_counts": [[4, 0], [1, 3]]}`: {{11, 0, []int64{4, 0}, nil}, {11, 1, []int64{1, 3}, nil}},
-		`{"3": [5, 7], "4": [1, 2]}`:              {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
-		`{"model.layers.3.mlp": [5, 7]}`:          {{0, 3, []int64{5, 7}, nil}},
+		`{"3": [5, 7], "4": [1, 2]}`: {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
+		`{"model.layers.3.mlp": [5, 7]} {"layer": 2, "experts": {"1": 7, "0": 5}}`: {{0, 2, []int64{5, 7}, nil},
+			{0, 3, []int64{5, 7}, nil}},
 		`{"expert_load": [[5, 7]]}`:               want,
 		`{"step": 1, "layer": 0, "load": [5, 7]}`: {{1, 0, []int64{5, 7}, nil}}, "expert,tokens\n0,5\n1,7\n": want,
 		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
@@ -143,7 +144,7 @@ func TestSpellings(t *testing.T) {
 // What is refused, in one line that says why, and where.
 func TestRefusals(t *testing.T) {
 	refused(t, map[string]string{
-		"   ": "empty", "{": "ends early", "{}": "an object without keys", "[1,2]": "want counts of layers × experts, have [2]",
+		"   ": "empty", "{": "ends early", "{}": "keys []", "[1,2]": "want counts of layers × experts, have [2]",
 		"PK\x03\x04broken": "want a whole zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
@@ -164,7 +165,7 @@ func TestRefusals(t *testing.T) {
 		"# a\nlayer,expert,count\n0,0,nan\n": "line 3: count: want a whole number",
 		"layer,expert,count\n0,-1,1\n":       `line 2: expert: want a whole number from 0 on, have "-1"`,
 		"layer,expert,count\n0,0,1\n0,0,2\n": "line 3: iteration 0, layer 0: expert 0 is recorded twice",
-		"layer,0,1\n0,5,x\n":                 `line 2: item [1]: want whole counts below`,
+		"layer,0,1\n0,5,x\n":                 `line 2: column 1: want whole counts below`,
 		"layer,0,1\n0,5,1\n0,2,2\n":          "line 3: iteration 0, layer 0: expert 0 is recorded twice",
 		"step,experts\n0,\"[1, 2]\"\n1,x\n":  "line 3: want a list of counts",
 

@@ -73,8 +73,7 @@ func (r *Record) Imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.Warning) {
 	shape := r.shape(o.Shape)
 	place := r.place(o, &shape)
-	topK := shape.TopK
-	shape.TopK = max(1, topK) // chance is most uneven where each slot is a token of its own
+	shape.TopK = max(1, shape.TopK) // chance is most uneven where each slot is a token of its own
 	random := chance.NullsOf(shape)
 	steps, nulls := map[imbalance.Row][]router.Balance{}, map[imbalance.Row][]*chance.Distribution{}
 	add := func(layer int, level string, parts []int64, null *chance.Distribution) {
@@ -116,7 +115,7 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 	assumed, ranks := place != nil && place.Source == "", cmp.Or(o.Ranks, r.Ranks) // contiguous experts
 	warn(assumed && ranks == 0, "no_ranks")
 	warn(assumed && ranks > 0 && r.KnownExperts == 0 && o.Shape == nil, "experts_seen", "experts", r.Experts)
-	warn(topK == 0, "no_top_k")
+	warn(o.Shape == nil && r.TopK == 0, "no_top_k")
 	warn(r.Window, "window")
 	return rows, warnings
 }
@@ -128,8 +127,6 @@ func (r *Record) place(o Options, shape *router.Shape) (p *placement.Map) {
 	case (o.Ranks > 0 || o.Placement != nil) && r.Experts == 0:
 		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
 			"--placement", r.Format)
-	case o.Placement != nil && o.Ranks > 0 && o.Ranks != o.Placement.Ranks:
-		fail("%d ranks asked for, but the placement has %d", o.Ranks, o.Placement.Ranks)
 	case o.Placement != nil:
 		p = must(o.Placement.For(r.Layers(), o.MoELayers))
 	case o.Ranks == 0 && p != nil:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ var (
 // layer,expert 0,expert 1 and 3,5,7 → in layer 3 experts 0 and 1 have 5 and 7.
 type table struct {
 	*csv.Reader
+	names   []string
 	columns []column
 	parts   []int   // the columns of experts or ranks from 0 on, or the column of lists; nil where a row is one count
 	holds   payload // the counts in parts
@@ -50,6 +52,7 @@ func openTable(text []byte) *table {
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
 	spelled, list, level := map[int]string{}, false, "" // of numbers
+	t.names = slices.Clone(head)
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, known := names[name]
@@ -118,16 +121,15 @@ func (c *collector) tableRow(t *table, cells []string) {
 		c.cell(of)
 		return
 	}
-	row := make([]any, len(t.parts))
-	for part, i := range t.parts {
-		row[part] = celled(cells[i])
-	}
-	list := any(row)
-	if len(row) == 1 {
-		list = row[0]
-	}
-	if shape, _ := shapeOf(list); len(shape) != 1 {
-		fail("want a list of counts, have %.60q", cells[t.parts[0]])
+	list := celled(cells[t.parts[0]])
+	if shape, _ := shapeOf(list); len(t.parts) == 1 && len(shape) != 1 {
+		fail("want a list of counts, have %.60q", list)
+	} else if len(t.parts) > 1 {
+		row := make([]int64, len(t.parts))
+		for part, i := range t.parts {
+			within("column "+t.names[i], func() { row[part] = must(number(cells[i])) })
+		}
+		list = row
 	}
 	c.payload(t.holds, list, nil, of)
 }

@@ -61,10 +61,10 @@ func TestFolderOfAHiddenKernel(t *testing.T) {
 		`, "hidden": ["Mxfp4's kernel chooses the experts, unseen; vLLM shows them with --moe-backend marlin"]`: "in 7 steps: Mxfp4's",
 		`, "hidden": []`: "so the engine was ended before",
 	} {
-		dir := t.TempDir()
-		put(t, dir, "moebalance-hook.rank0.json", fmt.Appendf(nil, `{"steps": 7, "steps_recorded": 0%s}`, hidden))
-		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || len(Files(dir)) != 1 {
-			t.Errorf("%+v, %v, read from %v", r, err, Files(dir))
+		dir, proof := t.TempDir(), "moebalance-hook.rank0.json"
+		put(t, dir, proof, fmt.Appendf(nil, `{"steps": 7, "steps_recorded": 0%s}`, hidden))
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !InFolder(proof) {
+			t.Errorf("%+v, %v", r, err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func classify(path string, skipped func(paths []string), depth int) (inputs []In
 			skipped(files)
 		}
 		files = captures
-	case len(counts.Files(path)) > 0:
+	case slices.ContainsFunc(files, counts.InFolder):
 		return []Input{{Counts, path}}, nil
 	case len(arms) > 0 && depth > 0 && (depth == deepest || len(files) == 0):
 		files = arms
