@@ -38,7 +38,10 @@ func TestPlacePredictsTime(t *testing.T) {
 		p.Estimate > 0.05 {
 		t.Errorf("%+v", p)
 	}
+	const vllm = fixtures + "field/results/vllm-qwen3-normal."
+	decode := put(t, filepath.Join(t.TempDir(), "d.json"), `{"phase": "decode"}`+get(t, vllm+"decode.counts.json"))
 	for want, asked := range map[string][]string{
+		"another phase than":   {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
 		"give --trace EXPORT":  {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
 		"no time: give --ep 4": {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
 		"expert time contradicts": {"place", "--trace", args[6], "--counts",

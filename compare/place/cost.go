@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -28,8 +29,9 @@ type Cost struct {
 	Error     router.Number `json:"error_p95"`         // that Follows errs by in 95 % of cases
 	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
+	kind   *trace.StepKind // that is replayed
+	phase  counts.Phase    // that its name says
 	replay *trace.Replay
-	steps  string            // their kind: "prefill, 8192 tokens"
 	layers map[int][]float64 // of the trace: the load of its ranks over the mean while it was recorded
 }
 
@@ -71,14 +73,21 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	case len(t.Ranks) < 2 || c.replay == nil || c.replay.Run == nil:
 		return nil, noTime("no_replay"), nil
 	}
+	c.StepNS = c.replay.StepNS
+	c.kind, _ = t.OtherKinds()
+	name, _, _ := strings.Cut(c.kind.Name, ",")
+	c.phase = counts.Phase(name)
+	for _, part := range r.Phases() {
+		if part.Phase == c.phase {
+			r = part
+		}
+	}
 	where, byLayer := r.Placement, r.ByLayer()
 	if where == nil {
 		if where, err = placement.Contiguous(r.Experts, c.Ranks); err != nil {
 			return nil, reason, err
 		}
 	}
-	kind, _ := t.OtherKinds()
-	c.StepNS, c.steps = c.replay.StepNS, kind.Name
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
@@ -140,10 +149,9 @@ func noTime(why string, args ...any) router.Warning {
 
 // doubted is that there is no cost because of a trace's own warning, with its values.
 func doubted(by router.Warning) router.Warning {
-	w := noTime("trace", "doubt", by.Key())
-	why := w.Args["why"]
+	w := noTime("", "doubt", by.Key())
 	maps.Copy(w.Args, by.Args)
-	w.Args["why"] = why
+	w.Args["why"] = "trace"
 	return w
 }
 
@@ -160,13 +168,19 @@ type TimeChange struct {
 	Steps    string        `json:"steps"`    // their kind: "prefill, 8192 tokens"
 }
 
+// like reports a window that is not known to be of another phase than the steps of the trace.
+func (c *Cost) like(w Window) bool {
+	phases := []counts.Phase{counts.Prefill, counts.Decode}
+	return c.phase == w.record.Phase || !slices.Contains(phases, c.phase) || !slices.Contains(phases, w.record.Phase)
+}
+
 // change replays the steps with what the ranks of the baseline have on a window, and of the default; nil without a
 // cost, a load, or a replay that holds.
 func (c *Cost) change(w seen) *TimeChange {
-	if c == nil || len(w.shares) == 0 {
+	if c == nil || len(w.shares) == 0 || !c.like(w.Window) {
 		return nil
 	}
-	t := &TimeChange{Basis: "inferred", Steps: c.steps, Windows: 1}
+	t := &TimeChange{Basis: "inferred", Steps: c.kind.Name, Windows: 1}
 	t.Low, t.High = router.Number(math.Inf(1)), router.Number(math.Inf(-1))
 	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
 		follows = max(0, min(1, follows))

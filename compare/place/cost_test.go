@@ -17,8 +17,7 @@ func traced(t *testing.T, pattern string) *trace.Trace {
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	trace := require.Value(trace.Read(t.Context(), paths, trace.Options{}))
-	return trace
+	return require.Value(trace.Read(t.Context(), paths, trace.Options{}))
 }
 
 // The experts' time of the normal arm on H200s follows its load, and with the load of the balanced arm, whose trace

@@ -94,8 +94,7 @@ func placed(t *testing.T, res *Result) *placement.Map {
 	require.NoError(t, res.Slots[res.Placements[0].Plan].Write(&out, placement.TensorRT, res.Experts, 0, nil))
 	path := filepath.Join(t.TempDir(), "running.yaml")
 	write(t, path, out.String())
-	p := require.Value(counts.ReadPlacement(path, res.Placements[0].Ranks))
-	return p
+	return require.Value(counts.ReadPlacement(path, res.Placements[0].Ranks))
 }
 
 // Windows that differ by noise are one, though a third lies between them: 1, 2 and 3 are within
@@ -147,15 +146,21 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 	}
 }
 
-// Layers that run and that no window has are written as they run.
+// Layers that run and that no window has are written as they run, an empty slot with an expert that its rank lacks. A
+// rank without any is masked: nothing is placed from there.
 func TestLayersWithoutCountsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "running.yaml")
-	write(t, path, "num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 2, 1, 3]\n  4: [3, 1, 2, 0]\n")
-	running := require.Value(counts.ReadPlacement(path, 0))
 	windows := Whole(read(t, counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
-	res, err := Judge(windows, nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: running})
-	if err != nil || !slices.Equal(res.Slots[Plan{2, 0}][4], []int32{3, 1, 2, 0}) || len(res.Slots[Plan{2, 0}]) != 2 ||
-		len(res.Layers) != 1 {
-		t.Errorf("%+v, %v", res, err)
+	for slots, want := range map[string][]int32{"4 3: [0, 2, 1, 3] 4: [3, 1, 2, 0]": {3, 1, 2, 0},
+		"6 3: [0, 2, -1, 1, 3, 0] 4: [3, -1, 1, 2, 0, 1]": {3, 1, 0, 2, 0, 1}, "8 3: [0, 1, 2, 3, -1, -1, -1, -1]": nil} {
+		layers := strings.NewReplacer(" 3:", "\ninitial_global_assignments:\n  3:", " 4:", "\n  4:").Replace(slots)
+		write(t, path, "num_slots: "+layers)
+		o := Options{Ranks: []int{2}, From: require.Value(counts.ReadPlacement(path, 2))}
+		o.Redundant = []int{o.Running(nil)}
+		res, err := Judge(windows, nil, o)
+		if want == nil && (err == nil || !strings.Contains(err.Error(), "none on rank 1")) || want != nil &&
+			(err != nil || !slices.Equal(res.Slots[Plan{2, len(want) - 4}][4], want) || len(res.Layers) != 1) {
+			t.Errorf("%s: %+v, %v", slots, res, err)
+		}
 	}
 }

@@ -26,9 +26,7 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 	p = running
 	p.name, p.layouts = PlanMoves, maps.Clone(running.layouts)
 	set := func(slotsOf func(i int) []int32) error {
-		return p.replace(layers, experts, size, func(layer int) ([]int32, error) {
-			return slotsOf(slices.Index(layers, layer)), nil
-		})
+		return p.replace(layers, experts, size, func(i int) ([]int32, error) { return slotsOf(i), nil })
 	}
 	if err := set(func(i int) []int32 { return slots[i] }); err != nil {
 		return p, err

@@ -65,13 +65,16 @@ func Impossible(experts int, copies, ranks []int) (int, error) {
 // type *input.Error, errors about sizes wrap router.ErrShape.
 func Judge(learn, judge []Window, o Options) (*Result, error) {
 	all := slices.Concat(learn, judge)
-	experts, err := commonExperts(all, o.Shape)
-	if err = cmp.Or(err, commonLayers(all)); err != nil {
+	experts, err := learn[0].record.ExpertsOf(o.Shape)
+	if err != nil {
 		return nil, err
 	}
 	kinds := clusters(learn)
 	res := o.result(experts, learn)
 	res.split(learn, judge, kinds)
+	if c := o.Cost; c != nil && len(res.Judged) > 0 && !slices.ContainsFunc(res.Judged, c.like) {
+		o.Cost, res.Cost, res.NoTime = nil, nil, noTime("phase", "kind", c.kind.Name)
+	}
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
 		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
 	}
@@ -133,6 +136,9 @@ func (o Options) result(experts int, learn []Window) *Result {
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
 		Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]placement.Slots{},
 	}
+	if o.Cost != nil {
+		res.Engine = cmp.Or(res.Engine, o.Cost.kind.Engine)
+	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.OptInt(o.Ranks[0])
 	}
@@ -150,25 +156,20 @@ func (res *Result) split(learn, judge []Window, kinds [][]Window) {
 		res.LeftOut = len(res.folds)
 	}
 	for _, f := range res.folds {
+		for i, w := range f.held {
+			f.held[i].alike, f.held[i].again = slices.ContainsFunc(f.rest, w.resembles), slices.ContainsFunc(f.rest, w.repeats)
+		}
 		res.Judged = append(res.Judged, f.held...)
 	}
 }
 
 // warnOf says of which windows no number can be trusted to hold.
 func (res *Result) warnOf() {
-	for _, w := range res.Learned[1:] {
-		if first := res.Learned[0]; w.record.Phase != first.record.Phase {
-			res.Warnings = append(res.Warnings, router.Warn("two_phases", first.Name))
-			break
-		}
+	first := res.Learned[0]
+	if slices.ContainsFunc(res.Learned, func(w Window) bool { return w.record.Phase != first.record.Phase }) {
+		res.Warnings = append(res.Warnings, router.Warn("two_phases", first.Name))
 	}
-	var alike []Window
-	for _, f := range res.folds {
-		alike = append(alike, slices.DeleteFunc(slices.Clone(f.held), func(w Window) bool {
-			return !slices.ContainsFunc(f.rest, w.resembles)
-		})...)
-	}
-	if len(alike) > 0 {
+	if alike := slices.DeleteFunc(slices.Clone(res.Judged), func(w Window) bool { return !w.alike }); len(alike) > 0 {
 		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
 			len(res.Judged)))
 	}
@@ -220,10 +221,12 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	}
 	res.layers(at, plans[0], learned, judged)
 	res.Slots[at] = placement.Slots{}
-	for layer, slots := range running.beyond { // a layer without counts stays
-		if len(slots) == res.Experts+at.Redundant {
-			res.Slots[at][layer] = slots
+	for layer, l := range running.beyond { // a layer without counts keeps its places
+		slots, ok := placement.Grown(l, [][]float64{make([]float64, res.Experts)}, size)
+		if !ok { // there are fewer
+			slots = placement.Trivial(size.Slots, res.Experts)
 		}
+		res.Slots[at][layer] = slots
 	}
 	for layer, l := range plans[0].layouts {
 		res.Slots[at][layer] = placement.SlotsOf(l)
@@ -247,8 +250,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	var times []*TimeChange
 	for _, w := range judged {
 		row := Workload{Plan: at, Window: w.Name, Judged: placedLoad(w), Baseline: base(w), NullP95: w.null,
-			Change: placedLoad(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats),
-			alike: slices.ContainsFunc(res.folds[w.fold].rest, w.resembles)}
+			Change: placedLoad(w)/base(w) - 1, Repeats: w.again, alike: w.alike}
 		p.Worst = max(p.Worst, row.Judged)
 		if p.Default {
 			row.Time = o.Cost.change(w)
@@ -284,50 +286,34 @@ func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
 	}
 }
 
-func commonExperts(windows []Window, model *router.Shape) (experts int, err error) {
-	for i, w := range windows {
-		n, err := w.record.ExpertsOf(model)
+// Alike are the experts of counts of one model. It refuses counts of other experts, or with load in other layers: a
+// layer with load in one must be recorded in each, where it may have no load.
+func Alike(records []*counts.Record, model *router.Shape) (experts int, err error) {
+	first, name := records[0].LayerSlots(), records[0].Source
+	for i, r := range records {
+		n, err := r.ExpertsOf(model)
 		if err != nil {
 			return 0, err
 		}
 		if i > 0 && n != experts {
-			return 0, contradicts(w.Name, fmt.Sprintf("%d experts, as in %s", experts, windows[0].Name), fmt.Sprint(n),
+			return 0, contradicts(r.Source, fmt.Sprintf("%d experts, as in %s", experts, name), fmt.Sprint(n),
 				"give counts of one model")
 		}
 		experts = n
-	}
-	return experts, nil
-}
-
-// commonLayers refuses counts of different sources that have load in different layers, which are of different models: a
-// layer with load in one must be recorded in each, where it may have no load.
-func commonLayers(windows []Window) error {
-	slots := map[string]map[int]int64{} // of a source, by recorded layer
-	for _, w := range windows {
-		source := w.record.Source
-		if slots[source] == nil {
-			slots[source] = map[int]int64{}
-		}
-		for layer, n := range w.record.LayerSlots() {
-			slots[source][layer] += n
-		}
-	}
-	first := windows[0].record.Source
-	for _, source := range slices.Sorted(maps.Keys(slots)) {
-		var lacking []int
-		for _, pair := range [][2]string{{first, source}, {source, first}} {
-			for layer, n := range slots[pair[0]] {
-				if _, recorded := slots[pair[1]][layer]; n > 0 && !recorded {
+		own, lacking := r.LayerSlots(), []int(nil)
+		for _, pair := range [][2]map[int]int64{{first, own}, {own, first}} {
+			for layer, n := range pair[0] {
+				if _, recorded := pair[1][layer]; n > 0 && !recorded {
 					lacking = append(lacking, layer)
 				}
 			}
 		}
 		if slices.Sort(lacking); len(lacking) > 0 {
-			return contradicts(source, "load in the layers of "+first,
+			return 0, contradicts(r.Source, "load in the layers of "+name,
 				fmt.Sprintf("layers %s of one of them alone", quantity.Ranges(lacking)), "give counts of one model")
 		}
 	}
-	return nil
+	return experts, nil
 }
 
 // contradicts is the error about counts, placements and options that do not fit together.

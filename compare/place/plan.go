@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -29,8 +30,8 @@ const Contiguous = "contiguous"
 type plan struct {
 	from    string // a window that it was learned from, or the file of the running placement
 	name    string
-	beyond  placement.Slots // of a running placement: layers that no window may have
 	layouts map[int]router.Layout
+	beyond  map[int]router.Layout // of a running placement: layers that no window may have
 }
 
 // each does something for each of n things, side by side.
@@ -44,10 +45,10 @@ func each(n int, do func(i int) error) error {
 }
 
 // replace sets the slots of some layers.
-func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(layer int) ([]int32, error)) error {
+func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(i int) ([]int32, error)) error {
 	layouts := make([]router.Layout, len(layers))
 	err := each(len(layers), func(i int) error {
-		slots, err := slotsOf(layers[i])
+		slots, err := slotsOf(i)
 		if err == nil {
 			layouts[i], err = placement.Layout(experts, slots, size.Ranks)
 		}
@@ -71,11 +72,15 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 	}
 	by := func(name string, layers []int, slotsOf func(layer int) ([]int32, error)) {
 		p := plan{from: windows[0].Name, name: name, layouts: map[int]router.Layout{}}
-		err = cmp.Or(err, p.replace(layers, experts, size, slotsOf))
 		// without a known running placement, EPLB's plan stays what other programs make of it
-		if err == nil && (name == PlanRobust || running.from != Contiguous) {
-			err = p.rename(running, experts, size)
-		}
+		renamed := name == PlanRobust || running.from != Contiguous
+		err = cmp.Or(err, p.replace(layers, experts, size, func(i int) ([]int32, error) {
+			slots, err := slotsOf(layers[i])
+			if from, ok := running.layouts[layers[i]]; ok && renamed && err == nil {
+				slots = placement.Renamed(slots, from, size)
+			}
+			return slots, err
+		}))
 		plans = append(plans, p)
 	}
 	if o.Policy == PlanRobust {
@@ -97,18 +102,6 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 		return placement.EPLB(sums[layer].PerExpert, size)
 	})
 	return plans, err
-}
-
-// rename numbers the ranks of a plan so that they load the fewest copies coming from another.
-func (p *plan) rename(from plan, experts int, size placement.Size) error {
-	own := maps.Clone(p.layouts)
-	return p.replace(slices.Sorted(maps.Keys(own)), experts, size, func(layer int) ([]int32, error) {
-		slots := placement.SlotsOf(own[layer])
-		if from, ok := from.layouts[layer]; ok {
-			slots = placement.Renamed(slots, from, size)
-		}
-		return slots, nil
-	})
 }
 
 // loaded is how many copies all ranks load that come from one plan to another.
@@ -164,6 +157,12 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			if err == nil {
 				p.layouts[layer], err = placed.Layout(layer)
 			}
+			for rank := range p.layouts[layer].Ranks() {
+				if len(p.layouts[layer].Held(rank)) == 0 {
+					return p, nil, contradicts(running.Source, "experts on each rank", fmt.Sprintf("none on rank %d, as where "+
+						"vLLM has masked it", rank), "give what runs once all ranks serve")
+				}
+			}
 		}
 		if err != nil {
 			return p, nil, contradicts(r.Source, "", err.Error(), "")
@@ -176,10 +175,8 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 // Running is how many redundant experts run: in the placement given, or in the last recorded
 // one on the last number of ranks; 0 where none is known.
 func (o Options) Running(records []*counts.Record) (redundant int) {
-	for _, ranks := range o.Ranks {
-		if p, _ := o.running(records, ranks); p != nil {
-			redundant = p.Slots() - p.Experts
-		}
+	if p, _ := o.running(records, o.Ranks[len(o.Ranks)-1]); p != nil {
+		redundant = p.Slots - p.Experts
 	}
 	return redundant
 }

@@ -109,17 +109,11 @@ func (res *Result) Untimed() bool {
 	return res.Best().Verdict == Trial && res.NoTime.Args["why"] == NoEvidence
 }
 
-// Caveats are the warnings of a result, why a trace predicts no time, and windows on which its best placement is worse.
+// Caveats are the warnings of a result, and why a trace predicts no time.
 func (res *Result) Caveats() []router.Warning {
-	list, best := slices.Clone(res.Warnings), res.Best()
+	list := slices.Clone(res.Warnings)
 	if res.NoTime.Code != "" && !res.Untimed() {
 		list = append(list, res.NoTime)
-	}
-	for _, w := range res.Workloads {
-		if w.Plan == best.Plan && w.Change > 0 {
-			list = append(list, router.Warn("raises_load", w.Window, "change", w.Change, "judged", w.Judged, "baseline",
-				w.Baseline))
-		}
 	}
 	return list
 }

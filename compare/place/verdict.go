@@ -19,10 +19,6 @@ const (
 	NoVerdict Verdict = "not enough evidence"
 )
 
-// leastHelped is the share of the judged windows that a placement worth a trial helps,
-// as vllm-ascend's screening asks (its issue 16795).
-const leastHelped = 0.8
-
 // leastFall is the least fall of the step time that is worth a trial: below a gain of 1 % the arms of a benchmark count
 // as the same.
 const leastFall = 0.01
@@ -33,11 +29,11 @@ const leastFall = 0.01
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or none but of the learned kinds, or so few tokens that random routing
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
-//     or the predicted time rises in some windows or fits and falls in others,
+//     or the predicted time rises in some windows and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
-//   - not now: expert time does not follow load, or it helps fewer than leastHelped of the windows, or may lower the
-//     predicted time, in one of them, by less than leastFall, or where none is predicted the load of the busiest rank
-//     by less than the threshold;
+//   - not now: the trace's expert time is even under uneven load, so that no placement lowers it; or it does not help
+//     every window, or may lower the predicted time, in one of them, by less than leastFall, or where none is predicted
+//     the load of the busiest rank by less than the threshold;
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	t := p.Predicted()
@@ -66,7 +62,7 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		fall = because("time", "least", -t.High, "threshold", leastFall)
 	}
 	switch {
-	case float64(p.Helped) < leastHelped*float64(len(of)):
+	case p.Helped < len(of):
 		return NotNow, outcome(p, len(of))
 	case t != nil && t.Low >= 0:
 		return NotNow, because("time_rises")
@@ -104,8 +100,6 @@ func because(why string, args ...any) router.Warning {
 // outcome is how the judged windows went.
 func outcome(p Placement, windows int) router.Warning {
 	switch {
-	case p.Helped == 0 && p.Hurt == 0:
-		return because("no_change", "windows", windows)
 	case p.Hurt == windows:
 		return because("worse", "windows", windows)
 	case p.Hurt == 0:

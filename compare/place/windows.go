@@ -16,6 +16,8 @@ type Window struct {
 	Slots      int64  `json:"slots"`
 	record     *counts.Record
 	shares     map[int][]float64 // of each expert, by layer with load
+
+	alike, again bool // of a judged window: a learned one resembles it, or has its counts
 }
 
 func windowOf(name string, r *counts.Record) Window {

@@ -69,9 +69,12 @@ func (p Placing) Judged(ctx context.Context) (*place.Result, error) {
 }
 
 // size finds how many ranks and redundant experts there are.
-func (p *Placing) size(records []*counts.Record) (err error) {
+func (p *Placing) size(records []*counts.Record) error {
 	o, first := &p.Options, records[0]
+	experts, err := place.Alike(records, o.Shape)
 	switch {
+	case err != nil:
+		return err
 	case len(o.Ranks) == 0:
 		o.Ranks = []int{first.Ranks}
 	case p.From != "" && len(o.Ranks) > 1:
@@ -88,10 +91,6 @@ func (p *Placing) size(records []*counts.Record) (err error) {
 	}
 	if o.Redundant == nil {
 		o.Redundant = []int{o.Running(records)}
-	}
-	experts, err := first.ExpertsOf(o.Shape)
-	if err != nil {
-		return err
 	}
 	if n, err := place.Impossible(experts, o.Redundant, o.Ranks); err != nil {
 		return usagef("--redundant %d: %v", n, err)

@@ -26,6 +26,7 @@ type StepKind struct {
 	// without layers where it is not known.
 	Time imbalance.Summary `json:"time"`
 
+	Engine  string         `json:"-"` // see ranges.EngineOf
 	batches []ranges.Batch // of the steps
 	busyNS  router.Number  // GPU time of all steps, mean over ranks
 }
@@ -89,7 +90,7 @@ func (r *reduction) kinds() {
 		if s.Kind.Defined() {
 			k := &kinds[s.Kind]
 			k.Steps, k.batches = append(k.Steps, int(s.Number)), append(k.batches, r.batch(int32(s.Number)))
-			k.busyNS += s.BusyNS
+			k.busyNS, k.Engine = k.busyNS+s.BusyNS, ranges.EngineOf(r.ranks[0].of.StepNames[int32(s.Number)])
 		}
 	}
 	for i := range r.trace.Cells {

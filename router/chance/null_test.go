@@ -30,8 +30,7 @@ func bruteForce(rng *rand.Rand, s router.Shape, tokens int, load []int64) {
 
 func mustLayout(t testing.TB, experts, ranks int) router.Layout {
 	t.Helper()
-	l := require.Value(router.Contiguous(experts, ranks))
-	return l
+	return require.Value(router.Contiguous(experts, ranks))
 }
 
 func unevenness(parts []int64) float64 { return float64(router.BalanceOf(parts).MaxOverMean) }

@@ -21,6 +21,7 @@ type Map struct {
 	Source  string
 	Experts int
 	Ranks   int
+	Slots   int  // of each layer, without an expert or with one
 	MoEOnly bool // layer i is the model's i-th MoE layer, as vLLM numbers them
 
 	layers map[int]router.Layout // by layer, or of AllLayers
@@ -47,7 +48,7 @@ func MapOf(source string, experts, ranks int, slots Slots) (*Map, error) {
 		if err != nil {
 			return nil, fmt.Errorf("layer %d: %w", max(0, layer), err)
 		}
-		p.layers[layer] = l
+		p.layers[layer], p.Slots = l, len(slots[layer])
 	}
 	return p, nil
 }
@@ -111,21 +112,13 @@ func (m *Map) Uniform() bool {
 
 // Placed are the layers that are placed one by one, by number: where moe is given its layers alone, else
 // all but dense layers, which stand in files as expert i mod experts in slot i.
-func (m *Map) Placed(moe []int) Slots {
-	slots := Slots{}
-	for layer, l := range m.layers {
-		list := SlotsOf(l)
-		if moe != nil && slices.Contains(moe, layer) ||
-			moe == nil && layer != AllLayers && !slices.Equal(list, Trivial(len(list), m.Experts)) {
-			slots[layer] = list
-		}
-	}
-	return slots
-}
-
-// Slots is the number of physical experts of the first layer.
-func (m *Map) Slots() int {
-	return len(SlotsOf(m.layers[slices.Min(slices.Collect(maps.Keys(m.layers)))]))
+func (m *Map) Placed(moe []int) map[int]router.Layout {
+	layouts := maps.Clone(m.layers)
+	maps.DeleteFunc(layouts, func(layer int, l router.Layout) bool {
+		return moe != nil && !slices.Contains(moe, layer) ||
+			moe == nil && (layer == AllLayers || slices.Equal(SlotsOf(l), Trivial(m.Slots, m.Experts)))
+	})
+	return layouts
 }
 
 // SlotsOf are the experts of a layout, rank by rank.

@@ -71,6 +71,16 @@ func BatchOf(name string) Batch {
 	return Batch{}
 }
 
+// EngineOf is the engine that names a step so, as 'place' calls it: execute_context_1(8)_generation_0(0) → vllm.
+func EngineOf(name string) string {
+	for mark, engine := range map[string]string{"execute_": "vllm", "step[": "sglang", "[Executor] ": "trtllm"} {
+		if strings.Contains(name, mark) {
+			return engine
+		}
+	}
+	return ""
+}
+
 // String is what the batch is, empty where the range does not say.
 func (b Batch) String() string {
 	switch {
