@@ -78,7 +78,11 @@ func playChild(mode string, args []string) int {
 		return serve(args[0])
 	case "engine":
 		return playEngine(args[0], args[1])
-	case "client": // prints, or writes to the file named second
+	case "client": // prints, or writes to the file named second; one that is told its arm would decide the result
+		told := fmt.Sprint(os.Environ(), os.Args)
+		if strings.Contains(strings.ToLower(told), "perfect") || strings.Contains(told, controlVariable) {
+			return 9
+		}
 		resp, err := http.Get(args[0])
 		if err != nil || resp.StatusCode != 200 {
 			return 9

@@ -44,7 +44,7 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
-	name := fmt.Sprintf("%05d-%s-%d", l.Position, cmp.Or(r.Spec.Builds.Called(l.Arm), "all"), number)
+	name := fmt.Sprintf("%05d-%d", l.Position, number) // no arm: a client is given a folder in it
 	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
@@ -133,6 +133,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	}
 	job = launch.Job{
 		Dir: r.Spec.Folder, Env: append(launch.Environ(env, each), r.marker().Environ(l.Position)...), Marker: r.marker(),
+		Client: slices.Concat(r.host.Environ, r.marker().Environ(l.Position)),
 		Folder: folder, Own: r.host.Executable, Ready: p.Replace(r.Spec.Command.Ready), Timeout: r.Spec.Timeout,
 		Grace: r.host.Grace,
 		Ending: func() {

@@ -80,7 +80,7 @@ func serverSpec(t *testing.T, pairs int, log string) Spec {
 	self := s.Command.Normal[0]
 	s.Command = Command{
 		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
-		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
+		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}", "{out}"},
 	}
 	return s
 }

@@ -55,7 +55,7 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 		Channel: control.Folder(filepath.Join(s.folder, controlFolder)), Ranks: s.Spec.Ranks, Now: s.host.Now,
 		Sleep: s.host.Sleep,
 		Run: func(ctx context.Context, r control.Run) error {
-			name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
+			name := fmt.Sprintf("run-%03d", r.Number)
 			if !r.Timed {
 				name += "-untimed"
 			}

@@ -37,10 +37,12 @@ type Job struct {
 	Drive  func(ctx context.Context, run func(context.Context, Run) error) error
 	Server []string // started first and ended last; nil for none
 	Dir    string   // where all run; empty is the current folder
-	Env    []string // of all
-	Marker Marker   // in Env, so that everything started inherits it
-	Folder string   // for the log files of the server
-	Own    string   // the program to start for OwnName where none is on the path
+	Env    []string // of the server, and of a command that has none
+	// Client is the environment of what measures a server: it is the same in both arms, or the client decides.
+	Client []string
+	Marker Marker // in both, so that everything started inherits it
+	Folder string // for the log files of the server
+	Own    string // the program to start for OwnName where none is on the path
 
 	Ready   string        // URL that answers 2xx once the server is ready
 	Timeout time.Duration // of the whole job; 0 is none
@@ -119,7 +121,7 @@ func (j *running) run(ctx context.Context) error {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
 			shown.Masked(j.Ready))
 	}
-	server, err := j.start(j.Server, j.Folder, serverStdout, serverStderr)
+	server, err := j.start(j.Server, j.Env, j.Folder, serverStdout, serverStderr)
 	if err != nil {
 		return err
 	}
@@ -158,7 +160,11 @@ func (j *running) command(ctx context.Context, r Run) error {
 	if n := len(j.started); n > 1 { // the last client ended with its group
 		j.started = j.started[:n-1]
 	}
-	p, err := j.start(r.Words, r.Folder, Stdout, Stderr)
+	env := j.Env
+	if len(j.Server) > 0 {
+		env = j.Client
+	}
+	p, err := j.start(r.Words, env, r.Folder, Stdout, Stderr)
 	if err != nil {
 		return err
 	}
@@ -178,7 +184,7 @@ func (j *running) command(ctx context.Context, r Run) error {
 
 // start starts words with their output in two files of a folder, new ones that their owner alone may read: raw output
 // may hold secrets.
-func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (*process, error) {
+func (j *running) start(words, env []string, folder, stdoutFile, stderrFile string) (*process, error) {
 	program, err := FindProgram(words[0], j.Dir, j.Own)
 	if err != nil {
 		return nil, err
@@ -191,7 +197,7 @@ func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (
 		}
 		defer logs[i].Close() // the child has its own
 	}
-	p, err := startProcess(append([]string{program}, words[1:]...), j.Env, j.Dir, logs[0], logs[1])
+	p, err := startProcess(append([]string{program}, words[1:]...), env, j.Dir, logs[0], logs[1])
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
