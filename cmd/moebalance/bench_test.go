@@ -188,15 +188,23 @@ func TestBenchInterruptAndResume(t *testing.T) {
 	}
 }
 
+// Of a number without a unit, a gain that no routing makes is another unit, and passes no gate.
 func TestBenchReadsAnyNumber(t *testing.T) {
-	t.Chdir(t.TempDir())
-	odd := script(t, eachPair+`if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took 800$p s"; else
-echo "took 1000$p s"; fi`)
-	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment",
-		"env:SWITCH=on", "--ranks", "1",
-		"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time:s:lower=took (\d+)`, "--", odd)
-	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 25.0 % faster.\nimbalance significant") {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	for took, want := range map[string]struct {
+		code int
+		line string
+	}{"800": {exitDone, "Balanced routing is 25.0 % faster.\nimbalance significant"},
+		"0.800":  {exitInconclusive, "No decision: no routing makes a gain of +124"},
+		"900000": {exitInconclusive, "No decision: no routing makes a gain of −99.9 %."}} {
+		t.Chdir(t.TempDir())
+		odd := script(t, eachPair+fmt.Sprintf(`if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took %s$p"; else
+echo "took 1000$p"; fi`, took))
+		stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment",
+			"env:SWITCH=on", "--ranks", "1", "--fail-above", "30%",
+			"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time::lower=took ([\d.]+)`, "--", odd)
+		if code != want.code || !strings.HasPrefix(stdout, want.line) {
+			t.Errorf("%s: exit %d, %q, %q", took, code, stdout, stderr)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (g *gainGates) judge(r source.Campaign) error {
 	switch {
 	case r.Verdict.Refused():
 		return failf(exitNotComparable, "%s", r.Verdict)
-	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined()):
+	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined() || r.Undone()):
 		return failf(exitInconclusive, "--fail-above: no verdict, or no interval of the gain")
 	case gated && r.Gain.Low.Float64() > *g.FailAbove:
 		return failf(exitGate, "gain above %s", quantity.Confidence(*g.FailAbove))

@@ -61,6 +61,7 @@ const (
 	CheckSegments   = "outlying_segments"
 	CheckCopies     = "copied_values"
 	CheckExplained  = "explained_gain"
+	CheckPlausible  = "implausible_gain"
 	CheckLaunches   = "separate_launches" // the caller's
 	CheckRate       = "fixed_rate"        // the caller's
 	CheckAttempts   = "first_attempts"    // the caller's
@@ -74,9 +75,10 @@ func (c Check) leads() bool {
 }
 
 // undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
-// the result, or the values are copies.
+// the result, the values are copies, or no routing can do this.
 func (c Check) undoes() bool {
-	return c.Status == Warn && (c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected")
+	return c.Status == Warn && (c.Name == CheckCopies || c.Name == CheckPlausible ||
+		c.Name == CheckAttempts && c.Args["why"] == "selected")
 }
 
 // Warning is what a check found.
@@ -93,6 +95,10 @@ func (c *comparison) warn(name, why string, args ...any) {
 
 // leastUneven is the imbalance of attention from which it is told, as in a trace.
 const leastUneven = 0.03
+
+// plausible is by what factor routing alone may change a benchmark: the most that was seen is 3.6, at few tokens, where
+// a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15.
+const plausible = 5
 
 // check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
@@ -113,7 +119,11 @@ func (c *comparison) check() {
 	if load == 0 { // one rank may have all
 		key, most = "ranks", router.Number(c.Ranks-1)
 	}
-	if !c.builds() && c.Ranks > 1 && c.Gain.Low > most {
+	switch times := 1 + c.Gain.Estimate; {
+	case c.builds():
+	case times > max(plausible, most+1) || times < 1./plausible:
+		c.warn(CheckPlausible, "units", "gain", c.Gain.Estimate)
+	case c.Ranks > 1 && c.Gain.Low > most:
 		c.warn(CheckExplained, "more", "gain", c.Gain.Estimate, "most", most, key, most+1)
 	}
 }

@@ -111,7 +111,8 @@ func (c *comparison) estimate() {
 	}
 	c.sd = t.SD
 	c.Gain = Gain{method, fractions(t), t.N}
-	if !c.within() && len(c.whole) < MinPairs || c.copied() {
+	noisy := method == OneLaunch && t.High-t.Low > math.Ln2 // two blocks apart may span −99.7 to +35,738 %
+	if !c.within() && len(c.whole) < MinPairs || c.copied() || noisy {
 		c.Gain.Interval = Interval{c.Gain.Estimate, router.Undefined(), router.Undefined(), router.Undefined()}
 	}
 }

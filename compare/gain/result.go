@@ -75,6 +75,11 @@ func (r Result) Failed() []Check {
 // First are the checks that a reader has to know of before the gain.
 func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 
+// Undone reports a campaign whose interval would decide, were it not for a check or for what falls out.
+func (r Result) Undone() bool {
+	return r.Verdict == Inconclusive && verdictOf(r.Gain, r.Threshold, r.Builds.Named()) != Inconclusive
+}
+
 // Outliers counts the launches that are far off at a point.
 func (r Result) Outliers() (n int) {
 	for _, c := range r.Checks {

@@ -161,6 +161,7 @@ var catalog = map[string]string{
 	"equal_work.none":               "no launch reported requests or tokens",
 	"explained_gain.more": "{gain:+%} is more than even ranks can give (at most {most:+%}[: rank load {load:.3}]" +
 		"[: all load on one of {ranks:rank}]): the rest is from the experts' GEMMs, or not from balance",
+	"implausible_gain.units":  "{gain:+%} is beyond what routing does: see that both arms report the same, in one unit",
 	"fixed_rate.client":       "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"outliers.launches":       "{launches:#launch}: {changes:+%} from the arm's median: look for what disturbed it",
 	"outliers.pairs":          "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",

@@ -74,6 +74,7 @@ var Lines = map[string][]Line{
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
 		{"", "no decision: launches report the same values{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: what fails may choose the result{?first_attempts}.", "gain", campaignWhy, "checks"},
+		{"", "no decision: no routing makes a gain of {gain:+%}{?implausible_gain}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
 		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
 		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},
