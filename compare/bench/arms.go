@@ -108,6 +108,14 @@ func (s Spec) arm(a gain.Arm) ArmSpec {
 	return own
 }
 
+// own are the variables that arms set.
+func (s Spec) own() (own map[string]string) {
+	for _, arm := range s.arms() {
+		own = merged(own, s.arm(arm).Env)
+	}
+	return own
+}
+
 // merged holds the entries of all maps, later ones before earlier ones.
 func merged(all ...map[string]string) map[string]string {
 	m := make(map[string]string)

@@ -10,13 +10,17 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // checks answers what only the launches themselves can. Work is for package gain, which has the values.
-func (c *Campaign) checks(m gain.Metric) []gain.Check {
+func (c *Campaign) checks(m gain.Metric, proved bool) []gain.Check {
 	checks := append([]gain.Check{c.checkRetries()}, c.checkGPUs()...)
 	var said []string
+	if _, lost := launch.PassOn(c.Spec.Command.engine(), merged(c.Spec.own(), c.Spec.Treatment.Each)); lost != "" && !proved {
+		said = append(said, lost) // where ranks prove their arm, they saw its switch
+	}
 	for _, l := range c.Launches {
 		a, _ := l.Done()
 		said = append(said, slices.DeleteFunc(slices.Clone(a.Warnings), func(w string) bool { return w == leftBehind })...)

@@ -120,12 +120,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := cmp.Or(os.RemoveAll(folder), os.MkdirAll(out, 0o755)); err != nil { // an attempt was never written down
 		return job, err
 	}
-	own := map[string]string{} // what arms set
-	for _, arm := range r.Spec.arms() {
-		own = merged(own, r.Spec.arm(arm).Env)
-	}
 	env := launch.Environ(r.host.Environ, r.Spec.variables(l.Arm, ""))
-	a.Environment = launch.RecordEnvironment(env, own)
+	a.Environment = launch.RecordEnvironment(env, r.Spec.own())
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	each := merged(r.Spec.followed(folder))
 	for name, value := range r.Spec.Treatment.Each {
@@ -141,11 +137,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	words, warning := launch.PassOn(p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags)),
+	words, _ := launch.PassOn(p.fill(slices.Concat(r.Spec.Command.engine(), r.Spec.arm(l.Arm).Flags)),
 		merged(r.Spec.variables(l.Arm, r.Spec.Treatment.Off), each))
-	if warning != "" {
-		a.Warnings = append(a.Warnings, warning)
-	}
 	s := segments{runner: r, launch: l, number: a.Number, folder: folder, words: words}
 	if a.Arguments = words; len(r.Spec.Command.Server) > 0 {
 		job.Server, a.Arguments = words, slices.Concat(words, p.fill(r.Spec.Command.Normal))

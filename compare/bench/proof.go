@@ -136,7 +136,6 @@ func ReportLines(path string) ([]evidence.ProofLine, error) {
 // overrides what another one shows. Sides of which each proves the other's arm, and not its own, are swapped.
 func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
 	all, other := judgeReports(launches, trust), judgeReports([2][]proof.Launch{launches[1], launches[0]}, false)
-	unproved := func(p gain.Proof) bool { return p.Grade == gain.None }
 	if !slices.ContainsFunc(all, unproved) || slices.ContainsFunc(other, unproved) {
 		return all
 	}
@@ -147,6 +146,8 @@ func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
 	}
 	return other
 }
+
+func unproved(p gain.Proof) bool { return p.Grade == gain.None }
 
 func judgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
 	rules := proof.Rules{Treatment: treatments[0].Name, Line: treatments[0].Line}

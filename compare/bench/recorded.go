@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -22,6 +23,8 @@ func Recorded(c *Campaign) gain.Recorded {
 		}
 	}
 	differences, compared := c.allDifferences()
+	proofs := c.proofs()
+	proved := len(proofs) > 0 && !slices.ContainsFunc(proofs, unproved)
 	ranks := 0
 	for _, v := range c.views(gain.Normal) {
 		ranks = max(ranks, c.Spec.ranks(v))
@@ -30,8 +33,8 @@ func Recorded(c *Campaign) gain.Recorded {
 	design := map[bool]gain.Design{false: gain.LaunchPerArm, true: gain.WithinLaunch}[c.Spec.Design.Within()]
 	return gain.Recorded{
 		Head: gain.Head{Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Design: design, Metric: r.metric,
-			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: c.proofs(),
-			Differences: differences, Checks: c.checks(r.metric)},
+			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: proofs,
+			Differences: differences, Checks: c.checks(r.metric, proved)},
 		Measurements: all, Ranks: ranks, Compared: compared, More: c.Spec.more(), PointName: pointName, Points: judged,
 	}
 }
