@@ -49,14 +49,11 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		}
 		return campaign, nil
 	}
-	err := usage(o.Spec.Check())
-	if text := o.Undeclared(); err == nil && text != "" {
-		err = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
+	var differ error
+	if text := o.Undeclared(); text != "" {
+		differ = failf(exitNotComparable, "the commands of the arms differ in %s: remove the difference", text)
 	}
-	if err == nil {
-		err = usage(thisHost().Resolve(o.Spec))
-	}
-	if err != nil {
+	if err := cmp.Or(usage(o.Spec.Check()), differ, usage(thisHost().Resolve(o.Spec))); err != nil {
 		return nil, err
 	}
 	folder := cmp.Or(o.Campaign.Path, freeName("moebalance-bench-"+time.Now().Format("20060102-150405")))
@@ -124,17 +121,13 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 // stopped says why a campaign ended before its end, and how to resume it.
 func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	finished, total, resume := campaign.Finished(), len(campaign.Launches), render.ResumeCommand(campaign.Folder)
-	if err := campaign.Close(); err != nil {
-		cause = errors.Join(cause, err)
-	}
+	cause = errors.Join(cause, campaign.Close())
 	switch lost, ok := errors.AsType[*control.Lost](cause); {
 	case finished == 0 && ok && !lost.Timed:
 		return withCode(exitNotComparable, cause)
 	case errors.Is(cause, context.Canceled):
 		return failf(exitInterrupted, "interrupted after %d of %d launches; resume with: %s", finished, total, resume)
-	case finished > 0:
-		return fmt.Errorf("%w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause, finished,
-			total, resume)
 	}
-	return fmt.Errorf("%w; no launch is kept: correct the command and run it again, or resume with: %s", cause, resume)
+	return fmt.Errorf("%w; %d of %d launches are kept: mend the cause and resume with '%s', or run a corrected command",
+		cause, finished, total, resume)
 }

@@ -108,9 +108,6 @@ func (o *benchOptions) chooseDesign(c call) error {
 	case asked && !c.given("treatment") && !o.Builds.Named():
 		o.Treatment, _ = bench.ParseTreatment("hook")
 	}
-	if asked && o.Design.Launches < 1 {
-		return usagef("--launches %d: want 1 or more", o.Design.Launches)
-	}
 	pairs := o.Design
 	pairs.Launches, o.Design.Pairs = 0, 0
 	switch err := o.CheckWithin(); {

@@ -123,9 +123,12 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 	} else if hooked.MatchString(run.Format) { // the hook compares no builds
 		k.know("hook", "hook")
 	}
-	if run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch {
-		k.know("benchmark", r.Command)
+	command := strings.ReplaceAll(r.Command, "{out}/", "") // which bench fills in, with other names in braces
+	if run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch && !strings.Contains(command, "{") {
+		k.know("benchmark", command)
 	}
+	k.know("server", when(run.Server || r.Design == gain.WithinLaunch, "server"),
+		"claimed", when(r.Balance == gain.Claimed && treatment != "hook", "claimed"))
 }
 
 // evidence is what a verdict rests on: an interval, and how the balance of the arms is known.
@@ -149,8 +152,11 @@ func (k *known) evidence(r gain.Result) {
 // hooked begins the formats of engines that the hook serves.
 var hooked = regexp.MustCompile(`^(sglang|vllm|serving)`)
 
-// launcher begins a command that starts ranks itself.
-var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
+// launcher is in a command that starts ranks itself; spawning is a program of TensorRT-LLM that otherwise spawns them.
+var (
+	launcher = regexp.MustCompile(`\b(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
+	spawning = regexp.MustCompile(`(?:^|[\s'])([^\s'=]*trtllm-(?:bench|serve|eval)|YOUR_BENCHMARK)(?:[\s']|$)`)
+)
 
 // failed says why checks refuse a campaign, and how balance is proved where that is missing.
 func (k *known) failed(r gain.Result, run gain.Run) {
@@ -168,8 +174,10 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 	default:
 		k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports),
 			"unrecorded", "arms", "unseen", when(k.values["hook"] == nil, "switch"))
-		if launcher.MatchString(r.Command) { // of ranks that do not show the switch: it goes
-			k.know("benchmark", "")
+		if launcher.MatchString(run.Again) {
+			k.know("launched", "launched")
+		} else if at := spawning.FindStringSubmatchIndex(run.Again); at != nil {
+			k.know("before", run.Again[:at[2]], "behind", run.Again[at[2]:])
 		}
 	}
 }

@@ -17,7 +17,8 @@ func TestOtherSides(t *testing.T) {
 		}
 		return list
 	}
-	const record, whole = "moebalance profile --perfect -- YOUR_COMMAND", "moebalance compare NORMAL_DIR PERFECT_DIR"
+	const whole, record = "moebalance compare NORMAL_DIR PERFECT_DIR", "moebalance profile --dir normal -- " +
+		"YOUR_COMMAND && moebalance profile --dir perfect --perfect -- YOUR_COMMAND && moebalance compare normal perfect"
 	for want, c := range map[string]diff.Comparison{
 		whole: {Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
 		record + "; moebalance compare --trust-arms a b": {Ranks: []int{0}, Normal: side("normal", "a"),

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // Campaign is a spec, the order of its launches, and what came of them so far.
@@ -136,15 +134,4 @@ func (c *Campaign) Finished() (n int) {
 		}
 	}
 	return n
-}
-
-// finished are the finished launches of an arm by place in the campaign: their pair and point.
-func (c *Campaign) finished(arm gain.Arm) map[[2]string]Attempt {
-	found := make(map[[2]string]Attempt)
-	for _, l := range c.Launches {
-		if a, done := l.Done(); done && l.Arm == arm {
-			found[[2]string{fmt.Sprint(l.Pair), l.Point}] = a
-		}
-	}
-	return found
 }

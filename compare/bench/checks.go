@@ -18,8 +18,9 @@ import (
 func (c *Campaign) checks(m gain.Metric, proved bool) []gain.Check {
 	checks := append([]gain.Check{c.checkRetries()}, c.checkGPUs()...)
 	var said []string
-	if _, lost := launch.PassOn(c.Spec.Command.engine(), merged(c.Spec.own(), c.Spec.Treatment.Each)); lost != "" && !proved {
-		said = append(said, lost) // where ranks prove their arm, they saw its switch
+	set := merged(c.Spec.own(), c.Spec.Treatment.Each)
+	if _, lost := launch.PassOn(c.Spec.Command.engine(), set); lost != "" && !proved { // proved ranks saw the switch
+		said = append(said, lost)
 	}
 	for _, l := range c.Launches {
 		a, _ := l.Done()

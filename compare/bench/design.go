@@ -54,8 +54,8 @@ func (s Spec) plan() (plan []Launch) {
 	const stream = 0x6d6f6562616c // of the pairs' own
 	for i, order := range control.Orders(s.arms(), s.Design.Pairs, s.Design.Seed, stream) {
 		for _, point := range points.Drawn(s.Design.Seed, i, values) {
-			for place, arm := range order {
-				plan = append(plan, Launch{Position: len(plan), Arm: arm, Pair: i, Place: place, Point: point})
+			for _, arm := range order {
+				plan = append(plan, Launch{Position: len(plan), Arm: arm, Pair: i, Point: point})
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -12,16 +13,22 @@ import (
 // allDifferences are the differences between the arms in the finished pairs; compared says that there are
 // such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
+	at := func(l Launch) string { return fmt.Sprint(l.Pair, " ", l.Point) }
+	normal := map[string]Attempt{}
+	for _, l := range c.Launches {
+		if a, done := l.Done(); done && l.Arm == gain.Normal {
+			normal[at(l)] = a
+		}
+	}
+	for _, l := range c.Launches {
+		other, done := l.Done()
+		if first, paired := normal[at(l)]; done && paired && l.Arm != gain.Normal {
+			found, compared = append(found, c.Spec.differences(l.Arm, first, other)...), true
+		}
+	}
 	for _, arm := range c.Spec.arms()[1:] {
 		if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
 			found, compared = append(found, c.Spec.wordDifferences(arm)...), c.Finished() > 0
-			continue
-		}
-		normal := c.finished(gain.Normal)
-		for at, other := range c.finished(arm) {
-			if first, paired := normal[at]; paired {
-				found, compared = append(found, c.Spec.differences(arm, first, other)...), true
-			}
 		}
 	}
 	return found, compared

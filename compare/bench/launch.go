@@ -97,7 +97,7 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 	case err == nil:
 		return
 	case interrupted:
-		a.State = Interrupted
+		a.State, err = Interrupted, errors.New("bench was ended")
 	case lost:
 		a.State = Lost
 	default:
@@ -129,7 +129,6 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	}
 	job = launch.Job{
 		Dir: r.Spec.Folder, Env: append(launch.Environ(env, each), r.marker().Environ(l.Position)...), Marker: r.marker(),
-		Client: slices.Concat(r.host.Environ, r.marker().Environ(l.Position)),
 		Folder: folder, Own: r.host.Executable, Ready: p.Replace(r.Spec.Command.Ready), Timeout: r.Spec.Timeout,
 		Grace: r.host.Grace,
 		Ending: func() {
@@ -142,6 +141,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	s := segments{runner: r, launch: l, number: a.Number, folder: folder, words: words}
 	if a.Arguments = words; len(r.Spec.Command.Server) > 0 {
 		job.Server, a.Arguments = words, slices.Concat(words, p.fill(r.Spec.Command.Normal))
+		job.ServerEnv, job.Env = job.Env, slices.Concat(r.host.Environ, r.marker().Environ(l.Position))
 	}
 	job.Drive, job.Written = s.drive, func() bool { return written(r.countsOf(l, folder)) }
 	if r.Spec.Design.Within() {

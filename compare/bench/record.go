@@ -32,7 +32,6 @@ type Launch struct {
 	Position int      `json:"position"` // in the order of launching, from 0
 	Arm      gain.Arm `json:"arm"`      // empty where it holds all
 	Pair     int      `json:"pair"`     // from 0; a launch that holds all arms has its own number here
-	Place    int      `json:"place"`    // 0 launched first in its pair, 1 second, …
 	// Point is the value of its only point; empty where there are none, or all.
 	Point string `json:"point,omitempty"`
 	// Attempts are the starts so far, oldest first. At most one is Finished, and

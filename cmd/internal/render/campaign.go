@@ -34,7 +34,7 @@ func Campaign(r source.Campaign) output.Document {
 	case r.Verdict.Refused():
 	case r.Curved():
 		d.Lead = d.Named("dose")
-	case len(r.Comparisons) > 1 || r.Verdict == gain.Inconclusive: // these, or the units
+	case len(r.Comparisons) > 1 || r.Verdict.Open(): // these, or the units
 		d.Lead = d.Named("").Without("order", "status")
 	}
 	return d

@@ -40,8 +40,12 @@ func (p *Progress) Event(e bench.Event) {
 			}
 		}
 		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
-			p.launch(e, "done"+p.measured(e.Attempt.Segments)+" in "+
-				time.Duration(e.Attempt.DurationNS).Round(time.Millisecond).String())
+			took := time.Duration(e.Attempt.DurationNS)
+			text := "done" + p.measured(e.Attempt.Segments) + " in " + took.Round(time.Millisecond).String()
+			if left := time.Duration(e.Left) * took; left > time.Minute {
+				text += fmt.Sprintf(", about %.0f min left", left.Minutes())
+			}
+			p.launch(e, text)
 		}
 	case e.Stage == bench.Measured:
 		p.launch(e, e.Text)

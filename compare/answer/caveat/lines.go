@@ -70,7 +70,7 @@ var Lines = map[string][]Line{
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
-			"", "rest", "swapped|trust prove_hook|prove_trt|checks|builds|measure.hook|measure both_arms"},
+			"", "rest", "swapped|trust prove_hook|launched|prove_trt|checks|builds|measure.hook|measure both_arms"},
 		{"no verdict", "unfinished, {left} of {all:launch} left[; {=so_far}].", "gain", campaignWhy, "resume"},
 		{"", "no decision: launches report the same values{?copied_values}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: what fails may choose the result{?first_attempts}.", "gain", campaignWhy, "checks"},
@@ -82,7 +82,7 @@ var Lines = map[string][]Line{
 		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
 		{"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
 		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace place"},
-		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page measure.hook|loads"}},
+		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page acted|measure.hook|loads"}},
 
 	"place": {
 		{"not now", "{=flat}.", "load time fall before after", "written load_without_time", "backend"},
@@ -169,7 +169,9 @@ var sentences = map[string]string{
 		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][, {own:%} under " +
 		"learned routing][{place}]",
 
-	"point":       "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"point": "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"at_loads": "{?server}--server SERVER --ready URL --client 'CLIENT ‹concurrency›' | " +
+		"-- YOUR_BENCHMARK ‹concurrency›",
 	"sglang_arm":  "--init-expert-location {file}[ --ep-num-redundant-experts {redundant}]",
 	"vllm_arm":    "MOEBALANCE_PLACEMENT={file} --enable-eplb",
 	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
@@ -201,22 +203,27 @@ var steps = map[string][2]string{
 	"swapped":   {"Give the learned side first.", "compare {swapped}"},
 	"one_arm":   {"Ranks of one run are judged together.", "trace {one_arm}"},
 	"whole":     {"{?apart}Give all ranks of each arm, or one folder that holds both.", "compare NORMAL_DIR PERFECT_DIR"},
-	"both_arms": {"{?unrecorded}Record both arms of one command.", "profile --perfect -- {benchmark|YOUR_COMMAND}"},
+	"both_arms": {"{?unrecorded}Record both arms of one command, and compare them.", recordBoth},
+	"acted":     {"{?claimed}Record both arms: their traces show whether the switch acts.", recordBoth},
 	"trust":     {"If your engine has its own switch, accept the arms as labeled.", "compare --trust-arms {trusted}"},
 
 	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
-	"loads":        {"Measure at the loads that you serve.", "bench --points {loads}" + yours + " ‹concurrency›"},
-	"backend":      {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
-	"small":        {"{?bar}Record another load that you serve: it may gain more.", record},
-	"builds":       {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
-	"resume":       {"Run the rest.", "bench --resume {folder}"},
-	"more":         {"Run more {units}.", "bench --{units} {more:.0}" + asBefore},
-	"longer":       {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
-	"five":         {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
-	"prove_hook":   {"{?unproved}Use the hook: counts prove it.", "bench --treatment hook {again|-- YOUR_BENCHMARK}"},
+	"loads": {"Measure at the loads that you serve.",
+		"bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
+	"backend": {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
+	"small":   {"{?bar}Record another load that you serve: it may gain more.", record},
+	"builds":  {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
+	"resume":  {"Run the rest.", "bench --resume {folder}"},
+	"more": {"Run {more:.0} {units} in a new campaign, which takes over none of these.",
+		"bench --{units} {more:.0}" + asBefore},
+	"longer":     {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
+	"five":       {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
+	"prove_hook": {"{?unproved}Use the hook: counts prove it.", "bench --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"{?unseen}Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"bench[ {metric}] -- mpirun -n {ranks|RANKS} trtllm-llmapi-launch {benchmark|YOUR_BENCHMARK}"},
+		"bench {before|-- }mpirun -n {ranks|RANKS} trtllm-llmapi-launch {behind|YOUR_BENCHMARK}"},
+	"launched": {"{?launched}See what each rank printed: a build or backend without the switch prints nothing.",
+		"compare --table proof {folder}"},
 	"checks": {"See all checks.", "compare --table checks {folder}"},
 	"page":   {"See it as a page.", "report -o report.html {folder}"},
 	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
@@ -246,11 +253,13 @@ var steps = map[string][2]string{
 
 // Parts of commands.
 const (
-	yours     = "[ {metric}] -- YOUR_BENCHMARK"
-	record    = "profile -- YOUR_COMMAND"
-	anyServer = "--server SERVER --ready URL --client CLIENT"
-	generate  = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
-	hookBench = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook}[ {metric}] "
-	asBefore  = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
-	planned   = "place --ep {ranks} --redundant {copies} "
+	yours      = "[ {metric}] -- YOUR_BENCHMARK"
+	record     = "profile -- YOUR_COMMAND"
+	anyServer  = "--server SERVER --ready URL --client CLIENT"
+	generate   = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
+	hookBench  = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook}[ {metric}] "
+	recordBoth = "profile --dir normal -- {benchmark|YOUR_COMMAND} && moebalance profile --dir perfect --perfect" +
+		"[ --treatment {treatment}] -- {benchmark|YOUR_COMMAND} && moebalance compare normal perfect"
+	asBefore = "[ --treatment {treatment}] {again|-- YOUR_BENCHMARK}"
+	planned  = "place --ep {ranks} --redundant {copies} "
 )

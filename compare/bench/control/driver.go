@@ -186,13 +186,12 @@ func (d *Driver) missing(seen, runs int) error {
 	for _, a := range d.Acks {
 		of, have = max(of, a.Ranks), append(have, fmt.Sprint(a.Rank))
 	}
-	switch within := fmt.Sprintf("within %d runs of the client", runs); {
-	case seen > 0:
+	within := fmt.Sprintf("within %d runs of the client", runs)
+	if seen > 0 {
 		return d.lost("%d of %d ranks have read the order and only ranks %q acknowledged %s", seen, of, have, within)
-	default:
-		return d.lost("no rank has read the order %s: was the server started with the hook and MOEBALANCE_CONTROL of this "+
-			"folder?", within)
 	}
+	return d.lost("no rank has read the order %s: was the server started with the hook and MOEBALANCE_CONTROL of this "+
+		"folder?", within)
 }
 
 // wait looks for the answers for a moment: they may come after the run's end.

@@ -37,12 +37,12 @@ type Job struct {
 	Drive  func(ctx context.Context, run func(context.Context, Run) error) error
 	Server []string // started first and ended last; nil for none
 	Dir    string   // where all run; empty is the current folder
-	Env    []string // of the server, and of a command that has none
-	// Client is the environment of what measures a server: it is the same in both arms, or the client decides.
-	Client []string
-	Marker Marker // in both, so that everything started inherits it
-	Folder string // for the log files of the server
-	Own    string // the program to start for OwnName where none is on the path
+	Env    []string // of the measured command
+	// ServerEnv alone has the switch of an arm: a client that knew it could decide the result.
+	ServerEnv []string
+	Marker    Marker // in both, so that everything started inherits it
+	Folder    string // for the log files of the server
+	Own       string // the program to start for OwnName where none is on the path
 
 	Ready   string        // URL that answers 2xx once the server is ready
 	Timeout time.Duration // of the whole job; 0 is none
@@ -121,7 +121,7 @@ func (j *running) run(ctx context.Context) error {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
 			shown.Masked(j.Ready))
 	}
-	server, err := j.start(j.Server, j.Env, j.Folder, serverStdout, serverStderr)
+	server, err := j.start(j.Server, j.ServerEnv, j.Folder, serverStdout, serverStderr)
 	if err != nil {
 		return err
 	}
@@ -160,11 +160,7 @@ func (j *running) command(ctx context.Context, r Run) error {
 	if n := len(j.started); n > 1 { // the last client ended with its group
 		j.started = j.started[:n-1]
 	}
-	env := j.Env
-	if len(j.Server) > 0 {
-		env = j.Client
-	}
-	p, err := j.start(r.Words, env, r.Folder, Stdout, Stderr)
+	p, err := j.start(r.Words, j.Env, r.Folder, Stdout, Stderr)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (r *rule) match(text, found, rest string, line int) {
 	metric.Unit, by, fits = inUnit(unitBehind.FindStringSubmatch(rest)[1], r.Unit)
 	x *= by
 	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
-		r.fail(line, input.Error{Expected: fmt.Sprintf("a whole number in the group of metric %q", r.Name),
+		r.fail(line, input.Error{Expected: fmt.Sprintf("%q to match all of a number, of a unit like %q", r.Name, r.Unit),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
 	}

@@ -141,7 +141,7 @@ func (r *report) list(d *document, path string) (numbers []float64) {
 func (r *report) end() (Result, *input.Error) {
 	for _, name := range r.needs {
 		if r.at(name) < 0 {
-			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release",
+			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release or unit",
 				Try: "choose a number by --metric 'NAME:UNIT:higher=REGEX'"})
 		}
 	}
