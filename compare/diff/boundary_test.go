@@ -1,14 +1,17 @@
 package diff
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A tenth of the expert time in kernels of one side alone passes, more is refused, on either side; of attention more is
@@ -46,14 +49,23 @@ func TestTokensAndWhatIsOutside(t *testing.T) {
 	for of, equal := range map[[2]router.Number]bool{{1000, 1009}: true, {1009, 1000}: true, {1000, 1011}: false,
 		{1011, 1000}: false, {0, 1000}: true, {1000, 0}: true} {
 		c := Comparison{Comparable: true, Builds: gain.Builds{"a", "b"}}
-		if c.judgeWork(arms{side(of[0], 3), side(of[1], 3)}); c.Comparable != equal {
+		if c.judgeWork(arms{side(of[0], 3), side(of[1], 9)}); c.Comparable != equal { // builds may compute otherwise
 			t.Errorf("%v tokens: %+v", of, c.Work)
 		}
 	}
-	for of, known := range map[[2]float64]bool{{1.99, 1.99}: false, {2.01, 1.99}: true, {1.99, 2.01}: true} {
+	for of, known := range map[[2]float64]bool{{1.99, 1.99}: false, {2, 1.99}: true, {1.99, 2}: true} {
 		c := Comparison{Comparable: true}
 		if c.judgeOutside(arms{side(0, of[0]), side(0, of[1])}); warned(c, EqualWorkUnknown, "") == known {
 			t.Errorf("%v of 100: %v, %+v", of, c.Warnings, c.Work)
+		}
+	}
+	for of, want := range map[[2]router.Number]string{{10, 10}: "ns/token 0.02", {10, 0}: "ns/step 0.02",
+		{0, 10}: "ns/step 0.02", {0, 0}: "ns/step 0.0222"} { // of steps of one size noise is allowed for, too
+		c, a := Comparison{}, arms{side(of[0], 3), side(of[1], 3)}
+		a[0].outside[0] = 3.0067
+		c.judgeOutside(a)
+		if have := fmt.Sprintf("%s %.3g", c.Work[0].Unit, c.Work[0].Allowed); have != want {
+			t.Errorf("%v tokens: have %s, want %s", of, have, want)
 		}
 	}
 }
@@ -73,6 +85,11 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 			c.warned != "" && d.Warnings[0].Code != c.warned {
 			t.Errorf("%+v: comparable %t, %v", c, d.Comparable, d.Warnings)
 		}
+		d.Comparable, d.Warnings = true, nil
+		slow := &trace.Trace{Speeds: []trace.Speed{{Rank: 0, OverMean: 1.2}, {Rank: 1, OverMean: 0.8}}}
+		if d.judgeBalance(arms{{times: &imbalance.Times{}}, {trace: slow}}); !d.Comparable || len(d.Warnings) > 0 {
+			t.Errorf("%+v with a slow GPU: %v, %v", c, reasons(d), d.Warnings)
+		}
 	}
 }
 
@@ -85,6 +102,9 @@ func TestSwitchCost(t *testing.T) {
 			{Phase: trace.PhaseRouter, Change: Change{DifferenceNS: cost}}}}
 		if c.warnOfLaunches(); warned(c, "switch_cost", "") != want {
 			t.Errorf("%v ns: %v", cost, c.Warnings)
+		}
+		if want && c.Warnings[1].Args["share"] != 2100/9e5 {
+			t.Errorf("%v", c.Warnings)
 		}
 	}
 }
@@ -154,6 +174,60 @@ func TestLimitsOfAPrediction(t *testing.T) {
 		c.predict(arms{{trace: &trace.Trace{}, run: k.normal}, {trace: &trace.Trace{}, run: k.perfect}})
 		if len(c.Refusals) > 0 != (k.why != nil) || k.why != nil && c.Refusals[0].Args["why"] != k.why || k.why == nil && !c.Split.Known() {
 			t.Errorf("late by %v and %v: %v, want %v", k.normal.Late(), k.perfect.Late(), c.Refusals, k.why)
+		}
+	}
+}
+
+// Means over steps leave out the ones that do not count, and those without expert time.
+func TestBalanceOverSteps(t *testing.T) {
+	a := arm{trace: &trace.Trace{}, times: &imbalance.Times{Steps: []imbalance.Step{
+		{MeanExpertsNS: 20, SlowestExpertsNS: 40}, {MeanExpertsNS: 90, SlowestExpertsNS: 90, Excluded: imbalance.WarmUp},
+		{}, {MeanExpertsNS: 30, SlowestExpertsNS: 30}}}}
+	if s := a.side(); s.Balancedness != 0.75 || s.SlowestNS != 35 {
+		t.Errorf("%v and %v, want 0.75 and 35", s.Balancedness, s.SlowestNS)
+	}
+}
+
+// By hand: launches that differ by 0.6 % of 1000 ns, 1.96 times that at 95 %, widen 90 to 120 ns.
+func TestIntervalOfOneLaunch(t *testing.T) {
+	s := ofLaunches(stats.Interval{Estimate: 100, Low: 90, High: 120}, 900)
+	require.Near(t, "low", s.Low, 100-15.437, 1e-3)
+	require.Near(t, "high", s.High, 100+23.201, 1e-3)
+}
+
+// Kernels of both arms stand in one row by their names, the most time of either arm first; a kernel of one arm alone
+// has one, too.
+func TestKernelsOfBothArms(t *testing.T) {
+	of := func(name string, instances, ns int64) trace.KernelStat {
+		return trace.KernelStat{Name: name, Stats: kernel.Stats{Instances: instances, TotalNS: ns}}
+	}
+	normal := &trace.Trace{Kernels: []trace.KernelStat{of("a", 1, 10), of("b", 2, 20), of("a", 3, 30)}}
+	perfect := &trace.Trace{Kernels: []trace.KernelStat{of("c", 4, 50), of("b", 5, 25)}}
+	have := ""
+	for _, k := range kernelChanges([2]*trace.Trace{normal, perfect}) {
+		have += fmt.Sprint(k.Name, k.NormalInstances, k.NormalNS, k.PerfectInstances, k.PerfectNS, ", ")
+	}
+	if want := "c0 0 4 50, a4 40 0 0, b2 20 5 25, "; have != want {
+		t.Errorf("have %s, want %s", have, want)
+	}
+}
+
+// Experts run in the kernels that a rule of the user, their class or a dense GEMM's place says, and in the kinds of
+// steps that are compared.
+func TestKernelsOfExperts(t *testing.T) {
+	of := func(name string, phase, placed trace.Phase) trace.KernelStat {
+		return trace.KernelStat{Name: name, Phase: phase, Placed: placed, Stats: kernel.Stats{TotalNS: 1}}
+	}
+	const e, other, grouped, dense = trace.PhaseExperts, trace.PhaseOther, "fused_moe_kernel", "nvjet_tst_128x64_TNT"
+	x := &trace.Trace{Kernels: []trace.KernelStat{of(grouped, e, e), of(dense, other, e), of(dense, other, other),
+		of(dense, other, other), of("mine", e, e)}}
+	for _, k := range [][2]string{{"", "fused_moe_kernel (Triton: vLLM, SGLang):1 "}, {"attention", ""},
+		{grouped + trace.InGraph, "fused_moe_kernel (Triton: vLLM, SGLang) (CUDA graph):1 "}} {
+		if k[0] != "" {
+			x.StepKinds = []trace.StepKind{{Kernels: k[:1]}}
+		}
+		if have, want := fmt.Sprint(expertKernels(x)), "map[dense GEMMs (cuBLAS):1 "+k[1]+"mine:1]"; have != want {
+			t.Errorf("steps of %q: have %s, want %s", k[0], have, want)
 		}
 	}
 }

@@ -22,6 +22,5 @@ func matched(t *testing.T, pattern string) *trace.Trace {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no exports of %s: %v", pattern, err)
 	}
-	trace := require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
-	return trace
+	return require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
 }

@@ -69,9 +69,7 @@ func (c *Comparison) refuse(why string, args ...any) {
 // but for shares.
 func (c *Comparison) check(why string, w Work, args ...any) {
 	if w.Unit != share {
-		if w.Differs = router.Undefined(); min(w.Normal, w.Perfect) > 0 {
-			w.Differs = max(w.Normal, w.Perfect)/min(w.Normal, w.Perfect) - 1
-		}
+		w.Differs = max(w.Normal, w.Perfect)/min(w.Normal, w.Perfect) - 1
 	}
 	w.Equal = w.Differs <= router.Number(w.Allowed)
 	if c.Work = append(c.Work, w); !w.Equal {

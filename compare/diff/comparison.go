@@ -93,20 +93,11 @@ type Change struct {
 }
 
 func changeOf(normal, perfect router.Number) Change {
-	c := Change{normal, perfect, perfect - normal, router.Undefined()}
-	if perfect > 0 {
-		c.Ratio = normal / perfect
-	}
-	return c
+	return Change{normal, perfect, perfect - normal, normal / perfect}
 }
 
 // OfNormal is the difference as a share of normal, undefined where that has no time.
-func (c Change) OfNormal() router.Number {
-	if c.NormalNS > 0 {
-		return c.DifferenceNS / c.NormalNS
-	}
-	return router.Undefined()
-}
+func (c Change) OfNormal() router.Number { return c.DifferenceNS / c.NormalNS }
 
 // PhaseChange is one phase of one layer, or over all compared layers.
 type PhaseChange struct {

@@ -1,13 +1,16 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // cell is a short way to write one: work and collective time of a phase.
@@ -39,13 +42,13 @@ func alternating() (normal, perfect *trace.Trace) {
 
 func TestCompareTracesByHand(t *testing.T) {
 	c := Compare(alternating())
-	if !c.Comparable || len(reasons(c)) > 0 {
-		t.Fatalf("not comparable: %v", reasons(c))
+	if !c.Comparable || len(reasons(c)) > 0 || len(c.Work) > 0 {
+		t.Fatalf("not comparable: %v; %+v", reasons(c), c.Work)
 	}
 	// Every rank is busy 35 in each normal step and 25 in each perfect one.
-	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
-	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-	checkNear(t, "step gain", float64(c.Step.Ratio-1), 0.4, 1e-12)
+	require.Near(t, "normal step", float64(c.Step.NormalNS), 35, 0)
+	require.Near(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
+	require.Near(t, "step gain", float64(c.Step.Ratio-1), 0.4, 1e-12)
 	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
 	// in each normal step, although over the capture the ranks are equal.
 	experts, combine := c.Phases[0], c.Phases[1]
@@ -53,10 +56,10 @@ func TestCompareTracesByHand(t *testing.T) {
 		!combine.Collective || len(c.Phases) != 2 {
 		t.Fatalf("phases: %+v", c.Phases)
 	}
-	checkNear(t, "expert difference", float64(experts.DifferenceNS), 0, 0)
-	checkNear(t, "combine", float64(combine.DifferenceNS), -10, 0)
-	checkNear(t, "b", float64(c.Normal.Balancedness), 20.0/30, 1e-15)
-	checkNear(t, "b, perfect", float64(c.Perfect.Balancedness), 1, 0)
+	require.Near(t, "expert difference", float64(experts.DifferenceNS), 0, 0)
+	require.Near(t, "combine", float64(combine.DifferenceNS), -10, 0)
+	require.Near(t, "b", float64(c.Normal.Balancedness), 20.0/30, 1e-15)
+	require.Near(t, "b, perfect", float64(c.Perfect.Balancedness), 1, 0)
 	if c.Normal.Steps != 2 || c.Perfect.Steps != 3 {
 		t.Errorf("steps %d, %d", c.Normal.Steps, c.Perfect.Steps)
 	}
@@ -85,6 +88,36 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		c := Compare(normal, perfect)
 		if c.Comparable != (k.reason == "") || !strings.Contains(strings.Join(reasons(c), "; "), k.reason) {
 			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
+		}
+		builds := CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+		if warned(c, FewRanks, "") != (k.copies > 1) || warned(builds, FewRanks, "") {
+			t.Errorf("%s: %v, of builds %v", k.what, c.Warnings, builds.Warnings)
+		}
+	}
+	gate := func(experts string) []trace.KernelStat {
+		return []trace.KernelStat{{Name: "void topkGatingSoftmax<float, (int)8, (int)" + experts + ", (int)4>(float *)"}}
+	}
+	for reason, change := range map[string]func(n, p *trace.Trace){
+		"": func(n, p *trace.Trace) { n.World, p.World, n.Kernels = 2, router.NoID, gate("128") },
+
+		"of 2 ranks, the perfect side of 4": func(n, p *trace.Trace) { n.World, p.World = 2, 4 },
+		"gates of 128 and 64 experts":       func(n, p *trace.Trace) { n.Kernels, p.Kernels = gate("128"), gate("64") },
+		"the normal side has no MoE kernel": func(n, _ *trace.Trace) {
+			for i := range n.Cells {
+				n.Cells[i].Phase = trace.PhaseAttention
+			}
+		},
+		"0 of 2 ranks in common (normal 0, 1, perfect 2, 3)": func(_, p *trace.Trace) {
+			for i := range p.Cells {
+				p.Cells[i].Rank += 2
+			}
+		},
+	} {
+		normal, perfect := alternating()
+		change(normal, perfect)
+		c := Compare(normal, perfect)
+		if c.Comparable != (reason == "") || !strings.Contains(strings.Join(reasons(c), "; "), reason) {
+			t.Errorf("%v, want %q", reasons(c), reason)
 		}
 	}
 }
@@ -127,9 +160,9 @@ func TestNoExpertWorkInOneArm(t *testing.T) {
 func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	normal, perfect := alternating()
 	perfect.Imbalance = []imbalance.Row{
+		{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 		{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Time, MaxOverMean: 1.3, Flagged: true},
 		{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Load, MaxOverMean: 1.3, Flagged: true},
-		{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 	}
 	normal.Imbalance = []imbalance.Row{{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2,
 		MaxOverMean: 1.9, Flagged: true}}
@@ -137,7 +170,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", reasons(c))
 	}
-	perfect.Imbalance[2].Flagged = true
+	perfect.Imbalance[0].Flagged = true
 	c = Compare(normal, perfect)
 	if c.Comparable || !strings.Contains(reasons(c)[0], "rank load 1.200 in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, reasons(c))
@@ -148,14 +181,6 @@ func TestEmptyTraces(t *testing.T) {
 	c := Compare(&trace.Trace{}, &trace.Trace{})
 	if c.Comparable || len(reasons(c)) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
-	}
-	normal, perfect := alternating()
-	for i := range perfect.Cells {
-		perfect.Cells[i].Rank += 2
-	}
-	c = Compare(normal, perfect)
-	if c.Comparable || reasons(c)[0] != "the sides have 0 of 2 ranks in common (normal 0, 1, perfect 2, 3)" {
-		t.Errorf("other ranks: %v", reasons(c))
 	}
 }
 
@@ -185,14 +210,16 @@ func TestSidesRefused(t *testing.T) {
 	if c := Compare(perfect, normal); c.Comparable || !strings.Contains(reasons(c)[0], "the sides are swapped") {
 		t.Errorf("the balanced side given as normal: %v, want swapped sides", reasons(c))
 	}
-	if c := Compare(normal, normal); c.Comparable {
-		t.Error("the same recording twice: want it refused")
+	normal, perfect = alternating()
+	of := func(rank int) func(trace.Cell) bool { return func(c trace.Cell) bool { return c.Rank == rank } }
+	perfect.Cells = slices.Concat(slices.DeleteFunc(perfect.Cells, of(0)),
+		slices.DeleteFunc(slices.Clone(normal.Cells), of(1)))
+	if c := Compare(normal, perfect); c.Comparable || c.Refusals[0].Args["why"] != "same_recording" ||
+		c.Refusals[0].Args["rank"] != 0.0 {
+		t.Errorf("the same recording of rank 0: %v", reasons(c))
 	}
-}
-
-func checkNear(t *testing.T, what string, have, want, within float64) {
-	t.Helper()
-	if !(have >= want-within && have <= want+within) {
-		t.Errorf("%s: %v, want %v ± %v", what, have, want, within)
+	x := AssumeArm(perfect, gain.Normal)
+	if AssumeArm(normal, gain.Normal) != normal || x.Arm != "normal" || perfect.Arm != "perfect" {
+		t.Errorf("taken as the normal arm: %s", x.Arm)
 	}
 }

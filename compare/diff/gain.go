@@ -181,8 +181,9 @@ func (c *Comparison) ofKind(r gain.Result) (measured gain.Gain, verdict gain.Ver
 func (c *Comparison) elsewhere(run gain.Run) (w router.Warning, is bool) {
 	all := max(len(c.Normal.Ranks), len(c.Perfect.Ranks))
 	n, names, _ := strings.Cut(run.GPUs, " × ")
-	if gpus, err := strconv.Atoi(n); run.Ranks > 0 && run.Ranks != all || err == nil && gpus < all {
-		return router.Warn(CampaignUnlike, "", "why", "ranks", "here", cmp.Or(run.Ranks, gpus), "there", all), true
+	gpus, _ := strconv.Atoi(n) // of one node
+	if ranks := cmp.Or(run.Ranks, min(gpus, all)); ranks > 0 && ranks != all {
+		return router.Warn(CampaignUnlike, "", "why", "ranks", "here", ranks, "there", all), true
 	}
 	for _, gpu := range slices.Concat(c.Normal.gpus, c.Perfect.gpus) {
 		if names != "" && gpu != "" && !strings.Contains(names, gpu) {

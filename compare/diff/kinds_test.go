@@ -2,8 +2,10 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	of "github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
@@ -41,17 +43,22 @@ func TestKindsAreMatched(t *testing.T) {
 		[]int64{400, 100, 20, 20})
 	perfect := mixed([][]string{b, a}, []int{0, 1, 1}, []string{decode, prefill, prefill}, []int64{30, 360, 380})
 	perfect.Arm = "perfect"
+	for _, c := range slices.Clone(normal.Cells) { // decode's longest is none of the experts
+		if c.Phase, c.Sum = trace.PhaseAttention, (imbalance.Sum{TotalNS: 5000, BusyNS: 5000}); c.Kind == 1 {
+			normal.Cells = append(normal.Cells, c)
+		}
+	}
 	c := Compare(normal, perfect)
 	if len(c.Kinds) != 2 {
 		t.Fatalf("have %+v", c.Kinds)
 	}
 	for i, want := range []string{
-		"prefill steps of 8192 tokens [0] [2] 400 380", // not 370: the normal arm has no second one
-		"decode steps of 32 tokens [3] [0] 20 30",
+		"prefill steps of 8192 tokens [0] [2] 400 380 8192 2", // not 370: the normal arm has no second one
+		"decode steps of 32 tokens [3] [0] 20 30 32 1",
 	} {
 		k := c.Kinds[i]
 		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ",
-			k.SlowestExperts.PerfectNS); have != want {
+			k.SlowestExperts.PerfectNS, k.Tokens, k.LeftOut); have != want {
 			t.Errorf("have %s, want %s", have, want)
 		}
 	}
@@ -60,29 +67,18 @@ func TestKindsAreMatched(t *testing.T) {
 	}
 }
 
-// Kinds of one set of kernels are matched by their tokens, whichever takes most time.
-func TestKindsAreMatchedByTokens(t *testing.T) {
-	const large, small = "execute_context_8(8192)_generation_0(0)", "execute_context_1(1024)_generation_0(0)"
-	k := [][]string{{"gemm"}, {"gemm"}}
-	normal := mixed(k, []int{0, 1}, []string{large, small}, []int64{400, 60})
-	perfect := mixed(k, []int{1, 0, 0, 0}, []string{large, small, small, small}, []int64{100, 50, 50, 50})
-	perfect.Arm = "perfect"
-	c := Compare(normal, perfect)
-	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps,
-		c.Kinds[1].PerfectSteps) != "[0] [0] [1] [3]" {
-		t.Errorf("have %+v", c.Kinds)
-	}
-}
-
 // Without ranges, kernels match kinds, and the names say no more than that.
 func TestKindsWithoutRanges(t *testing.T) {
 	a, b, other := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"sort"}
 	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
-	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1}, make([]string, 2), []int64{30, 360})
+	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1, 1}, make([]string, 3), []int64{30, 360, 360})
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 3 || c.Kinds[0].Steps != "steps of 300 ns GPU time" ||
-		fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
+	if len(c.Kinds) != 3 || c.Kinds[0].Steps != "steps of 300 ns GPU time" || fmt.Sprint(c.Kinds[0].PerfectSteps,
+		c.Kinds[1].NormalSteps, c.Kinds[1].PerfectSteps) != "[1 2] [1] [0]" {
 		t.Errorf("have %+v", c.Kinds)
+	}
+	if builds := CompareBuilds(normal, perfect, gain.Builds{"a", "b"}); warned(builds, KindsApart, "") {
+		t.Errorf("of builds no gain is asked: %v", builds.Warnings)
 	}
 	if alone := c.Kinds[2]; alone.LeftOut != 1 || len(alone.NormalSteps) > 0 || alone.Step.NormalNS.Defined() {
 		t.Errorf("the kind of one arm alone: %+v", alone)
@@ -102,29 +98,67 @@ func TestKindsOfOtherTokens(t *testing.T) {
 	perfect.Cells[0].Instances++ // no copy
 	perfect.Cells[1].Instances++
 	c := Compare(arm(prefill, decode), perfect)
-	if !warned(c, KindsApart, "") {
+	if i := len(c.Warnings) - 1; c.Warnings[i].Code != KindsApart || c.Warnings[i].Args["why"] != "unlike" {
 		t.Errorf("decode of 32 and 64 tokens: %v", c.Warnings)
 	}
 	if other := c.Kinds[1]; other.Gain.Defined() || len(other.NormalSteps)+len(other.PerfectSteps) > 0 ||
 		other.Step.NormalNS.Defined() || other.LeftOut != 4 {
 		t.Errorf("%v, %+v", reasons(c), c.Kinds)
 	}
-	c = Compare(arm(prefill, decode), arm("execute_context_1(100)_generation_0(0)", decode))
-	noGain(t, "100 tokens", c)
+	perfect = arm("execute_context_1(100)_generation_0(0)", decode)
+	perfect.Arm = "perfect"
+	for i := range perfect.Cells { // nor another
+		perfect.Cells[i].Instances++
+	}
+	noGain(t, "100 tokens", Compare(arm(prefill, decode), perfect))
 }
 
-// Of kinds of a phase that have no gain the first is named, and of dummies and a phase with a gain none.
-func TestKindsOfAPhase(t *testing.T) {
-	const decode, dummy = "execute_context_0(0)_generation_32(32)", "execute_context_0(0)_generation_0(0)"
-	var pairs []kindPair
-	for _, name := range []string{decode, decode, dummy} {
-		k := &stepKind{trace.StepKind{Steps: []int{0}}, map[int]of.Batch{0: of.BatchOf(name)}}
-		pairs = append(pairs, kindPair{arms: [2]*stepKind{k, k}})
+// Steps of one kind are paired by equal tokens, or all where about as many; kinds by ranges of either arm.
+func TestPairsOfSteps(t *testing.T) {
+	kind := func(tokens int, kernels ...string) *stepKind {
+		k := &stepKind{trace.StepKind{Steps: []int{0}, Kernels: kernels}, map[int]of.Batch{}}
+		if tokens > 0 {
+			k.batches[0] = of.BatchOf(fmt.Sprintf("execute_context_1(%d)_generation_0(0)", tokens))
+		}
+		return k
 	}
-	for want, whys := range [][]string{{"", "unlike", "unlike"}, {"unlike", "unlike", "unlike"}} {
-		c := Comparison{}
-		if c.warnOfKinds(pairs, whys); len(c.Warnings) != want {
-			t.Errorf("%v: %v", whys, c.Warnings)
+	for tokens, paired := range map[[2]int]int{{1000, 1000}: 1, {1000, 1010}: 1, {1010, 1000}: 1, {990, 1000}: 0,
+		{1000, 990}: 0, {0, 1000}: 1, {1000, 0}: 1} {
+		if p := pairOf(kind(tokens[0]), kind(tokens[1])); len(p.steps[0]) != paired || p.leftOut() != 2-2*paired {
+			t.Errorf("%v tokens: %v", tokens, p.steps)
+		}
+	}
+	for tokens, want := range map[[2]int][]float64{{1000, 500}: {1. / 3, 0.5}, {1000, 0}: {1. / 3, 0.001}} {
+		if have := kind(tokens[0], "a", "b").likeness(kind(tokens[1], "b", "c")); !slices.Equal(have, want) {
+			t.Errorf("%v tokens: have %v, want %v", tokens, have, want)
+		}
+	}
+	one := mixed([][]string{{"a"}}, []int{0, 0}, make([]string, 2), []int64{400, 100})
+	if c := Compare(one, one); len(c.Kinds) > 0 {
+		t.Errorf("all steps of one kind: %+v", c.Kinds)
+	}
+}
+
+// A point of a campaign is of the kind of steps with as many tokens; the gain of all is not of one kind of several.
+func TestPointsOfKinds(t *testing.T) {
+	at := func(value float64, gained router.Number) gain.Comparison {
+		return gain.Comparison{Arm: gain.Perfect, Value: value, Gain: gain.Gain{Interval: gain.Interval{Estimate: gained}}}
+	}
+	for _, k := range []struct {
+		kinds  []KindChange
+		points []gain.Comparison
+		want   string // the gain, whether it is of the first kind, and whether the first and the last one's are measured
+	}{
+		{[]KindChange{{Tokens: 8192}, {Tokens: 32}}, []gain.Comparison{at(8192, 0.2), at(32, 0.1)}, "0.2 true true true"},
+		{[]KindChange{{Tokens: 8192}, {Tokens: 32}}, []gain.Comparison{at(32, 0.1)}, "0.3 false false true"},
+		{[]KindChange{{Tokens: 8192}, {}}, []gain.Comparison{at(0, 0.3)}, "0.3 false false false"},
+		{[]KindChange{{Tokens: 32}}, nil, "0.3 true false false"},
+	} {
+		c := Comparison{Kinds: k.kinds}
+		measured, _, own := c.ofKind(gain.Result{Comparisons: k.points, Gain: at(0, 0.3).Gain})
+		first, last := k.kinds[0].Measured != nil, k.kinds[len(k.kinds)-1].Measured != nil
+		if have := fmt.Sprint(measured.Estimate, own, first, last); have != k.want {
+			t.Errorf("%+v: have %s", k, have)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // partsAddUp checks a split against its own definition and returns its parts by name.
@@ -17,9 +18,9 @@ func partsAddUp(t *testing.T, s Split) map[PartName]Part {
 	for _, p := range s.Parts {
 		parts[p.Name] = p
 		gain += p.Gain.Float64()
-		checkNear(t, string(p.Name), (p.Gain * s.PerfectNS).Float64(), p.SavedNS.Float64(), 1e-3)
+		require.Near(t, string(p.Name), (p.Gain * s.PerfectNS).Float64(), p.SavedNS.Float64(), 1e-3)
 	}
-	checkNear(t, "sum of the parts", gain, s.Gain.Float64(), 1e-9)
+	require.Near(t, "sum of the parts", gain, s.Gain.Float64(), 1e-9)
 	return parts
 }
 
@@ -30,7 +31,7 @@ func TestSplit(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	c := Compare(normal, perfect)
 	s := c.Split
-	checkNear(t, "gain", s.Gain.Float64(), 0.17, 0.01)
+	require.Near(t, "gain", s.Gain.Float64(), 0.17, 0.01)
 	if parts := partsAddUp(t, s); len(parts) != 2 || !(s.Low < s.Gain) || !(s.Gain < s.High) || s.Basis != Profiled {
 		t.Errorf("predicted: %+v", s)
 	}
@@ -46,7 +47,7 @@ func TestSplit(t *testing.T) {
 	}
 	over := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return w.Code == "profiler_overhead" })
 	overhead, _ := c.Warnings[over].Args["share"].(float64)
-	checkNear(t, "overhead of the perfect arm", overhead, (c.Perfect.StepNS/6.4e6 - 1).Float64(), 1e-9)
+	require.Near(t, "overhead of the perfect arm", overhead, (c.Perfect.StepNS/6.4e6 - 1).Float64(), 1e-9)
 	c = Compare(normal, perfect)
 	measured.Metric.Name = "throughput"
 	c.WithCampaign(measured, gain.Run{}, 0)
@@ -78,6 +79,9 @@ func TestRefusedCampaign(t *testing.T) {
 		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "8 × NVIDIA H200"}, ""}, // which holds the predicted 17 %
 		{between(0.10, 0.70), gain.Run{Ranks: 2}, CampaignUnlike},
 		{between(0.10, 0.70), gain.Run{GPUs: "2 × NVIDIA H200"}, CampaignUnlike},
+		{between(0.10, 0.70), gain.Run{GPUs: "4 × NVIDIA H200"}, ""},
+		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "2 × NVIDIA H200"}, ""}, // of this node
+		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "4 × NVIDIA H100"}, CampaignUnlike},
 		{between(0.28, 0.32), gain.Run{}, ""},
 	} {
 		c := Compare(normal, perfect)

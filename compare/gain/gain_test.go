@@ -3,7 +3,6 @@ package gain
 import (
 	"bufio"
 	"encoding/json"
-	"math"
 	"os"
 	"testing"
 
@@ -45,13 +44,6 @@ func armValues(launches []Measurement) (normal, perfect []float64) {
 	return normal, perfect
 }
 
-func checkNear(t *testing.T, what string, have, want, within float64) {
-	t.Helper()
-	if !(math.Abs(have-want) <= within) {
-		t.Errorf("%s: have %.6g, want %.6g ± %.2g", what, have, want, within)
-	}
-}
-
 // gainFrom is the gain over pairs in the orders AB BA AB …: normal[i] and perfect[i] are of
 // pair i.
 func gainFrom(normal, perfect []float64, higherIsBetter bool) Gain {
@@ -70,7 +62,7 @@ func TestGainByHand(t *testing.T) {
 	// Ratios 1.1 and 1.21: logs λ and 2λ with λ = ln 1.1. Mean 1.5λ: estimate
 	// 1.1^1.5 − 1 = 0.153690. One pair of each order has no spread.
 	g := gainFrom([]float64{100, 100}, []float64{110, 121}, true)
-	checkNear(t, "estimate", float64(g.Estimate), 0.153690, 5e-7)
+	require.Near(t, "estimate", float64(g.Estimate), 0.153690, 5e-7)
 	if g.Low.Defined() || g.High.Defined() {
 		t.Errorf("2 pairs have no 95 %% interval: %+v", g)
 	}
@@ -91,9 +83,7 @@ func rejudged(t *testing.T, name string) (stored, again Result) {
 	if err == nil {
 		err = json.Unmarshal(text, &stored)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := valid(nil)
 	c.Command, c.Metric, c.Proof, c.Differences = stored.Command, stored.Metric, stored.Proof, stored.Differences
 	for i, p := range stored.Pairs {
@@ -123,7 +113,7 @@ func TestStoredCampaigns(t *testing.T) {
 			t.Errorf("%s: %q, stored %q, balance %s", name, r.Verdict, stored.Verdict, r.Balance)
 		}
 		for i, x := range []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High} {
-			checkNear(t, name, float64(x), want.gain[i], 0.00001)
+			require.Near(t, name, float64(x), want.gain[i], 0.00001)
 		}
 	}
 }
@@ -133,9 +123,9 @@ func TestGainLaws(t *testing.T) {
 	g := gainFrom(normal, perfect, true)
 	// Arms exchanged: the reciprocal, interval and all.
 	x := gainFrom(perfect, normal, true)
-	checkNear(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
-	checkNear(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
+	require.Near(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
+	require.Near(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
 	l := gainFrom(perfect, normal, false) // of times, of which the lower is better, it is the gain
-	checkNear(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
-	checkNear(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
+	require.Near(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
+	require.Near(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
 }

@@ -159,7 +159,7 @@ func TestSecondaryMetrics(t *testing.T) {
 		t.Fatalf("have %+v, want the two times by name, without the primary metric", r.Secondary)
 	}
 	few, all := r.Secondary[0].Gain, r.Secondary[1].Gain
-	checkNear(t, "confidence", float64(all.Confidence), 1-0.05/2, 1e-12)
+	require.Near(t, "confidence", float64(all.Confidence), 1-0.05/2, 1e-12)
 	if few.N != 5 || few.Low.Defined() || !(all.Low > 0.2 && all.High < 0.35) || r.Verdict != Significant {
 		t.Errorf("%s, %+v", r.Verdict, r.Secondary)
 	}
@@ -182,7 +182,7 @@ func TestPairsAreAllShown(t *testing.T) {
 		first.Note != "normal timed out: after 600 s; second attempt" {
 		t.Errorf("retried pair: %+v", first)
 	}
-	checkNear(t, "its gain", float64(first.Gain), 110.0/50-1, 1e-12)
+	require.Near(t, "its gain", float64(first.Gain), 110.0/50-1, 1e-12)
 	half := r.Pairs[2]
 	if half.Status != PairIncomplete || half.Normal.Defined() || half.Perfect != 110 || half.Gain.Defined() {
 		t.Errorf("half pair: %+v", half)
@@ -203,15 +203,14 @@ func TestJudgeDoesNotDependOnOrderOfInput(t *testing.T) {
 		m := c.Measurements
 		rng.Shuffle(len(m), func(i, j int) { m[i], m[j] = m[j], m[i] })
 		rng.Shuffle(len(c.Proof), func(i, j int) { c.Proof[i], c.Proof[j] = c.Proof[j], c.Proof[i] })
-		if have := Judge(c); !sameJSON(t, have, want) {
+		if have := Judge(c); !sameJSON(have, want) {
 			t.Fatal("the result depends on the order of the launches or proofs")
 		}
 	}
 }
 
 // sameJSON compares results as programs see them; NaN differs from itself.
-func sameJSON(t *testing.T, a, b any) bool {
-	t.Helper()
+func sameJSON(a, b any) bool {
 	x := require.Value(json.Marshal(a))
 	y := require.Value(json.Marshal(b))
 	return reflect.DeepEqual(x, y)

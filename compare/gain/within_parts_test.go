@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // A failed segment takes its block out and nothing else, one tried again does not, and a
@@ -79,14 +80,14 @@ func TestWithinArms(t *testing.T) {
 	}
 	// Means 0.20 and 0.10, each ± 4.3027 · 0.02/√3 and half of that; all shares are one half.
 	for i, x := range logs(r.Gain) {
-		checkNear(t, "perfect", x, []float64{0.2, 0.2 - 0.049683, 0.2 + 0.049683}[i], 1e-5)
+		require.Near(t, "perfect", x, []float64{0.2, 0.2 - 0.049683, 0.2 + 0.049683}[i], 1e-5)
 	}
 	for i, x := range logs(r.Comparisons[1].Gain) {
-		checkNear(t, "balancer", x, []float64{0.1, 0.1 - 0.024842, 0.1 + 0.024842}[i], 1e-5)
+		require.Near(t, "balancer", x, []float64{0.1, 0.1 - 0.024842, 0.1 + 0.024842}[i], 1e-5)
 	}
 	share := r.Comparisons[1].Share
 	for _, x := range []router.Number{share.Estimate, share.Low, share.High} {
-		checkNear(t, "share", x.Float64(), 0.5, 1e-6)
+		require.Near(t, "share", x.Float64(), 0.5, 1e-6)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Two layers of two ranks lose 10 and 4 ns. One rank has nobody to lose against, and no expert time no loss.
@@ -15,7 +16,7 @@ func TestLoss(t *testing.T) {
 		cells = append(cells, expertCell(0, step, 0, 30), expertCell(1, step, 0, 10), expertCell(0, step, 1, 6), expertCell(1, step, 1, 14))
 	}
 	x := New(cells)
-	near(t, "loss", x.Loss(x.Rows(0)), 14)
+	require.Near(t, "loss", x.Loss(x.Rows(0)), 14, 1e-9)
 	one := New(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 }))
 	unnamed := slices.Clone(cells)
 	for i := range cells {

@@ -2,7 +2,6 @@ package imbalance
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // expertCell is compute of the phase experts.
@@ -27,13 +27,6 @@ func alternating() (cells []Cell) {
 	return cells
 }
 
-func near(t *testing.T, what string, have router.Number, want float64) {
-	t.Helper()
-	if !(math.Abs(have.Float64()-want) <= 1e-12*math.Abs(want)) {
-		t.Errorf("%s: %v, want %v", what, have, want)
-	}
-}
-
 func TestAlternatingRanksDoNotCancel(t *testing.T) {
 	cells := append(alternating(),
 		Cell{Rank: 0, Step: 1, Layer: 3, Sum: Sum{TotalNS: 7, CollectiveNS: 5, BusyNS: 7}},
@@ -44,11 +37,11 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		if r.Layer != 3 || r.Steps != 4 || r.Parts != 2 || !r.Flagged || r.Worst != 0 || r.WorstSteps != 2 {
 			t.Errorf("%+v", r)
 		}
-		near(t, "max/mean", r.MaxOverMean, 1.5) // of sums it would be 1
-		near(t, "balancedness", r.Balancedness, 2.0/3)
-		near(t, "loss", x.Loss(x.Rows(0)), 10)
-		near(t, "busy", x.Steps[1].BusyNS, 24.5)
-		near(t, "slowest", x.Steps[1].SlowestExpertsNS, 30)
+		require.Near(t, "max/mean", r.MaxOverMean, 1.5, 1e-9) // of sums it would be 1
+		require.Near(t, "balancedness", r.Balancedness, 2.0/3, 1e-9)
+		require.Near(t, "loss", x.Loss(x.Rows(0)), 10, 1e-9)
+		require.Near(t, "busy", x.Steps[1].BusyNS, 24.5, 1e-9)
+		require.Near(t, "slowest", x.Steps[1].SlowestExpertsNS, 30, 1e-9)
 		slices.Reverse(cells)
 	}
 }
@@ -160,9 +153,9 @@ func TestLoadOfExperts(t *testing.T) {
 		steps = append(steps, router.BalanceOf(step))
 	}
 	r := Row{Layer: 4, Level: router.LevelExpert, Quantity: Load, Basis: Recorded}.Over(steps, []int{10, 20, 30}, 0.1)
-	near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2)
-	near(t, "floor", r.Floor, (6.0/5+1)/2)
-	near(t, "active", r.Active, 3)
+	require.Near(t, "max/mean", r.MaxOverMean, (9.0/5+9.0/6)/2, 1e-9)
+	require.Near(t, "floor", r.Floor, (6.0/5+1)/2, 1e-9)
+	require.Near(t, "active", r.Active, 3, 1e-9)
 	if r.Steps != 2 || r.Worst != 10 || r.NullP95.Defined() || !r.Flagged {
 		t.Errorf("%+v", r)
 	}
@@ -171,7 +164,7 @@ func TestLoadOfExperts(t *testing.T) {
 	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}, {Level: router.LevelExpert,
 		Quantity: Time, MaxOverMean: 9}, {Level: router.LevelExpert, Quantity: Load, MaxOverMean: router.Undefined()}},
 		router.LevelExpert, Load)
-	near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2)
+	require.Near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2, 1e-9)
 	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMaxOverMean != r.MaxOverMean ||
 		s.WorstFloor != r.Floor {
 		t.Errorf("%+v", s)
@@ -195,12 +188,12 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 	var rows []Row
 	for i, want := range []float64{1009 / 755.0, 430 / 420.0} {
 		r := x.Rows(0.1)[i]
-		near(t, "max/mean", r.MaxOverMean, want)
-		near(t, "balancedness", r.Balancedness, 1/want)
+		require.Near(t, "max/mean", r.MaxOverMean, want, 1e-9)
+		require.Near(t, "balancedness", r.Balancedness, 1/want, 1e-9)
 		rows = append(rows, r)
 	}
-	near(t, "over layers", Summarize(rows, router.LevelRank, Time).MaxOverMean, (1009+430)/(755+420.0))
-	near(t, "loss", x.Loss(x.Rows(0)), float64(rows[0].Imbalance*rows[0].MeanNS+rows[1].Imbalance*rows[1].MeanNS))
+	require.Near(t, "over layers", Summarize(rows, router.LevelRank, Time).MaxOverMean, (1009+430)/(755+420.0), 1e-9)
+	require.Near(t, "loss", x.Loss(x.Rows(0)), float64(rows[0].Imbalance*rows[0].MeanNS+rows[1].Imbalance*rows[1].MeanNS), 1e-9)
 }
 
 func TestKinds(t *testing.T) {

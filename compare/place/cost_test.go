@@ -36,16 +36,14 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			normal := traced(t, c.folder+"normal.rank*")
-			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"),
+			windows := Whole(read(c.folder+fmt.Sprintf(c.counts, "normal"),
 				c.folder+fmt.Sprintf(c.counts, "perfect")))
 			cost, reason, err := FromTrace(normal, windows[0].record)
 			if err != nil || reason.Code != "" {
 				t.Fatal(reason, err)
 			}
 			flat, _, err := Options{}.baseline(windows, windows[0].record.Experts, cost.Ranks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			even := normal.Replay().EvenRanks
 			same := cost.change(seen{Window: windows[0], plans: []plan{flat, flat}})
 			if same == nil || same.Estimate != 0 || same.SavedNS != 0 {
@@ -63,7 +61,20 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 			if !(moved.Low < moved.Estimate && moved.Estimate < moved.High && moved.High-moved.Low < 0.5) {
 				t.Errorf("%+v", moved)
 			}
-			g := normal.Replay().Run.Shift(cost.loads(windows[0], flat, cost.Follows), cost.loads(windows[1], flat, cost.Follows))
+			with := func(follows, wrong router.Number) *TimeChange {
+				x := *cost
+				x.Follows, x.Error = follows, wrong
+				return x.change(seen{Window: windows[0], plans: []plan{flat, other}})
+			}
+			for _, k := range [][4]router.Number{{0.8, 0.1, 0.7, 0.9}, {0.8, 0.3, 0.5, 1}, {0.2, 0.3, 0, 0.5}} {
+				wide, is, least, most := with(k[0], k[1]), with(k[0], 0), with(k[2], 0), with(k[3], 0) // from 0 to all of it
+				if wide.Low != min(is.Low, least.Low, most.Low) || wide.High != max(is.High, least.High, most.High) ||
+					wide.Estimate != is.Estimate {
+					t.Errorf("%v: %+v, want what holds %+v, %+v and %+v", k, wide, is, least, most)
+				}
+			}
+			g := normal.Replay().Run.Shift(cost.loads(windows[0], flat, cost.Follows),
+				cost.loads(windows[1], flat, cost.Follows))
 			if share := router.Number(g.InTime) / even.InTime; share < c.share || share > 1.02 {
 				t.Errorf("%+v of %+v; %+v", g, even, cost)
 			}
@@ -71,11 +82,15 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 	}
 }
 
-// Times of 1 + 0.5 (load − 1) give 0.5, and noise that outweighs them explains nothing.
+// By hand: Σload² is 0.4, Σload·time 0.2, Σtime² 0.1008, and 0.0008 are left of it: times follow load by half, ±
+// 2·√(0.0008/3/0.4). Times that rise by more than load follow it whole, and noise that outweighs them explains nothing.
 func TestFit(t *testing.T) {
 	var c Cost
-	if c.fit([]float64{0.2, -0.2, 0.4, -0.4}, []float64{0.1, -0.1, 0.2, -0.2}); !near(c.Follows, 0.5) ||
-		!near(c.Explained, 1) || c.Error > 1e-9 {
+	if c.fit([]float64{0.2, -0.2, 0.4, -0.4}, []float64{0.12, -0.08, 0.2, -0.2}); !near(c.Follows, 0.5) ||
+		!near(c.Explained, 1-0.0008/0.1008) || !near(c.Error, 0.05164) {
+		t.Errorf("%+v", c)
+	}
+	if c.fit([]float64{0.2, -0.2}, []float64{0.3, -0.3}); c.Follows != 1 {
 		t.Errorf("%+v", c)
 	}
 	if c.fit([]float64{0.1, -0.1}, []float64{0.3, 0.3}); c.Explained > leastExplained {

@@ -18,7 +18,7 @@ func TestDose(t *testing.T) {
 	data := require.Value(os.ReadFile("../../testdata/field/results/vllm-two-h100/campaign.json"))
 	var file gain.Result
 	require.NoError(t, errors.Join(json.Unmarshal(data, &file), file.Upgrade()))
-	windows := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n"),
+	windows := Whole(read(counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n"),
 		counted(t, "0,5,0,4001\n0,5,1,3001\n0,5,2,1001\n0,5,3,2001\n")))
 	for _, test := range []struct {
 		ranks   int
@@ -29,9 +29,7 @@ func TestDose(t *testing.T) {
 		{2, 64, 1, true}, {2, 2048, 1, true}, {4, 8192, 1, true}} {
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{test.ranks}, Redundant: []int{0}, Threshold: 0.1,
 			Dose: &Dose{Tokens: test.tokens, Result: file}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p := res.Placements[0]
 		if len(p.Gains) != test.want {
 			t.Fatalf("%+v: %+v", test, p.Gains)

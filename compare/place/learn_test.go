@@ -25,7 +25,7 @@ func lmsysWindows(t *testing.T, phase string) []Window {
 	if err != nil || len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	return Whole(read(t, paths...))
+	return Whole(read(paths...))
 }
 
 // DeepSeek-R1's counts on traffic that was left out, 32 ranks and 288 physical experts. EPLB's
@@ -36,7 +36,7 @@ func TestTrafficLeftOut(t *testing.T) {
 		t.Skip("much work, of which smaller tests do the same")
 	}
 	windows := lmsysWindows(t, "prefill")
-	res, robust := placedOn(t, windows, nil, 32, 32)
+	res, robust := placedOn(windows, nil, 32, 32)
 	eplb := res.Placements[1]
 	if math.Abs(float64(robust.Judged)-1.0347) > 5e-4 || res.LeftOut != 4 || !robust.Default ||
 		robust.Worst > 1.07 || robust.MovedShare > 0.83 || robust.Learned > robust.Judged-0.02 {
@@ -50,7 +50,7 @@ func TestTrafficLeftOut(t *testing.T) {
 	}
 	// One window of decode is too few to learn more than EPLB's plan from.
 	decode := lmsysWindows(t, "decode")
-	if res, p := placedOn(t, decode[:1], decode[1:], 32, 32); p.Name != PlanEPLB ||
+	if res, p := placedOn(decode[:1], decode[1:], 32, 32); p.Name != PlanEPLB ||
 		!slices.ContainsFunc(res.Warnings, func(w router.Warning) bool { return w.Code == "one_window" }) {
 		t.Errorf("%+v", p)
 	}
@@ -67,12 +67,10 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 	n := 0.0
 	for out := range windows {
 		rest := slices.Concat(windows[:out:out], windows[out+1:])
-		old, _ := placedOn(t, rest[:1], nil, 32, 32)
+		old, _ := placedOn(rest[:1], nil, 32, 32)
 		res, err := Judge(rest, windows[out:out+1], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1,
 			From: placed(t, old), MaxMoves: share(0.12)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p := res.Placements[0]
 		if p.Name != PlanMoves || p.MovedShare > 0.12 || p.MovedShare < 0.115 || p.Judged >= p.Baseline {
 			t.Errorf("%+v", p)
@@ -104,7 +102,7 @@ func TestClusters(t *testing.T) {
 		return fmt.Sprintf("0,3,0,%d\n0,3,1,%d\n0,3,2,5000\n0,3,3,5000\n", 5000+hot, 5000-hot)
 	}
 	// shares 2 % apart
-	windows := Whole(read(t, counted(t, row(0)), counted(t, row(400)), counted(t, row(800)), counted(t, row(2000))))
+	windows := Whole(read(counted(t, row(0)), counted(t, row(400)), counted(t, row(800)), counted(t, row(2000))))
 	if list := clusters(windows); len(list) != 2 || len(list[0]) != 3 || list[1][0].Name != windows[3].Name {
 		t.Errorf("%v", list)
 	}
@@ -128,7 +126,7 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 				fmt.Fprintf(&rows, "0,%d,%d,%d\n", layer, e, 100+int(1000*math.Exp(rng.NormFloat64())))
 			}
 		}
-		windows = append(windows, Whole(read(t, counted(t, rows.String())))...)
+		windows = append(windows, Whole(read(counted(t, rows.String())))...)
 	}
 	judge := func(redundant int, o Options) (*Result, error) {
 		o.Ranks, o.Redundant, o.Threshold = []int{8}, []int{redundant}, 0.1
@@ -150,7 +148,7 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 // rank without any is masked: nothing is placed from there.
 func TestLayersWithoutCountsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "running.yaml")
-	windows := Whole(read(t, counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
+	windows := Whole(read(counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
 	for slots, want := range map[string][]int32{"4 3: [0, 2, 1, 3] 4: [3, 1, 2, 0]": {3, 1, 2, 0},
 		"6 3: [0, 2, -1, 1, 3, 0] 4: [3, -1, 1, 2, 0, 1]": {3, 1, 0, 2, 0, 1}, "8 3: [0, 1, 2, 3, -1, -1, -1, -1]": nil} {
 		layers := strings.NewReplacer(" 3:", "\ninitial_global_assignments:\n  3:", " 4:", "\n  4:").Replace(slots)

@@ -19,8 +19,7 @@ import (
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func read(t *testing.T, paths ...string) (records []*counts.Record) {
-	t.Helper()
+func read(paths ...string) (records []*counts.Record) {
 	for _, path := range paths {
 		records = append(records, require.Value(counts.Read(path)))
 	}
@@ -39,7 +38,7 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		map[string]float64{"decode_in1000out1000": 2.8800, "decode_in2000out100": 2.6329, "prefill_in2000out100": 2.6170,
 			"prefill_in4096": 3.0419}
 	at := slices.IndexFunc(windows, func(w Window) bool { return strings.Contains(w.Name, "prefill_in1024") })
-	res, p := placedOn(t, windows[at:at+1], slices.Delete(slices.Clone(windows), at, at+1), 32, 32)
+	res, p := placedOn(windows[at:at+1], slices.Delete(slices.Clone(windows), at, at+1), 32, 32)
 	for _, w := range res.Workloads {
 		name := strings.TrimSuffix(filepath.Base(w.Window), ".json")
 		if base, ok := contiguous[name]; !near(w.Judged, judged[name]) || ok && !near(w.Baseline, base) {
@@ -65,8 +64,7 @@ func write(t *testing.T, path, text string) {
 }
 
 // placedOn judges on some ranks, without redundant experts unless asked, at a threshold of 10 %.
-func placedOn(t *testing.T, learn, judge []Window, ranks int, redundant ...int) (*Result, Placement) {
-	t.Helper()
+func placedOn(learn, judge []Window, ranks int, redundant ...int) (*Result, Placement) {
 	o := Options{Ranks: []int{ranks}, Redundant: append(redundant, 0)[:1], Threshold: 0.1}
 	res := require.Value(Judge(learn, judge, o))
 	return res, res.Placements[0]
@@ -78,8 +76,8 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 	a := counted(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n")
 	b := counted(t, "0,5,0,300\n0,5,1,100\n0,5,2,300\n0,5,3,100\n")
 	c := counted(t, "0,5,0,2900\n0,5,1,3100\n0,5,2,1100\n0,5,3,900\n") // much as a
-	windows := Whole(read(t, a, b, c))
-	res, p := placedOn(t, windows[:1], windows[1:], 2)
+	windows := Whole(read(a, b, c))
+	res, p := placedOn(windows[:1], windows[1:], 2)
 	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Baseline, 1) ||
 		!near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
 		t.Errorf("%+v", w)
@@ -88,14 +86,14 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		!near(p.Change, 0) {
 		t.Errorf("%+v", p)
 	}
-	if res, p = placedOn(t, windows[:1], nil, 2); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() ||
+	if res, p = placedOn(windows[:1], nil, 2); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() ||
 		!near(p.Learned, 1) || len(res.Workloads) != 0 {
 		t.Errorf("%+v", res)
 	}
 	// Without others each is judged by the plan of the other: c is much as a, so the kinds are a with c, and b.
 	// By EPLB of b, which puts 0 with 1 and 2 with 3, a is as contiguous; by EPLB of a, b is at 1.5. Both
 	// together put 0 with 3, which is written: 400 400 in a and b, 3800 4200 in c.
-	res, p = placedOn(t, windows, nil, 2)
+	res, p = placedOn(windows, nil, 2)
 	if w := res.Workloads; res.LeftOut != 2 || len(w) != 3 || !near(w[0].Judged, 1.5) || !near(w[1].Judged, 1.5) ||
 		!near(w[2].Judged, 1.5) || !near(p.Learned, (1+1+1.05)/3) || p.Name != PlanRobust || p.Verdict != NotNow {
 		t.Errorf("%+v, %+v", w, p)
@@ -105,14 +103,14 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 // A dozen slots are as uneven by chance. Of n slots drawn alone, one of two ranks gets n/2 ± √n/2,
 // so max/mean is 1 + |z|/√n, above 1 + 1.96/100 once in twenty times for 10,000.
 func TestTooFewTokens(t *testing.T) {
-	windows := Whole(read(t, counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"),
+	windows := Whole(read(counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"),
 		counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
-	if _, p := placedOn(t, windows[:1], windows[1:], 2); p.Verdict != NoVerdict || !near(p.Change, -2./9) ||
+	if _, p := placedOn(windows[:1], windows[1:], 2); p.Verdict != NoVerdict || !near(p.Change, -2./9) ||
 		!strings.Contains(caveat.Text(p.Reason), "too few tokens") {
 		t.Errorf("%+v", p)
 	}
-	many := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n")))
-	if res, p := placedOn(t, windows, many, 2); math.Abs(float64(p.NullP95)-1.0196) > 0.004 ||
+	many := Whole(read(counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n")))
+	if res, p := placedOn(windows, many, 2); math.Abs(float64(p.NullP95)-1.0196) > 0.004 ||
 		res.Workloads[0].NullP95 != p.NullP95 {
 		t.Errorf("noise floor: %+v", p)
 	}
@@ -129,14 +127,14 @@ func TestRepeatedCounts(t *testing.T) {
 		return counted(t, rows.String())
 	}
 	same, moved := func(int) int { return 0 }, func(e int) int { return map[int]int{3: 1, 4: -1}[e] }
-	learn, judge := Halves(read(t, file(0, 3, same)))
-	for i, w := range Whole(read(t, file(0, 1, same), file(0, 1, moved), file(0, 1, func(e int) int { return 100 - 200*(e%2) }),
+	learn, judge := Halves(read(file(0, 3, same)))
+	for i, w := range Whole(read(file(0, 1, same), file(0, 1, moved), file(0, 1, func(e int) int { return 100 - 200*(e%2) }),
 		file(1, 1, same))) {
 		if again := w.repeats(learn[0]); again != (i < 2) {
 			t.Errorf("%d: %v", i, again)
 		}
 	}
-	if _, p := placedOn(t, learn, judge, 2); p.Verdict != NoVerdict || !strings.Contains(caveat.Text(p.Reason), "recur") {
+	if _, p := placedOn(learn, judge, 2); p.Verdict != NoVerdict || !strings.Contains(caveat.Text(p.Reason), "recur") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -241,12 +239,12 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 // sums: busy ranks that alternate do not cancel.
 func TestHalves(t *testing.T) {
 	rows := "1,0,0,100\n1,0,1,100\n2,0,0,100\n2,0,1,100\n4,0,0,100\n4,0,1,100\n7,0,0,300\n7,0,1,100\n9,0,0,100\n9,0,1,300\n"
-	learn, judge := Halves(read(t, counted(t, rows)))
+	learn, judge := Halves(read(counted(t, rows)))
 	if len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 ||
 		learn[0].Slots != 600 || judge[0].Slots != 800 {
 		t.Fatalf("%+v, %+v", learn, judge)
 	}
-	if _, p := placedOn(t, learn, judge, 2); !near(p.Learned, 1) || !near(p.Judged, 1.5) || !near(p.Baseline, 1.5) {
+	if _, p := placedOn(learn, judge, 2); !near(p.Learned, 1) || !near(p.Judged, 1.5) || !near(p.Baseline, 1.5) {
 		t.Errorf("%+v", p)
 	}
 	// Prefill and decode of the same steps are windows of their own.
@@ -256,15 +254,15 @@ func TestHalves(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "both.csv")
 	write(t, path, both)
-	if learn, judge = Halves(read(t, path)); len(learn) != 2 || len(judge) != 2 || learn[0].Slots != 80 || judge[1].Slots != 8 {
+	if learn, judge = Halves(read(path)); len(learn) != 2 || len(judge) != 2 || learn[0].Slots != 80 || judge[1].Slots != 8 {
 		t.Errorf("%+v, %+v", learn, judge)
 	}
 	// Several records are left out in turn; of one kind, each alone, which proves nothing.
-	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
+	records := read(counted(t, rows), counted(t, rows), counted(t, rows))
 	if learn, judge = Halves(records); len(learn) != 3 || judge != nil {
 		t.Errorf("%+v, %+v", learn, judge)
 	}
-	if res, p := placedOn(t, learn, judge, 2); res.LeftOut != 3 || len(res.Workloads) != 3 || p.Verdict != NoVerdict ||
+	if res, p := placedOn(learn, judge, 2); res.LeftOut != 3 || len(res.Workloads) != 3 || p.Verdict != NoVerdict ||
 		!strings.Contains(caveat.Text(p.Reason), "recur in 3 of 3 judged windows") {
 		t.Errorf("%+v", p)
 	}
@@ -290,8 +288,8 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		base    float64
 		moved   int
 	}{
-		"nothing known": {read(t, counted(t, rows)), nil, Contiguous, 1.5, 4},
-		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
+		"nothing known": {read(counted(t, rows)), nil, Contiguous, 1.5, 4},
+		"given":         {read(counted(t, rows)), running, path, 1.25, 2},
 	} {
 		learn, judge := Halves(c.records)
 		res := require.Value(Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from}))
@@ -305,23 +303,23 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	beside := filepath.Join(t.TempDir(), "beside.json")
 	write(t, beside, `{"logical_count": [[300, 300, 100, 100]], "p2l_map": [[0, 2, 1, 3, 0, 1]]}`)
 	for ranks, base := range map[int]float64{2: 1, 3: 1.125} { // copies of 0 and 1 get 150: 400 400, or 250 250 300
-		res, err := Judge(Whole(read(t, beside)), Whole(read(t, beside)),
+		res, err := Judge(Whole(read(beside)), Whole(read(beside)),
 			Options{Ranks: []int{ranks}, Redundant: []int{2}})
 		if err != nil || res.Placements[0].Before != beside || !near(res.Placements[0].Baseline, base) ||
-			(Options{Ranks: []int{ranks}}).Running(read(t, beside)) != 2 {
+			(Options{Ranks: []int{ranks}}).Running(read(beside)) != 2 {
 			t.Errorf("%d ranks: %+v, %v, want %v", ranks, res, err, base)
 		}
 	}
 	// A map that places no experts is no placement, and is not passed over in silence.
 	for _, placed := range []string{"[[0, 2, 1, 3, 0]]", "[[0, 2, 1, 1]]", "[[0, 2, 1, 9]]"} {
 		write(t, beside, `{"logical_count": [[300, 300, 100, 100]], "p2l_map": `+placed+`}`)
-		if res, p := placedOn(t, Whole(read(t, beside)), nil, 2); p.Before != Contiguous || !slices.ContainsFunc(res.Warnings,
+		if res, p := placedOn(Whole(read(beside)), nil, 2); p.Before != Contiguous || !slices.ContainsFunc(res.Warnings,
 			func(w router.Warning) bool { return w.Code == "no_placement" }) {
 			t.Errorf("%s: %+v", placed, res)
 		}
 	}
 	other, _ := placement.Contiguous(8, 2)
-	if res, err := Judge(Whole(read(t, counted(t, rows))), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(
+	if res, err := Judge(Whole(read(counted(t, rows))), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(
 		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // plan is a kernel of a made run: what it is and how long it takes; a collective's duration is
@@ -91,13 +93,6 @@ func length(s Step) float64 {
 	return float64(last)
 }
 
-func near[T ~float64](t *testing.T, what string, have, want T, tolerance float64) {
-	t.Helper()
-	if !(math.Abs(float64(have-want)) <= tolerance) {
-		t.Errorf("%s: have %v, want %v", what, have, want)
-	}
-}
-
 // replayOf prepares steps.
 func replayOf(t *testing.T, steps ...Step) *Run {
 	t.Helper()
@@ -117,16 +112,16 @@ func TestEvenRanksByHand(t *testing.T) {
 	step := simulate(made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}, 0), oneGroup, 10)
 	run := replayOf(t, step, step, step)
 	recorded, gain := length(step), run.EvenRanks()
-	near(t, "recorded", run.StepNS, recorded, 0)
-	near(t, "saved", gain.SavedNS, 200e3, 1)
-	near(t, "left", float64(gain.LeftNS), recorded-200e3, 10e3)
-	near(t, "gain", gain.Estimate, 200e3/gain.LeftNS, 1e-9)
-	near(t, "half of the interval is the law's error", float64(gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
-	near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
+	require.Near(t, "recorded", run.StepNS, recorded, 0)
+	require.Near(t, "saved", gain.SavedNS, 200e3, 1)
+	require.Near(t, "left", float64(gain.LeftNS), recorded-200e3, 10e3)
+	require.Near(t, "gain", gain.Estimate, 200e3/float64(gain.LeftNS), 1e-9)
+	require.Near(t, "half of the interval is the law's error", float64(gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
+	require.Near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
 	none := func(int) map[int32][]float64 { return nil }
 	even := func(int) map[int32][]float64 { return map[int32][]float64{0: {-0.5, 0.5, 0, 0}, 1: {0.5, 0, 0, -0.5}} }
-	near(t, "saved by even loads", run.Shift(none, even).SavedNS, gain.SavedNS, 1)
-	near(t, "lost without them", run.Shift(even, none).SavedNS, -gain.SavedNS, 1)
+	require.Near(t, "saved by even loads", run.Shift(none, even).SavedNS, float64(gain.SavedNS), 1)
+	require.Near(t, "lost without them", run.Shift(even, none).SavedNS, -float64(gain.SavedNS), 1)
 }
 
 // Against a simulation of what is asked: loads drawn at random, hosts from fast to slower than
@@ -160,8 +155,8 @@ func TestAgainstSimulation(t *testing.T) {
 			steps = append(steps, step)
 		}
 		run := replayOf(t, steps...)
-		near(t, "law", run.Law, 0, 0.002)
-		near(t, "gain", float64(run.EvenRanks().Estimate), recorded/even-1, 0.005)
+		require.Near(t, "law", run.Law, 0, 0.002)
+		require.Near(t, "gain", float64(run.EvenRanks().Estimate), recorded/even-1, 0.005)
 		if truth := recorded/even - 1; every == 200e3 && truth > 0.001 {
 			t.Errorf("a host of %d ns a launch leaves a gain of %v", every, truth)
 		}
@@ -182,7 +177,7 @@ func TestGroups(t *testing.T) {
 	if have := run.steps[0].meetings.group; !slices.Equal(have, []int{0, 0, 2, 2}) {
 		t.Errorf("groups %v", have)
 	}
-	near(t, "gain of groups that are even", run.EvenRanks().Estimate, 0, 1e-9)
+	require.Near(t, "gain of groups that are even", run.EvenRanks().Estimate, 0, 1e-9)
 	if !run.Split() {
 		t.Error("not split")
 	}
@@ -230,7 +225,7 @@ func TestHosts(t *testing.T) {
 		}
 		run := replayOf(t, simulate(ranks, oneGroup, every))
 		prompt, common, recorded := run.times[inTime][0], run.times[together][0], run.times[asRecorded][0]
-		near(t, "unseen", run.unseen, 0, 0.005)
+		require.Near(t, "unseen", run.unseen, 0, 0.005)
 		want := inTime
 		switch {
 		case prompt < 0.5*recorded || common < 0.88*recorded:
@@ -258,8 +253,8 @@ func TestStepsBegunApart(t *testing.T) {
 		if run.Steps() != c.want {
 			t.Errorf("%+v: %d are replayed", c, run.Steps())
 		}
-		near(t, "from when the last rank was free", run.StepNS, length(step), 1)
-		near(t, "law", run.Law, 0, 0.01)
+		require.Near(t, "from when the last rank was free", run.StepNS, length(step), 1)
+		require.Near(t, "law", run.Law, 0, 0.01)
 	}
 }
 
@@ -286,8 +281,8 @@ func TestWithExperts(t *testing.T) {
 		{1, 1, 0, 160e3}, {0.5, 1, 0, 160e3}, {0.5, 1.1, 0, 160e3}, {0.99, 1, 1.4e3, 160.7e3 + 300}, {1, 1.1, 0, 160e3 - 3e3},
 	} {
 		gain := a.WithExperts(even(c.scale, c.transfer))
-		near(t, "saved", float64(gain.SavedNS), c.saved, 110)
-		near(t, "interval", (float64(gain.High-gain.Low)-2*math.Abs(a.Law))*float64(gain.LeftNS), c.wide, 1200)
+		require.Near(t, "saved", float64(gain.SavedNS), c.saved, 110)
+		require.Near(t, "interval", (float64(gain.High-gain.Low)-2*math.Abs(a.Law))*float64(gain.LeftNS), c.wide, 1200)
 	}
 }
 
@@ -298,7 +293,7 @@ func TestRankWithoutExperts(t *testing.T) {
 	ranks[3][0].ns += 50e3 // with its share it is the last one
 	step := simulate(ranks, oneGroup, 10)
 	gain := replayOf(t, step, step).EvenRanks()
-	near(t, "saved", gain.SavedNS, 50e3, 2e3)
+	require.Near(t, "saved", gain.SavedNS, 50e3, 2e3)
 }
 
 // A rank whose experts take longer while no other's take less has a slower kernel; load that it has more
@@ -344,14 +339,14 @@ func TestGainOfALawThatHolds(t *testing.T) {
 		}
 	}
 	_, low, _ := overSteps([]float64{110, 121}, []float64{100, 100}) // t of one degree of freedom is 12.7062
-	near(t, "low of two steps", float64(low), 1.155*math.Exp(-12.7062*math.Log(1.1)/2)-1, 1e-5)
+	require.Near(t, "low of two steps", float64(low), 1.155*math.Exp(-12.7062*math.Log(1.1)/2)-1, 1e-5)
 	for of, want := range map[hosts][3]float64{asRecorded: {0.1, 0.05, 0.1}, together: {0.05, 0.05, 0.25},
 		inTime: {0.25, 0.05, 0.25}} {
 		r := &Run{Law: -0.01, hosts: of, times: [3][]float64{{110, 110}, {105, 105}, {100, 100}}}
 		g := r.gain([3][]float64{{100, 100}, {100, 100}, {80, 80}})
-		near(t, "gain", float64(g.Estimate), want[0], 1e-9)
-		near(t, "low", float64(g.Low), want[1]-0.01, 1e-9)
-		near(t, "high", float64(g.High), want[2]+0.01, 1e-9)
+		require.Near(t, "gain", float64(g.Estimate), want[0], 1e-9)
+		require.Near(t, "low", float64(g.Low), want[1]-0.01, 1e-9)
+		require.Near(t, "high", float64(g.High), want[2]+0.01, 1e-9)
 	}
 }
 
@@ -396,15 +391,15 @@ func TestWaitsByHand(t *testing.T) {
 	waits := run.Waits()
 	for _, w := range waits {
 		if w.Rank == 1 {
-			near(t, "late launches", w.Late, w.NS, 5e3)
+			require.Near(t, "late launches", w.Late, w.NS, 5e3)
 			if w.NS < 50e3 {
 				t.Errorf("have %+v", w)
 			}
 			continue
 		}
-		near(t, "wait", w.NS, 100e3, 5e3)
-		near(t, "experts", w.Experts, 100e3, 1)
-		near(t, "late", w.Late, 0, 5e3)
+		require.Near(t, "wait", w.NS, 100e3, 5e3)
+		require.Near(t, "experts", w.Experts, 100e3, 1)
+		require.Near(t, "late", w.Late, 0, 5e3)
 	}
 	if len(waits) != 3*run.Steps() || waits[2].Rank != 3 {
 		t.Errorf("have %+v", waits)
@@ -423,8 +418,8 @@ func TestStayOfMissingRank(t *testing.T) {
 		ns[layer] = [4]int64{100e3, 100e3, 100e3, 100e3 + rng.Int64N(300e3)}
 	}
 	step := simulate(made(ns, 0), oneGroup, 10)
-	near(t, "all ranks", replayOf(t, step).StayRatio(), 1, 0.05)
-	near(t, "too few layers", replayOf(t, simulate(made(ns[:7], 0), oneGroup, 10)).StayRatio(), 1, 0)
+	require.Near(t, "all ranks", replayOf(t, step).StayRatio(), 1, 0.05)
+	require.Near(t, "too few layers", replayOf(t, simulate(made(ns[:7], 0), oneGroup, 10)).StayRatio(), 1, 0)
 	step.Ranks, step.Free = step.Ranks[:3], step.Free[:3]
 	if have := replayOf(t, step).StayRatio(); have < 3 {
 		t.Errorf("a rank is missing: %v", have)

@@ -3,19 +3,21 @@ package stats
 import (
 	"math"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 func TestPairedTPublished(t *testing.T) {
 	// Student's sleep data as R prints it: t = 4.0621, df = 9, p = 0.002833,
 	// interval 0.7001142 to 2.4598858, mean 1.58.
 	r := PairedT(sleep, 0.95)
-	checkNear(t, "low", r.Low, 0.7001142, 5e-8)
-	checkNear(t, "high", r.High, 2.4598858, 5e-8)
-	checkNear(t, "mean", r.Estimate, 1.58, 1e-12)
+	require.Near(t, "low", r.Low, 0.7001142, 5e-8)
+	require.Near(t, "high", r.High, 2.4598858, 5e-8)
+	require.Near(t, "mean", r.Estimate, 1.58, 1e-12)
 	// Fisher, §17: mean 20.93, t = 2.148 with 14 degrees of freedom.
 	m := PairedT(maize, 0.95)
-	checkNear(t, "maize mean", m.Estimate, 20.93, 0.005)
-	checkNear(t, "maize t", m.Estimate/(m.SD/math.Sqrt(15)), 2.148, 5e-4)
+	require.Near(t, "maize mean", m.Estimate, 20.93, 0.005)
+	require.Near(t, "maize t", m.Estimate/(m.SD/math.Sqrt(15)), 2.148, 5e-4)
 }
 
 // Between six of about 2 and one of 0 the middle is 1, beyond what t reaches: 2.1/2.4469 standard errors. Their noise
@@ -23,10 +25,10 @@ func TestPairedTPublished(t *testing.T) {
 func TestOverGroupsByHand(t *testing.T) {
 	seven := []float64{2.1, 1.9, 0, 2.1, 1.9, 2.1, 1.9}
 	r, alone := OverGroups(seven, 0.95), PairedT(seven, 0.95)
-	checkNear(t, "low", r.Low, 1-0.33672*0.1*math.Sqrt(6./5)*math.Sqrt(1+1./6)/2, 1e-6)
-	checkNear(t, "high", r.High, alone.High, 0)
+	require.Near(t, "low", r.Low, 1-0.33672*0.1*math.Sqrt(6./5)*math.Sqrt(1+1./6)/2, 1e-6)
+	require.Near(t, "high", r.High, alone.High, 0)
 	ten := append(seven, 2, 2, 2)
-	checkNear(t, "low of ten", OverGroups(ten, 0.95).Low, PairedT(ten, 0.95).Low, 0)
+	require.Near(t, "low of ten", OverGroups(ten, 0.95).Low, PairedT(ten, 0.95).Low, 0)
 }
 
 func TestPairedTUndefined(t *testing.T) {
@@ -35,7 +37,7 @@ func TestPairedTUndefined(t *testing.T) {
 			t.Errorf("%v: %+v, want no bounds", d, r)
 		}
 	}
-	checkNear(t, "equal values", PairedT([]float64{0.1, 0.1, 0.1}, 0.95).Low, 0.1, 1e-12)
+	require.Near(t, "equal values", PairedT([]float64{0.1, 0.1, 0.1}, 0.95).Low, 0.1, 1e-12)
 }
 
 // Effects 0.11 and 0.13 with the normal arm first, 0.05 and 0.07 with it second: means
@@ -45,24 +47,17 @@ func TestPairedTUndefined(t *testing.T) {
 func TestCrossoverByHand(t *testing.T) {
 	first, second := []float64{0.11, 0.13}, []float64{0.05, 0.07}
 	r := Crossover(0.95, first, second)
-	checkNear(t, "estimate", r.Estimate, 0.09, 1e-15)
-	checkNear(t, "low", r.Low, 0.09-4.30265*math.Sqrt(0.0002)/2, 1e-7)
+	require.Near(t, "estimate", r.Estimate, 0.09, 1e-15)
+	require.Near(t, "low", r.Low, 0.09-4.30265*math.Sqrt(0.0002)/2, 1e-7)
 	// Any order effect goes out; unequal orders weigh the same.
 	for i := range first {
 		first[i] += 0.5
 		second[i] -= 0.5
 	}
 	s := Crossover(0.95, first, second)
-	checkNear(t, "shifted estimate", s.Estimate, r.Estimate, 1e-15)
-	checkNear(t, "shifted low", s.Low, r.Low, 1e-14)
-	checkNear(t, "odd", Crossover(0.95, []float64{1, 2, 3}, []float64{0, 1}).Estimate, 1.25, 1e-15)
-}
-
-func checkNear(t *testing.T, what string, have, want, within float64) {
-	t.Helper()
-	if !(math.Abs(have-want) <= within) {
-		t.Errorf("%s: have %.10g, want %.10g ± %.2g", what, have, want, within)
-	}
+	require.Near(t, "shifted estimate", s.Estimate, r.Estimate, 1e-15)
+	require.Near(t, "shifted low", s.Low, r.Low, 1e-14)
+	require.Near(t, "odd", Crossover(0.95, []float64{1, 2, 3}, []float64{0, 1}).Estimate, 1.25, 1e-15)
 }
 
 // Heights of 15 pairs of cross- and self-fertilized maize plants, differences

@@ -3,6 +3,8 @@ package trace
 import (
 	"fmt"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Two ranks pass attention and dense GEMMs of 30 and 10 ns in each of three steps, and experts of equal time:
@@ -31,7 +33,7 @@ func TestUnevenAttention(t *testing.T) {
 		if _, _, slow := trace.SlowGPU(); slow || trace.Attention == nil || (trace.Attention.Tokens != nil) != known {
 			t.Fatalf("%v tokens: slow GPU %v, %+v of %+v", tokens, slow, trace.Attention, trace.Speeds)
 		}
-		near(t, "imbalance", trace.Attention.Imbalance, 0.5)
+		require.Near(t, "imbalance", trace.Attention.Imbalance, 0.5, 1e-6)
 	}
 	// As many tokens do not take three times as long.
 	if trace := read([2]int{200, 200}); trace.Attention != nil {

@@ -12,8 +12,7 @@ import (
 )
 
 // recordedCounts are the same loads in the given layers, experts split evenly.
-func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) Recorded {
-	t.Helper()
+func recordedCounts(ranks int, perExpert []int64, layers ...int) Recorded {
 	layout := require.Value(router.Contiguous(len(perExpert), ranks))
 	r := Recorded{Layers: map[int]Counted{}}
 	for _, layer := range layers {
@@ -42,17 +41,17 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		recorded Recorded
 		text     string
 	}{
-		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1),
+		{"fewer experts", recordedCounts(2, []int64{5, 5}, 0, 1),
 			"counts of 2 experts, expert 1 of layer 0 ran on rank 0"},
 		{"too few experts on the same owners",
 			Recorded{Layers: map[int]Counted{0: {Load: router.Load{PerExpert: []int64{5, 5}}}}},
 			"counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
-		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1),
+		{"more experts", recordedCounts(2, make([]int64, 256), 0, 1),
 			"counts of 256 experts, expert 2 of layer 0 ran on rank 1"},
-		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
-		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4),
+		{"fewer ranks", recordedCounts(1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
+		{"no layer in common", recordedCounts(2, []int64{1, 1, 1, 1}, 3, 4),
 			"counts of layers 3, 4, experts run in layers 0, 1"},
-		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2),
+		{"layers counted from another one", recordedCounts(2, []int64{1, 1, 1, 1}, 1, 2),
 			"counts of layers 1, 2, experts run in layers 0, 1"},
 	} {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
@@ -78,7 +77,7 @@ func TestCountsForAnotherGate(t *testing.T) {
 			f.push(0, 0, 99, "layer 0 experts").work(0, int64(i+1), int64(10+i), 5, name)
 		}
 		_, err := Read(context.Background(), []string{f.write(t, "gate.sqlite")},
-			Options{Recorded: recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0)})
+			Options{Recorded: recordedCounts(1, []int64{1, 1, 1, 1}, 0)})
 		if c.text == "" && err != nil || c.text != "" &&
 			(!errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%q: want %q, have %v", c.names, c.text, err)

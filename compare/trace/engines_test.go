@@ -26,11 +26,10 @@ func inTestdata(t *testing.T, pattern string) []string {
 // changed reads captures, changes their recordings and reduces them to a trace.
 func changed(t *testing.T, paths []string, change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
-	return changedAgain(t, paths, recordings(t, paths), change)
+	return changedAgain(t, paths, recordings(paths), change)
 }
 
-func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
-	t.Helper()
+func recordings(paths []string) (list []*capture.Recording) {
 	for _, path := range paths {
 		rec := require.Value(capture.Read(context.Background(), path, nil))
 		list = append(list, rec)
@@ -42,8 +41,7 @@ func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 func changedAgain(t *testing.T, paths []string, list []*capture.Recording,
 	change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
-	trace := require.Value(tryChanged(t, paths, list, change))
-	return trace
+	return require.Value(tryChanged(t, paths, list, change))
 }
 
 func tryChanged(t *testing.T, paths []string, list []*capture.Recording,

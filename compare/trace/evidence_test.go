@@ -17,7 +17,7 @@ func TestPhaseOfTheUser(t *testing.T) {
 	}
 	rule := require.Value(kernel.ParseRule("experts=^mi.e$"))
 	trace := mustRead(t, Options{Threshold: 0.1, Phases: []kernel.Rule{rule}}, f.write(t, "mine.sqlite"))
-	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
+	require.Near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5, 1e-6)
 	equal(t, "phase", trace.Kernels[0].Placed, PhaseExperts)
 	for _, text := range []string{"experts", "nothing=x", "experts=(", "experts=", ""} {
 		if _, err := kernel.ParseRule(text); err == nil {

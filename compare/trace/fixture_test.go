@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/testdata/require"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -111,9 +112,7 @@ func execFile(t testing.TB, path, script string) {
 		_, err = db.Exec("PRAGMA synchronous = OFF;\nBEGIN;\n" + script + ";\nCOMMIT")
 		err = errors.Join(err, db.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // openFile opens a database file, whatever is in its name.

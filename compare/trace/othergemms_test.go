@@ -14,7 +14,7 @@ func TestOtherGEMMsOnARank(t *testing.T) {
 	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
 	for want, runs := range map[int]func(pair int) int{4: func(pair int) int { return pair % 3 },
 		3: func(pair int) int { return 1 + map[int]int{30: 9}[pair] }} { // steps, and how often a rank runs a pair of GEMMs
-		trace := changedAgain(t, paths, recordings(t, paths), func(rank int, rec *capture.Recording) {
+		trace := changedAgain(t, paths, recordings(paths), func(rank int, rec *capture.Recording) {
 			recorded, gemms := rec.Kernels, 0
 			rec.Kernels = nil
 			for _, k := range recorded {

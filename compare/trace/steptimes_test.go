@@ -29,7 +29,7 @@ func TestStepHasNoPause(t *testing.T) {
 			trace.StepTimes = append(trace.StepTimes, StepTime{Step: step, WallNS: 70 + 2*router.Number(i) + idle,
 				NoKernelNS: idle})
 		}
-		near(t, name, trace.StepNS(&times), c.want)
+		require.Near(t, name, trace.StepNS(&times), c.want, 1e-6)
 	}
 }
 

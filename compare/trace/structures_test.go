@@ -26,7 +26,7 @@ func enginesOf(t *testing.T) (list []engine) {
 	}{{"hf-qwen3-ep4-nsys/normal.rank?.sqlite", 3, 1}, {"hf-qwen3-ep4/normal.rank?.json.gz", 3, 1},
 		{"vllm/qwen3-normal.rank?.json.gz", 12, 0}} {
 		e := engine{name: c.captures, paths: inTestdata(t, c.captures)}
-		e.list = recordings(t, e.paths)
+		e.list = recordings(e.paths)
 		for _, rec := range e.list {
 			e.ranks = append(e.ranks, partsOf(t, rec, c.layers, c.step))
 		}

@@ -25,8 +25,7 @@ func summaryOf(t testing.TB, paths ...string) string {
 	return path
 }
 
-func asJSON(t testing.TB, trace *Trace) string {
-	t.Helper()
+func asJSON(trace *Trace) string {
 	text := require.Value(json.Marshal(trace))
 	return string(text)
 }
@@ -39,7 +38,7 @@ func TestMergedEqualsDirect(t *testing.T) {
 		if len(exports) != 4 {
 			t.Fatalf("want 4 exports, have %v", exports)
 		}
-		want := asJSON(t, mustRead(t, Options{Threshold: 0.1}, exports...))
+		want := asJSON(mustRead(t, Options{Threshold: 0.1}, exports...))
 		var each []string
 		for _, e := range exports {
 			each = append(each, summaryOf(t, e))
@@ -55,7 +54,7 @@ func TestMergedEqualsDirect(t *testing.T) {
 			"exports reversed":       reversed,
 			"mixed":                  {each[1], exports[0], each[3], exports[2]},
 		} {
-			if got := asJSON(t, mustRead(t, Options{Threshold: 0.1}, paths...)); got != want {
+			if got := asJSON(mustRead(t, Options{Threshold: 0.1}, paths...)); got != want {
 				t.Errorf("%s, %s: not the same result", folder, what)
 			}
 		}
@@ -67,7 +66,7 @@ func TestMergedEqualsDirect(t *testing.T) {
 		}
 	}
 	graph := filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite")
-	if asJSON(t, mustRead(t, Options{}, graph)) != asJSON(t, mustRead(t, Options{}, summaryOf(t, graph))) {
+	if asJSON(mustRead(t, Options{}, graph)) != asJSON(mustRead(t, Options{}, summaryOf(t, graph))) {
 		t.Error("whole graphs: not the same result")
 	}
 }
@@ -87,11 +86,11 @@ func TestDamagedSummary(t *testing.T) {
 	}
 	path := summaryOf(t, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
 	content := require.Value(os.ReadFile(path))
-	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(t, mustRead(t, Options{}, path))
+	bad, whole := filepath.Join(t.TempDir(), "bad"), asJSON(mustRead(t, Options{}, path))
 	try := func(what string, content []byte) {
 		require.NoError(t, os.WriteFile(bad, content, 0o600))
 		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
-			(what != "a flipped bit" || asJSON(t, got) != whole) {
+			(what != "a flipped bit" || asJSON(got) != whole) {
 			t.Errorf("%s: want an error", what)
 		}
 	}
@@ -121,9 +120,7 @@ func TestImpossibleSummary(t *testing.T) {
 	} {
 		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")},
 			Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "x.summary")
 		var b bytes.Buffer
 		spoil(found[0])
@@ -184,7 +181,7 @@ func FuzzSummary(f *testing.F) {
 		var b bytes.Buffer
 		require.NoError(t, writeSummary(&b, exports))
 		again := require.Value(decodeSummary(&b))
-		if second, err := reduce(again, Options{}); err != nil || asJSON(t, second) != asJSON(t, trace) {
+		if second, err := reduce(again, Options{}); err != nil || asJSON(second) != asJSON(trace) {
 			t.Fatalf("written and read again it is another: %v", err)
 		}
 	})

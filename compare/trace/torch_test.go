@@ -28,11 +28,11 @@ func TestTorchTraceByHand(t *testing.T) {
 	equal(t, "kernels", trace.Exports[0].Kernels, 5)
 	equal(t, "API calls", trace.Exports[0].Launches, 4)
 	equal(t, "gpu time", trace.Coverage.GPUNS, 2*(5125+8000+2000)+30000+10000+60000+80000)
-	near(t, "launch share", trace.Coverage.LaunchShare,
-		float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
+	require.Near(t, "launch share", trace.Coverage.LaunchShare,
+		float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS), 1e-6)
 	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
 	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 8000+2000)
-	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
+	require.Near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5, 1e-6)
 	for rank, wait := range []router.Number{0, 20000} {
 		equal(t, "wait", trace.RankSteps[rank].WaitNS, wait)
 		equal(t, "transfer", trace.RankSteps[rank].TransferNS, 60000)

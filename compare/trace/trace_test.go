@@ -20,14 +20,6 @@ func mustRead(t testing.TB, o Options, paths ...string) *Trace {
 	return trace
 }
 
-// near compares to within rounding of a float64.
-func near(t *testing.T, what string, got router.Number, want float64) {
-	t.Helper()
-	if math.IsNaN(want) != math.IsNaN(float64(got)) || math.Abs(float64(got)-want) > 1e-9*math.Max(1, math.Abs(want)) {
-		t.Errorf("%s: want %v, have %v", what, want, got)
-	}
-}
-
 func equal[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -61,28 +53,28 @@ func twoRanks() *fixture {
 func TestTwoRanksByHand(t *testing.T) {
 	trace := mustRead(t, Options{Threshold: 0.1}, twoRanks().write(t, "two.sqlite"))
 	hidden := twoRanks().sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (700,800,0,7,99,%d,1,1)", pid(0))
-	near(t, "idle", trace.StepTimes[0].NoKernelNS, 1000-(34+40+14+40)/2)
-	near(t, "idle", mustRead(t, Options{}, hidden.write(t, "hidden.sqlite")).StepTimes[0].NoKernelNS, math.NaN())
+	require.Near(t, "idle", trace.StepTimes[0].NoKernelNS, 1000-(34+40+14+40)/2, 1e-6)
+	require.Near(t, "idle", mustRead(t, Options{}, hidden.write(t, "hidden.sqlite")).StepTimes[0].NoKernelNS, math.NaN(), 1e-6)
 
 	equal(t, "kernels", trace.Exports[0].Kernels, 12)
 	equal(t, "ranks", len(trace.Ranks), 2)
 	equal(t, "evidence", trace.Ranks[1].Evidence, "device ordinal")
 	// 2 ranks × (4+4 gate + 30+10 gemm) + collectives 40+40 on rank 0, 40+35 on rank 1
 	equal(t, "gpu time", trace.Coverage.GPUNS, 2*48+80+75)
-	near(t, "launch share", trace.Coverage.LaunchShare, 1)
-	near(t, "layer share", trace.Coverage.LayerShare, 1)
+	require.Near(t, "launch share", trace.Coverage.LaunchShare, 1, 1e-6)
+	require.Near(t, "layer share", trace.Coverage.LayerShare, 1, 1e-6)
 
 	// each step: max/mean of (30,10) = 30/20 = 1.5. The ratio of sums would be 1.
 	if len(trace.Imbalance) != 1 {
 		t.Fatalf("want one imbalance, have %+v", trace.Imbalance)
 	}
 	i := trace.Imbalance[0]
-	near(t, "max/mean", i.MaxOverMean, 1.5)
+	require.Near(t, "max/mean", i.MaxOverMean, 1.5, 1e-6)
 	equal(t, "steps", i.Steps, 2)
 	equal(t, "worst, lowest on the tie of one step each", i.Worst, 0)
 	equal(t, "flagged", i.Flagged, true)
 
-	near(t, "loss", trace.Bound.LossNS, 10)
+	require.Near(t, "loss", trace.Bound.LossNS, 10, 1e-6)
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
 	for rank, wait := range []router.Number{2.5, 0} { // per step

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // The GPU of rank 1 is free from 200 on. Its host collects garbage from 150 to 230,
@@ -29,8 +30,8 @@ func TestHostLatenessNamesPython(t *testing.T) {
 				t.Fatalf("have %+v", w)
 			}
 			equal(t, "last", w.Ranks[0].Rank, 1)
-			near(t, "wait", w.WaitNS, 35)
-			near(t, "host: 70 idle, over two ranks", w.NS, 70.0/2)
+			require.Near(t, "wait", w.WaitNS, 35, 1e-6)
+			require.Near(t, "host: 70 idle, over two ranks", w.NS, 70.0/2, 1e-6)
 			equal(t, "cause", w.Name, LateHosts)
 			equal(t, "did", w.Did, did)
 		}

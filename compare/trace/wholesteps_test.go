@@ -28,7 +28,7 @@ func TestCutCaptures(t *testing.T) {
 	const cuts = 18
 	for _, file := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-loop/perfect.sqlite"} {
 		paths := inTestdata(t, file)
-		whole, list := mustRead(t, Options{Threshold: 0.1}, paths...), recordings(t, paths)
+		whole, list := mustRead(t, Options{Threshold: 0.1}, paths...), recordings(paths)
 		want := rankRows(whole)
 		ends := make([]int64, 0, len(list[0].Kernels))
 		for _, k := range list[0].Kernels {

@@ -44,7 +44,7 @@ func TestChanceIsExceededOnceInTwenty(t *testing.T) {
 
 // simulated are many max/mean of steps with either number of tokens.
 func simulated(t *testing.T, shape router.Shape, ranks int, tokens [2]int64) (ofRanks, ofExperts [2][]float64) {
-	layout := mustLayout(t, shape.Experts, ranks)
+	layout := mustLayout(shape.Experts, ranks)
 	for i, n := range tokens {
 		for seed := range uint64(10) {
 			null := require.Value(NullOf(shape, layout, n, 2*seed+uint64(i)))

@@ -28,8 +28,7 @@ func bruteForce(rng *rand.Rand, s router.Shape, tokens int, load []int64) {
 	}
 }
 
-func mustLayout(t testing.TB, experts, ranks int) router.Layout {
-	t.Helper()
+func mustLayout(experts, ranks int) router.Layout {
 	return require.Value(router.Contiguous(experts, ranks))
 }
 
@@ -54,7 +53,7 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 		{router.Shape{Experts: 16, TopK: 4, Groups: 8, TopKGroups: 2}, 4, 21}, // every chosen group is used up
 		{router.Shape{Experts: 16, TopK: 2, Groups: 8, TopKGroups: 4}, 4, 21}, // and may not be used
 	} {
-		layout := mustLayout(t, c.shape.Experts, c.ranks)
+		layout := mustLayout(c.shape.Experts, c.ranks)
 		sampler := newSubsetSampler(c.shape)
 		measure := func(seed uint64, draw func(*rand.Rand, []int64)) [4]moments {
 			rng := rand.New(rand.NewPCG(seed, 7))
@@ -123,7 +122,7 @@ func TestBinomialMoments(t *testing.T) {
 }
 
 func TestNullEdges(t *testing.T) {
-	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
+	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(4, 2)
 	n, err := NullOf(one, l, 10, 0)
 	if err != nil || n.Rank.P95() != 1 || n.Expert.P95() != 1 ||
 		len(n.Rank.draws) != simulations {
@@ -133,24 +132,49 @@ func TestNullEdges(t *testing.T) {
 	if err != nil || n.Rank.P95().Defined() || n.Expert.Median().Defined() {
 		t.Errorf("no tokens: %+v, %v", n, err)
 	}
-	if n, err = NullOf(router.Shape{Experts: 8, TopK: 2}, mustLayout(t, 8, 2), 1<<60, 0); err != nil ||
+	if n, err = NullOf(router.Shape{Experts: 8, TopK: 2}, mustLayout(8, 2), 1<<60, 0); err != nil ||
 		!(n.Expert.P95() < 1.001) {
 		t.Errorf("more tokens than floats count: %v, %v", n.Expert.P95(), err)
 	}
-	a, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, 9)
-	b, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(t, 32, 4), 100, 9)
+	if n, err = NullOf(router.Shape{Experts: 8, TopK: 2}, mustLayout(8, 2), 1, 0); err != nil || n.Expert.P95() != 4 {
+		t.Errorf("one token: %v, %v", n.Expert.P95(), err)
+	}
+	a, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(32, 4), 100, 9)
+	b, _ := NullOf(router.Shape{Experts: 32, TopK: 4}, mustLayout(32, 4), 100, 9)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the same seed gave %+v and %+v", a, b)
 	}
 	for name, call := range map[string]func() error{
-		"a layout of other experts": func() error { _, err := NullOf(one, mustLayout(t, 8, 2), 1, 0); return err },
+		"a layout of other experts": func() error { _, err := NullOf(one, mustLayout(8, 2), 1, 0); return err },
 		"a shape beyond the tables": func() error {
-			_, err := NullOf(router.Shape{Experts: 1 << 17, TopK: 2}, mustLayout(t, 1<<17, 2), 1, 0)
+			_, err := NullOf(router.Shape{Experts: router.MaxExperts + 1, TopK: 2}, mustLayout(router.MaxExperts+1, 1), 1, 0)
+			return err
+		},
+		"a top-k beyond them": func() error {
+			_, err := NullOf(router.Shape{Experts: 1024, TopK: maxTopK + 1}, mustLayout(1024, 1), 1, 0)
 			return err
 		},
 	} {
 		if call() == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// Steps share a null where their tokens agree in seven bits; without a top-k or a layout there is none.
+func TestNullsOfSteps(t *testing.T) {
+	s, l := router.Shape{Experts: 8, TopK: 2}, mustLayout(8, 2)
+	nulls := NullsOf(s)
+	for tokens, rounded := range map[int64]int64{127: 127, 129: 130, 255: 256, 261: 260, 262: 264, 1 << 20: 1 << 20} {
+		want := require.Value(NullOf(s, l, rounded, 0))
+		if have, err := nulls.Of(l, 0, 2*tokens); err != nil || !reflect.DeepEqual(have, want) {
+			t.Errorf("%d tokens: have %v, want the null of %d: %v", tokens, have.Rank.P95(), rounded, err)
+		}
+	}
+	for _, none := range []Null{require.Value(NullsOf(router.Shape{Experts: 8}).Of(l, 0, 100)),
+		require.Value(nulls.Of(router.Layout{}, 1, 100))} {
+		if none.Rank != nil || none.Expert != nil {
+			t.Errorf("have %+v, want none", none)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// RecordedShare is the share of a launch's steps whose slots a folder of the hook holds; 0
-// where it does not say.
+// RecordedShare is the share of a launch's steps whose slots a folder of the hook holds, the
+// largest of its ranks'; 0 where none says it.
 func RecordedShare(folder string) (share float64) {
 	paths, _ := filepath.Glob(filepath.Join(folder, "moebalance-hook.rank*.json"))
 	for _, path := range paths {
@@ -47,7 +47,7 @@ func Placement(texts []string, folder string) (named, file string) {
 				continue
 			}
 			named = m[1]
-			if info, err := os.Stat(InFolder(folder, m[2])); m[2] != "" && err == nil && info.Mode().IsRegular() {
+			if info, err := os.Stat(InFolder(folder, m[2])); err == nil && info.Mode().IsRegular() {
 				return named, InFolder(folder, m[2])
 			}
 		}

@@ -29,7 +29,7 @@ type ProofLine struct {
 }
 
 // FindLines counts, per rank, the lines of files that match the pattern of a claim, or of a
-// failure; nil without a pattern. Of a line, the first 64 KiB are searched.
+// failure; nil without a pattern. A line longer than 64 KiB is searched in pieces of that size.
 func FindLines(claim, failed string, files []string) (found []ProofLine, err error) {
 	for i, pattern := range []string{claim, failed} {
 		if pattern == "" {
