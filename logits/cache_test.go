@@ -31,8 +31,7 @@ func small(m router.Method) router.Gate {
 	return router.Gate{Method: m, Scale: 1, Shape: router.Shape{Experts: 16, TopK: 2}}
 }
 
-func specOf(t testing.TB, g router.Gate, ranks int) Spec {
-	t.Helper()
+func specOf(g router.Gate, ranks int) Spec {
 	layout := require.Value(router.Contiguous(g.Shape.Experts, ranks))
 	return Spec{Model: "test", Gate: g, Layout: layout, Mode: router.DEP}
 }
@@ -47,8 +46,7 @@ func filled(t testing.TB, s Spec, name string, tokens ...int) (string, []Entry) 
 func fill(t testing.TB, dir string, s Spec, name string, tokens ...int) []Entry {
 	t.Helper()
 	c := require.Value(Open(dir, s))
-	list := require.Value(c.Fill(t.Context(), name, tokens, nil))
-	return list
+	return require.Value(c.Fill(t.Context(), name, tokens, nil))
 }
 
 // verified is what Verify finds in a cache, all of it good.
@@ -63,8 +61,7 @@ type scanner func(context.Context, string, func(int, int)) (Verification, error)
 
 func scanned(t testing.TB, dir string, scan scanner) Verification {
 	t.Helper()
-	v := require.Value(scan(t.Context(), dir, nil))
-	return v
+	return require.Value(scan(t.Context(), dir, nil))
 }
 
 // read is an entry as any reader of safetensors has it: its experts, and its logits.
@@ -108,7 +105,7 @@ func TestEveryMethodTypeAndMode(t *testing.T) {
 		router.DeepSeekV4, router.Llama4, router.MiniMax2, router.SigmoidRenorm} {
 		for _, d := range dtypes {
 			for _, mode := range []router.Mode{router.DEP, router.TEP} {
-				s := specOf(t, small(method), 4)
+				s := specOf(small(method), 4)
 				s.DType, s.Mode = DType(d), mode
 				dir, list := filled(t, s, "diagonal", AnyTokens, 3)
 				r := require.Value(router.NewRouter(s.Gate))
@@ -135,7 +132,7 @@ func TestEveryMethodTypeAndMode(t *testing.T) {
 // By hand: 3 tokens of top-2 on each of 4 ranks are 24 slots, on 16 experts at most 2 each, on
 // 4 ranks 6 each.
 func TestBalanceByHand(t *testing.T) {
-	dir, _ := filled(t, specOf(t, small(router.Renormalize), 4), "diagonal", 3)
+	dir, _ := filled(t, specOf(small(router.Renormalize), 4), "diagonal", 3)
 	b := verified(t, dir).Balance[0]
 	got := fmt.Sprint(b.ExpertMaxOverMean, b.ExpertFloor, b.RankMaxOverMean, b.RankFloor, b.ActiveExperts,
 		b.ActiveExpertsIdeal)
@@ -143,14 +140,14 @@ func TestBalanceByHand(t *testing.T) {
 		t.Errorf("balance %s, want %s", got, want)
 	}
 	// The reference's first generation gives each rank the same 6 experts, 4 slots each.
-	other, _ := filled(t, specOf(t, small(router.Renormalize), 4), "trtllm-gen1", 3)
+	other, _ := filled(t, specOf(small(router.Renormalize), 4), "trtllm-gen1", 3)
 	v := verified(t, other)
 	at, of := v.AtFloor()
 	if o := v.Balance[0]; !b.AtFloor || o.AtFloor || o.ActiveExperts != 6 || o.ExpertMaxOverMean != 4/1.5 ||
 		at != 0 || of != 1 {
 		t.Errorf("at the floor: %v, and the reference %+v", b.AtFloor, o)
 	}
-	rows := require.Value(Rows(specOf(t, small(router.Renormalize), 4), 3))
+	rows := require.Value(Rows(specOf(small(router.Renormalize), 4), 3))
 	for rank, of := range rows {
 		if _, values := read(t, filepath.Join(dir, entryName("diagonal", rank, 3))); !slices.Equal(values, of) {
 			t.Errorf("rank %d: other rows in memory than in its entry", rank)
@@ -161,12 +158,12 @@ func TestBalanceByHand(t *testing.T) {
 // Drawn plans reach their target, and are entries as any: the same again, bit for bit.
 func TestDrawnEntries(t *testing.T) {
 	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 32, TopK: 4, Groups: 8, TopKGroups: 4}}
-	skewed, _ := filled(t, specOf(t, grouped, 8), plan.Target(1.5), AnyTokens)
+	skewed, _ := filled(t, specOf(grouped, 8), plan.Target(1.5), AnyTokens)
 	if b := verified(t, skewed).Balance[0]; b.RankMaxOverMean < 1.48 || b.RankMaxOverMean > 1.52 || !b.Drawn {
 		t.Errorf("target 1.5 gave %+v", b)
 	}
 	counts := []byte(`{"logical_count": [[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]]}`)
-	s := specOf(t, small(router.Renormalize), 4)
+	s := specOf(small(router.Renormalize), 4)
 	dir := t.TempDir()
 	c := require.Value(Open(dir, s))
 	file := filepath.Join(t.TempDir(), "counts.json")
@@ -182,7 +179,7 @@ func TestDrawnEntries(t *testing.T) {
 
 // What is there stays; what is damaged is replaced and named, down to the byte.
 func TestFillReplacesWhatIsDamaged(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 2)
+	s := specOf(small(router.Renormalize), 2)
 	dir, list := filled(t, s, "diagonal", 2, 5)
 	whole := map[string][]byte{}
 	for i, o := range list {
@@ -225,7 +222,7 @@ func TestFillReplacesWhatIsDamaged(t *testing.T) {
 
 // Every byte counts: an entry in which any one is changed fails.
 func TestVerifySeesEveryByte(t *testing.T) {
-	dir, list := filled(t, specOf(t, small(router.MiniMax2), 1), "diagonal", 1)
+	dir, list := filled(t, specOf(small(router.MiniMax2), 1), "diagonal", 1)
 	whole := require.Value(os.ReadFile(list[0].Path))
 	for i := range whole {
 		bad := bytes.Clone(whole)
@@ -239,7 +236,7 @@ func TestVerifySeesEveryByte(t *testing.T) {
 
 // Ranks that lack an entry, files that are none, and names that promise too much are faults.
 func TestVerifyFindsWhatIsMissingAndForeign(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 3)
+	s := specOf(small(router.Renormalize), 3)
 	dir, list := filled(t, s, "diagonal", 4)
 	for name, text := range map[string]string{
 		"other.safetensors": "x", "diagonal-rank3-4.safetensors": "x", "diagonal-rank0-16777215.safetensors": "",
@@ -267,7 +264,7 @@ func TestVerifyFindsWhatIsMissingAndForeign(t *testing.T) {
 
 // A plan whose tep ranks disagree about the tokens that they share fails.
 func TestVerifyComparesTEPRanks(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 4)
+	s := specOf(small(router.Renormalize), 4)
 	s.Mode = router.TEP
 	dir, _ := filled(t, s, "trtllm-gen2", 4)
 	v := scanned(t, dir, Verify)
@@ -281,7 +278,7 @@ func TestVerifyComparesTEPRanks(t *testing.T) {
 // A cache is of one spec, and says what differs; folders without a manifest that hold entries are
 // of an earlier version.
 func TestManifest(t *testing.T) {
-	s := specOf(t, deepSeek(), 8)
+	s := specOf(deepSeek(), 8)
 	dir, _ := filled(t, s, "diagonal", 1)
 	if read, _, err := readManifest(dir); err != nil || read.Model != "test" || read.Gate.Scale != 2.5 ||
 		read.DType != Float32 || read.Layout.Ranks() != 8 {
@@ -330,7 +327,7 @@ func TestManifest(t *testing.T) {
 
 // Specs and entries that cannot be are refused before anything is written.
 func TestSpecsThatCannotBe(t *testing.T) {
-	good := specOf(t, small(router.Renormalize), 4)
+	good := specOf(small(router.Renormalize), 4)
 	for want, change := range map[string]func(*Spec){
 		"want a model name": func(s *Spec) { s.Model = "" }, "unknown element type": func(s *Spec) { s.DType = "int8" },
 		"unknown mode":                           func(s *Spec) { s.Mode = "pp" },
@@ -368,7 +365,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 // A pipe in the place of an entry holds nothing up, and an interrupted
 // Fill leaves whole entries alone.
 func TestBadDays(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 2)
+	s := specOf(small(router.Renormalize), 2)
 	dir, list := filled(t, s, "diagonal", 3)
 	if err := errors.Join(os.Remove(list[0].Path), syscall.Mkfifo(list[0].Path, 0o600)); err != nil {
 		t.Skip(err)
@@ -389,7 +386,7 @@ func TestBadDays(t *testing.T) {
 
 // Several writers fill one folder at once.
 func TestSeveralWriters(t *testing.T) {
-	s := specOf(t, small(router.Renormalize), 4)
+	s := specOf(small(router.Renormalize), 4)
 	dir := t.TempDir()
 	var writers sync.WaitGroup
 	for range 4 {

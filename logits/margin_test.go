@@ -40,7 +40,7 @@ func TestMarginIsTight(t *testing.T) {
 		"DeepSeek-V4":          {small(router.DeepSeekV4), math.Sqrt(32)}, // √softplus(32); the lower level adds nothing
 		"no bias":              {small(router.Renormalize), math.Inf(1)},
 	} {
-		_, list := filled(t, specOf(t, c.gate, min(8, c.gate.Shape.Experts)), "diagonal", 64)
+		_, list := filled(t, specOf(c.gate, min(8, c.gate.Shape.Experts)), "diagonal", 64)
 		if margin := float64(list[0].LargestBias); math.Abs(margin-c.margin) > 1e-6 {
 			t.Errorf("%s: margin %v, want %v", name, margin, c.margin)
 		}
@@ -69,7 +69,7 @@ func TestMarginIsTight(t *testing.T) {
 
 // A plan that ignores the gate's groups cannot be routed as it stands; the entry holds what the router does.
 func TestPlanThatIgnoresGroups(t *testing.T) {
-	dir, list := filled(t, specOf(t, deepSeek(), 8), "trtllm-gen1", 16)
+	dir, list := filled(t, specOf(deepSeek(), 8), "trtllm-gen1", 16)
 	if e := list[0]; e.Status != "projected" || e.ProjectedRows != 16 || !verified(t, dir).Balance[0].Projected {
 		t.Errorf("%+v", e)
 	}
@@ -87,7 +87,7 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 
 // A promise that the router does not keep is a fault: other experts, or weights that differ, whichever is the larger.
 func TestPromisesAreHeld(t *testing.T) {
-	s := require.Value(specOf(t, small(router.Renormalize), 8).withDefaults())
+	s := require.Value(specOf(small(router.Renormalize), 8).withDefaults())
 	w := require.Value(newWriter(s, nil))
 	if to, err := w.route([]int32{3, 3}); err != nil || to.to == nil {
 		t.Errorf("one expert twice is what the router picks: %v, %v", to, err)

@@ -45,9 +45,7 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	var out []Figure
 	add := func(f Figure, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out = append(out, f)
 	}
 	words := "256 experts, top-8 & more <of> the same, to make a caption that is long enough to need a second line in every figure of this gallery."

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // upTo is 0, 1, … n−1.
@@ -35,9 +37,7 @@ func balanced() Grid {
 func TestBalancedHeatMapIsPlain(t *testing.T) {
 	f, err := HeatMap(HeatSpec{Name: "heat-balanced", Title: "Even", Quantity: "time", Rows: upTo(3), Columns: upTo(8),
 		Grids: []Grid{balanced()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if svg := render(t, f.SVG); strings.Count(svg, "<text") != strings.Count(svg, "'Liberation Sans',Arial") {
 		t.Error("a text has no typeface to fall back on")
 	}

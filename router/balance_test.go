@@ -9,13 +9,6 @@ import (
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func near(t *testing.T, what string, got Number, want float64) {
-	t.Helper()
-	if math.Abs(float64(got)-want) > 1e-12 {
-		t.Errorf("%s: got %v, want %v", what, float64(got), want)
-	}
-}
-
 // Slots 2, 4, 6, 0 on four ranks: total 12, mean 3, max 6.
 //
 //	max/mean 2, mean/max 0.5
@@ -52,14 +45,14 @@ func TestBalanceLaws(t *testing.T) {
 			scaled[p] = 3 * parts[i]
 		}
 		s := BalanceOf(scaled)
-		near(t, "max/mean", s.MaxOverMean, float64(b.MaxOverMean))
+		require.Near(t, "max/mean", s.MaxOverMean, float64(b.MaxOverMean), 1e-12)
 	}
 }
 
 func TestFloor(t *testing.T) {
-	near(t, "2 slots over 16 experts", Floor(2, 16), 8)
-	near(t, "divides", Floor(64, 8), 1)
-	near(t, "65 over 8", Floor(65, 8), 9*8.0/65)
+	require.Near(t, "2 slots over 16 experts", Floor(2, 16), 8, 1e-12)
+	require.Near(t, "divides", Floor(64, 8), 1, 1e-12)
+	require.Near(t, "65 over 8", Floor(65, 8), 9*8.0/65, 1e-12)
 	if Floor(0, 4).Defined() || Floor(4, 0).Defined() {
 		t.Errorf("floors of nothing: %v, %v", Floor(0, 4), Floor(4, 0))
 	}

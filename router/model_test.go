@@ -11,10 +11,8 @@ import (
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func readConfig(t testing.TB, name string) []byte {
-	t.Helper()
-	b := require.Value(presets.ReadFile("presets/" + name + ".json"))
-	return b
+func readConfig(name string) []byte {
+	return require.Value(presets.ReadFile("presets/" + name + ".json"))
 }
 
 // One preset of each kind, typed from its config: experts, top-k,
@@ -42,7 +40,7 @@ func TestPresets(t *testing.T) {
 		if slices.Contains(some, m.Name) {
 			have += fmt.Sprintln(m.Name, m.Experts, m.TopK, groups, m.Method, m.Scale, m.Layers, m.MoELayers)
 		}
-		if _, err := parseConfig(readConfig(t, m.Name), ""); err != nil || names[i] != m.Name ||
+		if _, err := parseConfig(readConfig(m.Name), ""); err != nil || names[i] != m.Name ||
 			!strings.HasSuffix(m.Source, "s.json") && !strings.HasSuffix(m.Source, "config.json") {
 			t.Errorf("%s of %s: %v", m.Name, m.Source, err)
 		}
@@ -227,7 +225,7 @@ func TestConfigRefusals(t *testing.T) {
 
 func FuzzParseConfig(f *testing.F) {
 	for _, m := range Models() {
-		f.Add(readConfig(f, m.Name))
+		f.Add(readConfig(m.Name))
 	}
 	f.Add([]byte(`{"text_config":{"text_config":{}}}`))
 	f.Fuzz(func(t *testing.T, config []byte) {

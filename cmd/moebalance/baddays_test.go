@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // program is the program as a process of its own.
-func program(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
+func program(args ...string) *exec.Cmd {
 	self := require.Value(os.Executable())
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), programVariable+"=1")
@@ -136,10 +135,8 @@ func TestPipesDevicesAndSockets(t *testing.T) {
 	}
 	for n, line := range badInputs {
 		folder := fmt.Sprintf("%d-folder", n)
-		if err := errors.Join(os.Mkdir(folder, 0o755), syscall.Mkfifo(filepath.Join(folder, "meta_info.json"), 0o600),
-			syscall.Mkfifo(filepath.Join(folder, "a.sqlite"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.Mkdir(folder, 0o755), syscall.Mkfifo(filepath.Join(folder, "meta_info.json"), 0o600),
+			syscall.Mkfifo(filepath.Join(folder, "a.sqlite"), 0o600)))
 		for _, file := range []string{pipe(n), folder, "socket", "/dev/zero", os.DevNull} {
 			if file != folder || !strings.HasPrefix(line, "logits ") { // a folder without entries is told, not refused
 				check(line, file)
@@ -183,7 +180,7 @@ func TestDiskFull(t *testing.T) {
 	for _, line := range []string{"trace LOOP -o OUT", "trace LOOP --summary OUT", "report LOOP -o OUT",
 		"place COUNTS --write-trtllm OUT"} {
 		put(t, "out", "old")
-		c := program(t)
+		c := program()
 		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, c.Path},
 			forcing(arguments(line, "out"))...)
 		text, err := c.CombinedOutput()
@@ -202,7 +199,7 @@ func TestDiskFull(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	c := program(t, "models")
+	c := program("models")
 	c.Stdout = full
 	var said bytes.Buffer
 	c.Stderr = &said
@@ -256,9 +253,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 		all.Write(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if at := strings.Index(all.String(), "PLANTED"); at >= 0 {
 		t.Errorf("a secret: …%s…", all.String()[max(0, at-200):min(all.Len(), at+100)])
 	}

@@ -33,8 +33,7 @@ func put(t *testing.T, path, text string) string {
 }
 
 // get is the text of a file.
-func get(t *testing.T, path string) string {
-	t.Helper()
+func get(path string) string {
 	text := require.Value(os.ReadFile(path))
 	return string(text)
 }
@@ -213,7 +212,7 @@ func TestDatasetVerb(t *testing.T) {
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}
 	stdout := captured(t, args)
 	captured(t, append(args, "-o", "d.jsonl"))
-	if file := get(t, "d.jsonl"); strings.Count(stdout, "\n") != 3 || file != stdout {
+	if file := get("d.jsonl"); strings.Count(stdout, "\n") != 3 || file != stdout {
 		t.Errorf("%q, and the file holds %q", stdout, file)
 	}
 }

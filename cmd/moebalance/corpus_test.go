@@ -61,7 +61,7 @@ func TestCorpus(t *testing.T) {
 		t.Skip("every capture; the verbs have tests of their own")
 	}
 	t.Chdir("../..")
-	old := get(t, corpusFile)
+	old := get(corpusFile)
 	entries := strings.Split(strings.TrimPrefix(string(old), "$ "), "\n$ ")
 	fresh := make([]string, len(entries))
 	var group sync.WaitGroup

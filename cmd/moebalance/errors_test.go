@@ -286,13 +286,13 @@ func askedFiles(t *testing.T) string {
 		put(t, filepath.Join(dir, name), content)
 	}
 	for _, arm := range []string{"normal", "perfect"} {
-		content := get(t, loop+arm+".sqlite")
+		content := get(loop + arm + ".sqlite")
 		put(t, filepath.Join(dir, "cut.sqlite"), content[:len(content)/3])
 		// the arm was switched by another variable, as after 'bench --treatment env:MY_OWN_ROUTER_SWITCHX=1'
 		put(t, filepath.Join(dir, "own", arm+".sqlite"), strings.ReplaceAll(content, perfectRouterVariable, "MY_OWN_ROUTER_SWITCHX"))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
-	normal, perfect := recordedLaunches(t)
+	normal, perfect := recordedLaunches()
 	lines := func(all []string) string { return strings.Join(all, "\n") + "\n" }
 	for name, content := range map[string]string{
 		"normal.jsonl": lines(normal), "fewer.jsonl": lines(normal[:4]), "perfect.jsonl": lines(perfect),
@@ -306,9 +306,8 @@ func askedFiles(t *testing.T) string {
 }
 
 // recordedLaunches are the lines of both arms of the recorded campaign.
-func recordedLaunches(t *testing.T) (normal, perfect []string) {
-	t.Helper()
-	text := get(t, "../../testdata/pairs-abba.jsonl")
+func recordedLaunches() (normal, perfect []string) {
+	text := get("../../testdata/pairs-abba.jsonl")
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' }) {
 		if strings.Contains(line, `"perfect_router": true`) {
 			perfect = append(perfect, line)

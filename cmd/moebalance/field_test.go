@@ -35,14 +35,12 @@ func fieldFiles(t *testing.T, pattern string) []string {
 }
 
 // signed is a fraction as the READMEs write it.
-func signed(x float64) string {
-	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*x), "-", "−", 1)
-}
+func signed(x float64) string { return strings.Replace(fmt.Sprintf("%+.1f %%", 100*x), "-", "−", 1) }
 
 // inText asks for a sentence of a section, wherever its lines break.
 func inText(t *testing.T, file, heading, words string) {
 	t.Helper()
-	content := get(t, file)
+	content := get(file)
 	_, section, _ := strings.Cut(string(content), heading)
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !strings.Contains(strings.ReplaceAll(section, "\n", " "), words) {
@@ -98,7 +96,7 @@ func TestFieldLayers(t *testing.T) {
 // fieldLines are the lines of a file of results.
 func fieldLines[T any](t *testing.T, name string) (all []T) {
 	t.Helper()
-	content := get(t, fieldResults+name)
+	content := get(fieldResults + name)
 	for line := range strings.Lines(string(content)) {
 		var m T
 		require.NoError(t, json.Unmarshal([]byte(line), &m))
@@ -229,7 +227,7 @@ func TestFieldPlacement(t *testing.T) {
 // folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
 func folded(t *testing.T, path string, experts, layers int) string {
 	t.Helper()
-	content := get(t, path)
+	content := get(path)
 	var counts struct {
 		Rows [][]float64 `json:"logical_count"`
 	}

@@ -43,9 +43,8 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 			}
 		}
 		var result map[string]any
-		if err = errors.Join(err, json.Unmarshal(text, &result)); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, json.Unmarshal(text, &result))
+		require.NoError(t, err)
 		holes(result, 3, func(where string) {
 			text := require.Value(json.Marshal(result))
 			defer func() {

@@ -39,7 +39,7 @@ func TestPlacePredictsTime(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	const vllm = fixtures + "field/results/vllm-qwen3-normal."
-	decode := put(t, filepath.Join(t.TempDir(), "d.json"), `{"phase": "decode"}`+get(t, vllm+"decode.counts.json"))
+	decode := put(t, filepath.Join(t.TempDir(), "d.json"), `{"phase": "decode"}`+get(vllm+"decode.counts.json"))
 	for want, asked := range map[string][]string{
 		"another phase than":   {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
 		"give --trace EXPORT":  {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},

@@ -34,7 +34,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	checkFigures(t)
 	for _, name := range []string{"README.md", "testdata/README.md"} {
 		page := filepath.Join(root, name)
-		text := get(t, page)
+		text := get(page)
 		fresh, commands := rerun(t, string(text))
 		if commands == 0 {
 			t.Fatalf("%s shows no command", name)
@@ -56,7 +56,7 @@ func TestReadmeIsTrue(t *testing.T) {
 
 // The recipes of the README are commands with flags that there are.
 func TestReadmeRecipes(t *testing.T) {
-	readme := get(t, "../../README.md")
+	readme := get("../../README.md")
 	commands := 0
 	for line := range strings.Lines(strings.ReplaceAll(string(readme), "\\\n", "")) {
 		if line, _, _ = strings.Cut(line, " #"); strings.HasPrefix(line, "moebalance ") && strings.Contains(line, " -") {
@@ -84,7 +84,7 @@ func checkFigures(t *testing.T) {
 	for name, inputs := range readmeFigures {
 		dir := t.TempDir()
 		captured(t, append([]string{"report", "--svg", dir}, inputs...))
-		drawn := get(t, filepath.Join(dir, name))
+		drawn := get(filepath.Join(dir, name))
 		kept := filepath.Join("testdata/figures", name)
 		if *update {
 			require.NoError(t, os.WriteFile(kept, []byte(drawn), 0o644))

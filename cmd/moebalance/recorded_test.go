@@ -81,7 +81,7 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 // Counts of a model whose first three layers are dense begin at layer 3; the trace infers
 // MoE layers from 0. They are taken in order, and get the numbers of the counts; a layer less is refused.
 func TestCountsAfterDenseLayers(t *testing.T) {
-	content := get(t, fieldResults+"vllm-qwen3-normal.counts.json")
+	content := get(fieldResults + "vllm-qwen3-normal.counts.json")
 	var counts struct {
 		Layers [][]int `json:"logical_count"`
 	}

@@ -24,7 +24,7 @@ func TestReportOfCaptures(t *testing.T) {
 	html := filepath.Join(dir, "report.html")
 	ask(t, exitDone, nil, "report", "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
 		"--title", "A & B", "../../testdata/deepseek-ep4-ranks")
-	page := get(t, html)
+	page := get(html)
 	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 17.3\u00a0% faster",
 		"2026-11-20, NVIDIA H200"} {
 		if !strings.Contains(string(page), want) {

@@ -59,10 +59,8 @@ func outputFolder(t *testing.T) {
 		}
 		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
 	}
-	if err := errors.Join(os.Symlink("old.txt", "link"),
-		os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal")))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.Symlink("old.txt", "link"),
+		os.CopyFS("counts", os.DirFS(filepath.Join(root, "gptoss-ep4-ranks/counts-normal")))))
 	for _, line := range []string{"bench --pairs 6 --campaign campaign -- ./my.sh", "trace runs --json -o normal.json",
 		"logits generate --model c.json --ep 2 --tokens 1 --cache cache"} {
 		checkDone(t, line)
@@ -79,15 +77,13 @@ func forcing(line []string) []string {
 }
 
 // split is the words of a line, in which OUT is a file.
-func split(t *testing.T, line, out string) []string {
-	t.Helper()
-	args := require.Value(launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out}))))
-	return args
+func split(line, out string) []string {
+	return require.Value(launch.Words(strings.ReplaceAll(line, "OUT", launch.Quote([]string{out}))))
 }
 
 func checkDone(t *testing.T, line string) {
 	t.Helper()
-	_, stderr, code := invoke(t.Context(), split(t, line, "")...)
+	_, stderr, code := invoke(t.Context(), split(line, "")...)
 	if code != exitDone && code != exitNotComparable && code != exitInconclusive {
 		t.Errorf("%s: exit %d, %s", line, code, stderr)
 	}
@@ -123,9 +119,7 @@ func contents(t *testing.T) string {
 		fmt.Fprintln(&all, path, info.Mode(), info.Sys().(*syscall.Stat_t).Ino, info.Size(), info.ModTime().UnixNano())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all.String()
 }
 
@@ -152,20 +146,20 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		})
 	})
 	for _, o := range outputs {
-		checkRefused(t, split(t, o.words, "notes.txt")...) // of another, or no folder
+		checkRefused(t, split(o.words, "notes.txt")...) // of another, or no folder
 		for _, pattern := range strings.Fields(o.inputs) {
 			found, _ := filepath.Glob(pattern)
 			absolute, err := filepath.Abs(found[0])
 			require.NoError(t, errors.Join(err, os.Symlink(absolute, "soft")))
 			for _, out := range []string{found[0], absolute, "soft"} {
-				checkRefused(t, forcing(split(t, o.words, out))...)
+				checkRefused(t, forcing(split(o.words, out))...)
 			}
 			os.Remove("soft")
 		}
 		if o.inputs != "" {
-			checkRefused(t, split(t, o.words, "runs")...)
+			checkRefused(t, split(o.words, "runs")...)
 			put(t, "forced", "\x1f\x8b")
-			checkDone(t, launch.Quote(forcing(split(t, o.words, "forced"))))
+			checkDone(t, launch.Quote(forcing(split(o.words, "forced"))))
 			if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 {
 				t.Errorf("%s --force did not replace the file: %q, %v", o.words, text, err)
 			}
@@ -186,7 +180,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		"bench --pairs 6 --campaign theirs -- ./my.sh", // holds launches of others
 		"quickstart --dir counts",
 	} {
-		checkRefused(t, split(t, line, "")...)
+		checkRefused(t, split(line, "")...)
 	}
 	for name, text := range map[string]string{"p.txt": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "notes.md": "two words",
 		"f.txt": "<svg></svg>\n", "f.json": "{\"a\": 1}\n", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`} {
@@ -206,7 +200,7 @@ func TestOutputsAreApart(t *testing.T) {
 		"place counts -o old.txt --write-trtllm OUT",
 	} {
 		for _, again := range []string{"old.txt", "./runs/../old.txt", "link", "hard.txt"} {
-			checkRefused(t, split(t, line, again)...)
+			checkRefused(t, split(line, again)...)
 		}
 	}
 	if _, err := os.Stat("OLD.txt"); err != nil {
@@ -218,7 +212,7 @@ func TestOutputsAreApart(t *testing.T) {
 		"bench -o to-come.txt -- ./my.sh --log to-come.txt",
 		"bench -o log.txt --server './my.sh log.txt' --ready http://localhost:1 --client ./my.sh",
 	} {
-		checkRefused(t, forcing(split(t, line, ""))...)
+		checkRefused(t, forcing(split(line, ""))...)
 	}
 }
 
@@ -227,7 +221,7 @@ func TestVerbsWriteThroughTargets(t *testing.T) {
 	writing := regexp.MustCompile(`\bos\.(Create|WriteFile|OpenFile|Rename|Remove|Truncate|Link|Symlink)`)
 	sources := require.Value(filepath.Glob("*.go"))
 	for _, path := range sources {
-		text := get(t, path)
+		text := get(path)
 		if found := writing.Find([]byte(text)); found != nil && !strings.HasSuffix(path, "_test.go") {
 			t.Errorf("%s: %s writes past the guard of outputs", path, found)
 		}

@@ -161,8 +161,7 @@ func testHost(mode string) Host {
 }
 
 // testSpec is a campaign of the test binary with these arguments.
-func testSpec(t *testing.T, pairs int, args ...string) Spec {
-	t.Helper()
+func testSpec(pairs int, args ...string) Spec {
 	self := require.Value(os.Executable())
 	trtllm := require.Value(ParseTreatment("trtllm"))
 	return Spec{

@@ -85,11 +85,9 @@ func TestProveByLine(t *testing.T) {
 		found[1] != (evidence.ProofLine{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
-	if err := os.WriteFile(filepath.Join(folder, launch.Stdout),
+	require.NoError(t, os.WriteFile(filepath.Join(folder, launch.Stdout),
 		[]byte("Precomputing perfect router logits for 22 common batch sizes...\n"+
-			"it has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+			"it has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644))
 	if found, err := trtllm.findLines(folder); err != nil || len(found) != 3 ||
 		found[0] != (evidence.ProofLine{Rank: gain.AllRanks, Times: 2,
 			Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
@@ -172,7 +170,7 @@ func TestProofOverLaunches(t *testing.T) {
 // The counts of a launch are read where the spec says, and a launch without
 // them is not finished.
 func TestCountsOfALaunch(t *testing.T) {
-	spec := testSpec(t, 1)
+	spec := testSpec(1)
 	spec.Counts = "{out}/counts-{arm}"
 	c := create(t, spec)
 	h := testHost("report")

@@ -8,7 +8,7 @@ import (
 
 // The campaign file holds commands, and commands hold secrets; so do the files beside it while it is written.
 func TestCampaignFileIsPrivate(t *testing.T) {
-	c := create(t, testSpec(t, 1, "x"))
+	c := create(t, testSpec(1, "x"))
 	for _, when := range []string{"created", "resumed"} {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			info, err := os.Stat(filepath.Join(c.Folder, storeName+suffix))

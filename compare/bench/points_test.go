@@ -38,24 +38,20 @@ func TestParseArm(t *testing.T) {
 }
 
 // pointSpec is testSpec with points c at 1, 8 and 64.
-func pointSpec(t *testing.T, pairs int, args ...string) Spec {
-	t.Helper()
-	s := testSpec(t, pairs, args...)
+func pointSpec(pairs int, args ...string) Spec {
+	s := testSpec(pairs, args...)
 	p := require.Value(points.Parse("c=1,8,64"))
 	s.Points = &p
 	return s
 }
 
-func gains(t *testing.T, c *Campaign) gain.Result {
-	t.Helper()
-	return gain.Judge(Recorded(c))
-}
+func gains(c *Campaign) gain.Result { return gain.Judge(Recorded(c)) }
 
 // The fake engine gains c/64 − 1/32 at point c, exactly.
 func TestOfflinePoints(t *testing.T) {
-	c := create(t, pointSpec(t, 6, "{c}"))
+	c := create(t, pointSpec(6, "{c}"))
 	require.NoError(t, c.Run(context.Background(), testHost("point")))
-	wantCurve(t, gains(t, c))
+	wantCurve(t, gains(c))
 }
 
 func wantCurve(t *testing.T, r gain.Result) {
@@ -76,7 +72,7 @@ func wantCurve(t *testing.T, r gain.Result) {
 func serverSpec(t *testing.T, pairs int, log string) Spec {
 	t.Helper()
 	addr := freeAddress(t)
-	s := pointSpec(t, pairs)
+	s := pointSpec(pairs)
 	self := s.Command.Normal[0]
 	s.Command = Command{
 		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
@@ -92,7 +88,7 @@ func TestPointsOfAServer(t *testing.T) {
 		t.Fatalf("%d launches, want 12: one server for all points", len(c.Launches))
 	}
 	require.NoError(t, c.Run(context.Background(), testHost("point-client")))
-	wantCurve(t, gains(t, c))
+	wantCurve(t, gains(c))
 	text, _ := os.ReadFile(log)
 	runs := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for i := 0; i < len(runs); i += 6 { // both launches of a pair in one order
@@ -106,12 +102,12 @@ func TestPointsOfAServer(t *testing.T) {
 
 // A further arm has its variables and flags, the learned router, and a place in each pair.
 func TestThreeArms(t *testing.T) {
-	s := testSpec(t, 6, "-")
+	s := testSpec(6, "-")
 	a, _ := ParseArm("balancer=BENCH_TEST_GAIN=0.04 --n 32")
 	s.Arms = []ArmSpec{a}
 	c := create(t, s)
 	require.NoError(t, c.Run(context.Background(), testHost("point")))
-	r := gains(t, c)
+	r := gains(c)
 	if r.Curved() { // no launch holds all arms
 		t.Errorf("a line of time over load: %+v", r.Comparisons[0].Dose)
 	}

@@ -70,7 +70,7 @@ func recorded(folder string, position int) bool {
 func testKillAndResume(t *testing.T, before []string) {
 	t.Setenv("BENCH_TEST_STALL", "2")
 	log := filepath.Join(t.TempDir(), "log")
-	spec := testSpec(t, 2, log, "{launch}")
+	spec := testSpec(2, log, "{launch}")
 	spec.Command.Normal = append(before, spec.Command.Normal...)
 	c := create(t, spec)
 	folder := c.Folder
@@ -115,7 +115,7 @@ func testKillAndResume(t *testing.T, before []string) {
 // A process killed after its command ended and before its output was read: the
 // output is read, and the command not run again.
 func TestEndedLaunchIsReadNotRepeated(t *testing.T) {
-	c := create(t, testSpec(t, 1))
+	c := create(t, testSpec(1))
 	require.NoError(t, c.Run(context.Background(), testHost("report")))
 	a := c.Launches[1].Attempts[0]
 	a.State = Ran

@@ -14,7 +14,7 @@ import (
 
 // The file itself refuses a second finished attempt at one launch.
 func TestStoreFinishesOnce(t *testing.T) {
-	c := create(t, testSpec(t, 1, "x"))
+	c := create(t, testSpec(1, "x"))
 	a := Attempt{Number: 1, State: Finished}
 	require.NoError(t, c.store.save(0, a))
 	a.Number = 2
@@ -56,7 +56,7 @@ func TestOpenRefuses(t *testing.T) {
 // A campaign file cut anywhere is refused or read; it never panics, and never
 // shows launches that are not there.
 func TestCutStore(t *testing.T) {
-	c := create(t, testSpec(t, 2, "x"))
+	c := create(t, testSpec(2, "x"))
 	folder := c.Folder
 	c.Close()
 	whole := require.Value(os.ReadFile(filepath.Join(folder, storeName)))
@@ -77,11 +77,11 @@ func TestCutStore(t *testing.T) {
 func TestCreateKeepsWhatIsThere(t *testing.T) {
 	for state, exists := range map[State]bool{Started: true, Ran: true, Finished: true, Failed: false, Lost: false,
 		Interrupted: false} {
-		c := create(t, testSpec(t, 1, "x"))
+		c := create(t, testSpec(1, "x"))
 		log := filepath.Join(c.Folder, launchesFolder, "00000-1", "stdout.log")
 		require.NoError(t, errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
 			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)))
-		again, err := Create(c.Folder, testSpec(t, 2, "x"), time.Now())
+		again, err := Create(c.Folder, testSpec(2, "x"), time.Now())
 		if errors.Is(err, ErrExists) != exists || err == nil && (len(again.Launches) != 4 || again.begun()) {
 			t.Errorf("over a launch that %s: %v", state, err)
 		}

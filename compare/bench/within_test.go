@@ -136,7 +136,7 @@ func engineCounts(path, _ string) (proof.LoadProof, error) {
 // withinSpec is a campaign whose launches hold both arms, on an engine of that mode.
 func withinSpec(t *testing.T, launches int, mode string) Spec {
 	t.Helper()
-	s := testSpec(t, 1)
+	s := testSpec(1)
 	s.Treatment = require.Value(ParseTreatment("hook"))
 	addr := freeAddress(t)
 	self := s.Command.Normal[0]

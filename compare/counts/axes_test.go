@@ -4,16 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func withAxes(t *testing.T, content []byte, text string) (*Record, error) {
-	t.Helper()
-	axes, err := ParseAxes(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+func withAxes(content []byte, text string) (*Record, error) {
+	axes := require.Value(ParseAxes(text))
 	var r *Record
-	err = reading("x", func() { r = newDocument("x", content).record(axes) })
+	err := reading("x", func() { r = newDocument("x", content).record(axes) })
 	return r, err
 }
 
@@ -44,7 +42,7 @@ func TestAxes(t *testing.T) {
 		{ids, "tokens,topk", "", 2, 0, []step{{0, 0, []int64{1, 2, 1}, nil}}},
 		{ids, "tokens,layers", "", 1, 0, []step{{0, 0, []int64{1, 1, 0}, nil}, {0, 1, []int64{0, 1, 1}, nil}}},
 	} {
-		r, err := withAxes(t, []byte(c.content), c.axes)
+		r, err := withAxes([]byte(c.content), c.axes)
 		if c.refused != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("%q: %+v, %v", c.axes, r, err)

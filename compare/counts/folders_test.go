@@ -19,10 +19,7 @@ const fixtures = "../../testdata"
 
 func fixture(parts ...string) string { return filepath.Join(append([]string{fixtures}, parts...)...) }
 
-func mustRead(t testing.TB, path string) *Record {
-	t.Helper()
-	return must(Read(path))
-}
+func mustRead(path string) *Record { return must(Read(path)) }
 
 func codes(warnings []router.Warning) (list []string) {
 	for _, w := range warnings {
@@ -74,7 +71,7 @@ const fourExperts = `{"num_experts": 4, "num_experts_per_token": 2}`
 // The load is the sum over the ranks, whatever the order and the type of their tensors; files of other statistics,
 // which an older glob would sum, are none.
 func TestTensorRTSumsOverSources(t *testing.T) {
-	r := mustRead(t, tensorrtFolder(t, fourExperts, map[string]string{
+	r := mustRead(tensorrtFolder(t, fourExperts, map[string]string{
 		"rank0.safetensors": "100_3: 3 1 0 0,101_3: 1 1 1 1", "rank1.safetensors": "101_3:: 0 0 2 255,0100_03:: 0 2 2 0",
 		"rank0_raw.safetensors": "100_3: 0 1 2 3", "cooccurrence_rank0.safetensors": "100_3: 9 9 9 9",
 	}))
@@ -82,12 +79,12 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 	if r.Ranks != 2 {
 		t.Error(r.Ranks)
 	}
-	r = mustRead(t, tensorrtFolder(t, strings.Replace(fourExperts, "4", "5", 1), map[string]string{
+	r = mustRead(tensorrtFolder(t, strings.Replace(fourExperts, "4", "5", 1), map[string]string{
 		"rank0.safetensors": "1_0: 1 1 0 0 0", "rank1.safetensors": "1_0: 1 0 1 0 0"})) // of 5 ranks, perhaps
 	if !slices.Contains(codes(r.Warnings), "rank_files") {
 		t.Error(r.Warnings)
 	}
-	r = mustRead(t, tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "461168601842738790_16383: 1 1 0 0"}))
+	r = mustRead(tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "461168601842738790_16383: 1 1 0 0"}))
 	checkSteps(t, r, []step{{461168601842738790, maxLayers - 1, []int64{1, 1, 0, 0}, nil}})
 }
 
@@ -133,7 +130,7 @@ func TestFoldersRefused(t *testing.T) {
 	} {
 		cases[want] = t.TempDir()
 		for from, to := range names {
-			put(t, cases[want], to, content(t, from))
+			put(t, cases[want], to, content(from))
 		}
 	}
 	for want, path := range cases {
@@ -142,7 +139,7 @@ func TestFoldersRefused(t *testing.T) {
 		}
 	}
 	stat := t.TempDir()
-	put(t, stat, "expert_distribution_recorder_1.5.pt", content(t, "sglang-stat.pt"))
+	put(t, stat, "expert_distribution_recorder_1.5.pt", content("sglang-stat.pt"))
 	if r, err := Read(stat); err != nil || r.Format != statFormat {
 		t.Errorf("a folder of one stat dump: %+v, %v", r, err)
 	}
@@ -152,7 +149,7 @@ func TestFoldersRefused(t *testing.T) {
 // in dep mode each has its own.
 func TestTokensOfAllRanksCountOnce(t *testing.T) {
 	for mode, want := range map[string]int64{"tep": 8, "dep": 16} {
-		r := mustRead(t, tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 2, "mode": "`+mode+`"}`,
+		r := mustRead(tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 2, "mode": "`+mode+`"}`,
 			map[string]string{"rank0.safetensors": "0_3: 5 1 1 1", "rank1.safetensors": "0_3: 5 1 1 1"}))
 		rows, _, err := r.Imbalance(Options{})
 		if err != nil || r.Slots() != want || r.Ranks != 2 || len(rows) != 2 ||
@@ -168,15 +165,15 @@ func TestTokensOfAllRanksCountOnce(t *testing.T) {
 // Counts in TensorRT-LLM's form are of the engine that the hook names beside them.
 func TestEngineOfTheHook(t *testing.T) {
 	dir := tensorrtFolder(t, fourExperts, map[string]string{"rank0.safetensors": "1_0: 1 1 0 0"})
-	if r := mustRead(t, dir); r.Engine != placement.TensorRT {
+	if r := mustRead(dir); r.Engine != placement.TensorRT {
 		t.Error(r.Engine)
 	}
 	put(t, dir, "moebalance-hook.rank0.json", []byte(`{"engine": "vllm", "steps": 7}`))
-	if r := mustRead(t, dir); r.Engine != placement.VLLM {
+	if r := mustRead(dir); r.Engine != placement.VLLM {
 		t.Error(r.Engine)
 	}
 	put(t, dir, "moebalance-hook.rank0.json", []byte("{"))
-	if r := mustRead(t, dir); r.Engine != "" || r.Slots() != 2 {
+	if r := mustRead(dir); r.Engine != "" || r.Slots() != 2 {
 		t.Errorf("a broken proof: %+v", r)
 	}
 }

@@ -11,17 +11,15 @@ import (
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func content(t testing.TB, parts ...string) []byte {
-	t.Helper()
-	b := must(os.ReadFile(fixture(append([]string{"counts"}, parts...)...)))
-	return b
+func content(parts ...string) []byte {
+	return must(os.ReadFile(fixture(append([]string{"counts"}, parts...)...)))
 }
 
 // A binary file cut at any byte is refused; so is one with a byte too many,
 // where the format knows its length.
 func TestBinaryFilesCutAnywhere(t *testing.T) {
 	for _, name := range []string{"sglang-stat.pt", "sglang-strided.pt", "loads_c.npy", "loads_fortran.npy"} {
-		whole := content(t, name)
+		whole := content(name)
 		for n := range whole {
 			if r, err := parse(name, whole[:n]); err == nil {
 				t.Fatalf("%s cut to %d of %d bytes was read: %+v", name, n, len(whole), r)
@@ -45,9 +43,7 @@ func archive(t testing.TB, members map[string]string) []byte {
 		if err == nil {
 			_, err = w.Write([]byte(text))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	require.NoError(t, z.Close())
 	return b.Bytes()
@@ -106,7 +102,7 @@ func FuzzParse(f *testing.F) {
 		"routed-requests.jsonl", "routed-tokens.jsonl", "sglang.log", "vllm-stalled.log", "expert-location.json",
 		"users/wide.csv", "users/lists.csv", "users/load-stats.jsonl", "users/selected-experts.json", "users/iter.log",
 	} {
-		f.Add(content(f, name))
+		f.Add(content(name))
 	}
 	for _, text := range []string{`[[1, 2], [3, 4]]`, `{"logical_count": [[[0, 0]], [[1, 2.0]]]}`, `{"layers": {"3": {"1": 7}}}`,
 		`{"layer_3": [5, 7]}`, `{"prefill": {"expert_counts": [[5, 7]]}, "usage": {"prompt_tokens": 3}}`} {
@@ -147,7 +143,7 @@ func checkParsed(t *testing.T, b []byte) {
 
 func FuzzPlacement(f *testing.F) {
 	for _, name := range []string{"eplb.yaml", "expert-map.json", "vllm-mapping.json"} {
-		f.Add(content(f, name), 2)
+		f.Add(content(name), 2)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, ranks int) {
 		if p, err := placementOf("x", b, ranks); err == nil && (p.Ranks < 1 || p.Experts < 1) {

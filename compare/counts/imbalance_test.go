@@ -33,9 +33,7 @@ func finished(r *Record, steps ...Step) *Record {
 func judged(t *testing.T, r *Record, o Options) (rank, expert imbalance.Row) {
 	t.Helper()
 	layers, _, err := r.Imbalance(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, l := range layers {
 		if l.Level == router.LevelRank {
 			rank = l
@@ -108,11 +106,11 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		"asked for 4 ranks":     {record(1, 2, load), Options{Ranks: 4}, 8.0 / 4},
 		"counted per rank":      {withReceived(record(1, 2, load), 9, 7), Options{}, 9.0 / 8},
 		"asked, though counted": {withReceived(record(1, 2, load), 9, 7), Options{Ranks: 2}, 12.0 / 8},
-		"placed by hand": {record(1, 0, load), Options{Placement: mustPlace(t, 4, 0, 2, 1, 3)},
+		"placed by hand": {record(1, 0, load), Options{Placement: mustPlace(4, 0, 2, 1, 3)},
 			10.0 / 8},
 		"replicated": {record(1, 0, load),
-			Options{Placement: mustPlace(t, 4, 0, 1, 2, 0, 2, 3)}, 9.0 / 8},
-		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, 0, 2, 1, 3)),
+			Options{Placement: mustPlace(4, 0, 1, 2, 0, 2, 3)}, 9.0 / 8},
+		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(4, 0, 2, 1, 3)),
 			Options{}, 10.0 / 8},
 	} {
 		if rank, _ := judged(t, c.r, c.o); !near(rank.MaxOverMean, c.want) {
@@ -139,14 +137,13 @@ func withPlacement(r *Record, p *placement.Map) *Record {
 	return r
 }
 
-func mustPlace(t *testing.T, experts int, slots ...int32) *placement.Map {
-	t.Helper()
+func mustPlace(experts int, slots ...int32) *placement.Map {
 	return must(placement.MapOf("hand-made", experts, 2, placement.Slots{3: slots}))
 }
 
 func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
-	full, place := record(2, 2, load), mustPlace(t, 4, 0, 2, 1, 3)
+	full, place := record(2, 2, load), mustPlace(4, 0, 2, 1, 3)
 	ranksOnly := finished(&Record{Format: "counters", Ranks: 2}, Step{Received: []int64{3, 1}})
 	other, _ := placement.MapOf("hand-made", 4, 2, placement.Slots{1: {0, 2, 1, 3}})
 	for want, c := range map[string]struct {

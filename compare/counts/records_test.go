@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // LMSYS published DeepSeek-R1's counts with a table of max/mean, worked out outside
@@ -29,16 +30,14 @@ func TestPublishedCounts(t *testing.T) {
 		"prefill_in2000out100.json": {1.855, 2.617, 3.271},
 		"prefill_in512.json":        {1.547, 2.081, 2.665},
 	} {
-		r := mustRead(t, filepath.Join(dir, name))
+		r := mustRead(filepath.Join(dir, name))
 		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) ||
 			fmt.Sprint(r.Warnings[0].Args) != "map[layers:[0 1 2]]" || r.Experts != 256 || !r.Window {
 			t.Errorf("%s: %d experts, warnings %v", name, r.Experts, r.Warnings)
 		}
 		for i, ranks := range []int{8, 32, 64} {
 			layers, _, err := r.Imbalance(Options{Ranks: ranks})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); s.Layers != 58 ||
 				math.Abs(float64(s.MaxOverMean)-want[i]) > 0.0005 {
 				t.Errorf("%s, EP%d: %v over %d layers, want %v over 58", name, ranks, s.MaxOverMean, s.Layers, want[i])
@@ -52,7 +51,7 @@ func TestPhases(t *testing.T) {
 	// SGLang's dumps per token: pass 5 is prefill on both ranks, 6 decode on rank 0
 	// while rank 1 is idle, 7 prefill on one and decode on the other. Rank 0 counted
 	// 2 3 3 2, 1 1 1 1, 1 3 3 3 and rank 1 4 2 2 2, nothing, 0 1 1 2.
-	parts := mustRead(t, fixture("counts", "sglang-tokens")).Phases()
+	parts := mustRead(fixture("counts", "sglang-tokens")).Phases()
 	if len(parts) != 3 {
 		t.Fatalf("%d parts", len(parts))
 	}

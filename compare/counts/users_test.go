@@ -22,7 +22,7 @@ func TestMapsAreNoLoads(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if r, err := withAxes(t, []byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
+	if r, err := withAxes([]byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
 		t.Error(r, err)
 	}
 }
@@ -30,7 +30,7 @@ func TestMapsAreNoLoads(t *testing.T) {
 // One rank's recording says nothing of the load over ranks: 256 experts of which 0 to 15 have load.
 func TestOneRankAlone(t *testing.T) {
 	o := Options{Ranks: 16, Threshold: 0.1}
-	res, r := NewResult(0.1), mustRead(t, fixture("counts", "users", "one-rank.json"))
+	res, r := NewResult(0.1), mustRead(fixture("counts", "users", "one-rank.json"))
 	if err := res.Add(r, o); err != nil || len(res.Summary) > 0 || len(res.Imbalance) > 0 ||
 		!slices.ContainsFunc(res.Warnings, func(w router.Warning) bool {
 			return w.Code == OneRank && w.Args["first"] == 0.0 && w.Args["last"] == 15.0 && w.Args["ranks"] == 16.0

@@ -29,14 +29,12 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		return Side{Paths: []string{put(t, filepath.Join(folder, name), lines.String())}}
 	}
 	for _, client := range []string{"vllm", "sglang"} {
-		content := get(t, "../../testdata/outputs/serving-"+client+".jsonl")
+		content := get("../../testdata/outputs/serving-" + client + ".jsonl")
 		line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
 		r, err := ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
 			write("perfect.jsonl", line, "120", "124", "116", "118", "122", "120")}, ReportOptions{Trust: true,
 			Metric: metrics.Wanted{Name: "output_throughput"}, Threshold: gain.DefaultThreshold})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if r.Verdict != gain.NoVerdict || r.Gain.N != 1 || r.Gain.Low.Defined() ||
 			math.Abs(float64(r.Gain.Estimate)-0.2) > 1e-9 { // of means of 100 and 120
 			t.Errorf("%s: %s of %+v", client, r.Verdict, r.Gain)
@@ -73,7 +71,7 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 // What ranks print of TensorRT-LLM's switch proves a report as it proves a launch: of every rank, also where
 // two write into one line. Trust does not stand in for a rank that is silent beside others.
 func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
-	content := get(t, "../../testdata/outputs/trtllm-bench-b.txt") // of four ranks
+	content := get("../../testdata/outputs/trtllm-bench-b.txt") // of four ranks
 	side := func(ranks ...int) Side {
 		var text strings.Builder
 		for i, rank := range ranks {

@@ -10,7 +10,7 @@ import (
 // What was changed after it was written, or is of a version to come, is no result to show; a
 // file of a newer version is not taken for counts either.
 func TestChangedResults(t *testing.T) {
-	text := get(t, "../../testdata/campaign-qwen3-ep4.json")
+	text := get("../../testdata/campaign-qwen3-ep4.json")
 	if _, err := ParseResult("whole", []byte(text)); err != nil {
 		t.Error(err)
 	}

@@ -18,8 +18,7 @@ func put(t *testing.T, path, text string) string {
 }
 
 // get is the text of a file.
-func get(t *testing.T, path string) string {
-	t.Helper()
+func get(path string) string {
 	text := require.Value(os.ReadFile(path))
 	return string(text)
 }
@@ -30,7 +29,7 @@ func TestSidesOfOneFolder(t *testing.T) {
 	const captures = "../../testdata/deepseek-ep4-ranks"
 	unnamed := t.TempDir()
 	for name, as := range map[string]string{"normal.rank0.sqlite": "a.sqlite", "perfect.rank0.sqlite": "b.sqlite"} {
-		put(t, filepath.Join(unnamed, as), get(t, filepath.Join(captures, name)))
+		put(t, filepath.Join(unnamed, as), get(filepath.Join(captures, name)))
 	}
 	put(t, filepath.Join(unnamed, "host_646.async_llm.17.pt.trace.json"), `{"traceEvents": []}`) // of vLLM's server
 	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
@@ -75,10 +74,8 @@ func TestFoldersOfNodes(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"normal/normal-node0", "perfect/perfect-node0"} {
 		path := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(path, 0o700), os.Symlink(folder, filepath.Join(path, "normal-again")),
-			os.WriteFile(filepath.Join(path, "r.json"), []byte("{}"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.MkdirAll(path, 0o700), os.Symlink(folder, filepath.Join(path, "normal-again")),
+			os.WriteFile(filepath.Join(path, "r.json"), []byte("{}"), 0o600)))
 	}
 	_, sides, err := ReadArms([]string{folder}, nil)
 	if err != nil || len(sides[0].Paths) == 0 || len(sides[1].Paths) == 0 {

@@ -51,9 +51,7 @@ func TestModule(t *testing.T) {
 		layout := require.Value(router.Contiguous(c.gate.Shape.Experts, c.ranks))
 		cache, err := logits.Open(filepath.Join(caches, c.name), logits.Spec{Model: c.model, Gate: c.gate,
 			Layout: layout, Mode: c.mode, DType: logits.BFloat16})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var held [][]int32
 		for rank := range c.ranks {
 			held = append(held, layout.Held(rank))

@@ -14,9 +14,7 @@ func TestHeaderIsAlignedAndExact(t *testing.T) {
 			{Name: "a", DType: I32, Shape: []int64{2, 2}},
 			{Name: "b", DType: BF16, Shape: []int64{3}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(head)%8 != 0 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 			t.Errorf("header of %d bytes says %d", len(head), binary.LittleEndian.Uint64(head))
 		}

@@ -35,8 +35,7 @@ func captures(t *testing.T, pattern string) *trace.Trace {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no capture %s: %v", pattern, err)
 	}
-	trace := require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
-	return trace
+	return require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
 }
 
 // campaign is six pairs whose perfect launches are by the given share faster.
@@ -299,9 +298,7 @@ func gathered(t *testing.T, paths ...string) []source.Item {
 	}
 	items, err := source.Gather(context.Background(), paths, nil,
 		func([]string) (func(int64), func()) { return func(int64) {}, func() {} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return items
 }
 

@@ -10,7 +10,7 @@ import (
 // A span keeps the case that is furthest from its floor, above it or below, the first of equal ones. It holds for
 // every number of tokens where the plan is one table that ends level.
 func TestSpan(t *testing.T) {
-	even, uneven := problem(t, 8, 2, 0, 0, 4, router.DEP, 1), problem(t, 2, 1, 0, 0, 2, router.DEP, 1)
+	even, uneven := problem(8, 2, 0, 0, 4, router.DEP, 1), problem(2, 1, 0, 0, 2, router.DEP, 1)
 	uneven.Layout = require.Value(router.Placed(2, [][]int32{{0, 1}, {0}}))
 	for name, p := range map[string]Problem{"even": even, "uneven": uneven} {
 		s := Span{}
@@ -28,7 +28,7 @@ func TestSpan(t *testing.T) {
 
 // TensorRT-LLM's second plan searches groups for DeepSeekV3's method, and where a shape alone is known for one with groups.
 func TestPlannerOfTheSecondGeneration(t *testing.T) {
-	grouped, flat := problem(t, 16, 4, 4, 2, 4, router.DEP, 3), problem(t, 16, 4, 0, 0, 4, router.DEP, 3)
+	grouped, flat := problem(16, 4, 4, 2, 4, router.DEP, 3), problem(16, 4, 0, 0, 4, router.DEP, 3)
 	for _, k := range []struct {
 		p      Problem
 		method router.Method

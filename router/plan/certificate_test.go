@@ -20,7 +20,7 @@ func listed(ranks ...[]int32) Plan {
 
 // Two ranks, four experts, top-2, and every number counted by hand.
 func TestCertificateByHand(t *testing.T) {
-	p := problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 1)
+	p := problem(4, 2, 0, 0, 2, router.DEP, 2, 1)
 	// Rank 0 owns experts 0 1, rank 1 owns 2 3.
 	c := Certify(p, listed([]int32{0, 1, 0, 2}, []int32{0, 1}))
 	want := Certificate{
@@ -47,16 +47,16 @@ func TestCertificateByHand(t *testing.T) {
 	}{
 		"3 slots per rank, 1 or 2 per expert": {p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}), true},
 		"4 and 2 slots per rank":              {p, listed([]int32{0, 1, 0, 1}, []int32{2, 3}), false},
-		"4 slots per rank, 3 of one expert": {problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 2),
+		"4 slots per rank, 3 of one expert": {problem(4, 2, 0, 0, 2, router.DEP, 2, 2),
 			listed([]int32{0, 2, 0, 3}, []int32{0, 2, 1, 3}), false},
-		"4 slots per rank, none of one expert": {problem(t, 6, 2, 0, 0, 2, router.DEP, 2, 2),
+		"4 slots per rank, none of one expert": {problem(6, 2, 0, 0, 2, router.DEP, 2, 2),
 			listed([]int32{0, 3, 0, 3}, []int32{1, 4, 1, 4}), false},
 	} {
 		if c := Certify(k.p, k.plan); c.Optimal != k.optimal {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
-	grouped := problem(t, 4, 2, 4, 1, 2, router.DEP, 1)
+	grouped := problem(4, 2, 4, 1, 2, router.DEP, 1)
 	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
 	c = Certify(grouped, listed([]int32{0, 1}, []int32{0, 3}))
 	if c.Groups != 2 || c.Valid {
@@ -65,7 +65,7 @@ func TestCertificateByHand(t *testing.T) {
 }
 
 func TestCertificateTEP(t *testing.T) {
-	p := problem(t, 4, 2, 0, 0, 2, router.TEP, 2)
+	p := problem(4, 2, 0, 0, 2, router.TEP, 2)
 	if c := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1})); c.Disagreements != 2 || c.Valid {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v", c)
 	}
@@ -89,9 +89,7 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		if random.IntN(2) == 0 {
 			layout, err = router.Placed(s.Experts, randomPlacement(s.Experts, ranks, random))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tokens := 1 + random.IntN(3)
 		p := Problem{Shape: s, Layout: layout, Mode: router.TEP, Tokens: slices.Repeat([]int{tokens}, ranks)}
 		best := bruteForce(p)
@@ -161,7 +159,7 @@ func choices(s router.Shape) (all [][]int32) {
 // sends 2 slots to one of them, though 3 slots on 4 ranks are one each. With a second copy of expert 0,
 // 5 slots on 4 experts need an expert with 2, as 4 do not.
 func TestFloorsRoundUp(t *testing.T) {
-	p := problem(t, 8, 3, 2, 1, 4, router.TEP, 1)
+	p := problem(8, 3, 2, 1, 4, router.TEP, 1)
 	if f := boundsOf(p, 0); f.reach != 2 || f.rank != 2 {
 		t.Errorf("%+v, want a reach of 2 ranks, one of which has 2 slots", f)
 	}

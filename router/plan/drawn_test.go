@@ -14,7 +14,7 @@ import (
 func TestTargets(t *testing.T) {
 	for _, mode := range []router.Mode{router.DEP, router.TEP} {
 		for _, target := range []float64{1.2, 2} {
-			p := problem(t, 32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
+			p := problem(32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
 			hot := map[int]bool{}
 			plan := require.Value(New(Target(target), p, Options{Seed: 1}))
 			ids := make([][]int32, len(p.sources()))
@@ -54,8 +54,8 @@ func TestRecorded(t *testing.T) {
 		!slices.Equal(counts[1], []float64{8, 0, 4, 8}) {
 		t.Fatalf("%s %v %v", name, counts, err)
 	}
-	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 2*drawnRows)
-	ids := fill(t, name, p, Options{Counts: counts}, 0)
+	p := problem(4, 1, 0, 0, 2, router.TEP, 2*drawnRows)
+	ids := fill(name, p, Options{Counts: counts}, 0)
 	for layer, want := range counts {
 		load := router.NewLoad(4)
 		load.Add(ids[layer*drawnRows:][:drawnRows])
@@ -75,7 +75,7 @@ func TestRecorded(t *testing.T) {
 // that choose an expert, Σ 1 − (1 − p)^64 of them. Groups change that little.
 func TestDrawnTokensAreIndependent(t *testing.T) {
 	for _, shape := range [][4]int{{128, 4, 0, 0}, {256, 8, 8, 4}} {
-		p := problem(t, shape[0], shape[1], shape[2], shape[3], 2, router.TEP, drawnRows)
+		p := problem(shape[0], shape[1], shape[2], shape[3], 2, router.TEP, drawnRows)
 		counts, want := [][]float64{make([]float64, shape[0])}, 0.0
 		for e := range counts[0] {
 			counts[0][e] = 1 / float64(1+e) // the hottest by a fifth of the slots, and more than half of the tokens
@@ -84,7 +84,7 @@ func TestDrawnTokensAreIndependent(t *testing.T) {
 		for _, x := range share {
 			want += 1 - math.Pow(1-min(1, x*float64(shape[1])), 64)
 		}
-		ids, met, all := fill(t, "recorded-x", p, Options{Counts: counts}, 0), 0, router.NewLoad(shape[0])
+		ids, met, all := fill("recorded-x", p, Options{Counts: counts}, 0), 0, router.NewLoad(shape[0])
 		for batch := range slices.Chunk(ids, 64*shape[1]) {
 			load := router.NewLoad(shape[0])
 			load.Add(batch)
@@ -103,7 +103,7 @@ func TestDrawnTokensAreIndependent(t *testing.T) {
 }
 
 func TestDrawnRefuses(t *testing.T) {
-	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 1)
+	p := problem(4, 1, 0, 0, 2, router.TEP, 1)
 	for name, counts := range map[string][][]float64{
 		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-9": nil, "recorded-x": nil,
 		"recorded-short": {{1, 2}}, "recorded-minus": {{1, 2, 3, -1}}, "recorded-none": {{0, 0, 0, 0}},

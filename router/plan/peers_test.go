@@ -11,17 +11,17 @@ import (
 
 func TestPeersOfSGLang(t *testing.T) {
 	// The examples of SGLang's pull request 29718: ranks had the same experts before it.
-	p := problem(t, 8, 2, 0, 0, 2, router.DEP, 1)
+	p := problem(8, 2, 0, 0, 2, router.DEP, 1)
 	for name, want := range map[string][]int32{"sglang-gen1": {0, 4}, "sglang-gen2": {1, 5}} {
-		if a, b := fill(t, name, p, Options{}, 0), fill(t, name, p, Options{}, 1); !slices.Equal(a, []int32{0, 4}) ||
+		if a, b := fill(name, p, Options{}, 0), fill(name, p, Options{}, 1); !slices.Equal(a, []int32{0, 4}) ||
 			!slices.Equal(b, want) {
 			t.Errorf("%s: %v and %v, want [0 4] and %v", name, a, b, want)
 		}
 	}
 	// And of 37741: a stride of 32 over blocks of 16 leaves every other rank without a slot.
-	p = problem(t, 256, 8, 0, 0, 16, router.TEP, 8)
+	p = problem(256, 8, 0, 0, 16, router.TEP, 8)
 	for name, want := range map[string]int64{"sglang-gen1": 8, "sglang-gen2": 8, "sglang-gen3": 4} {
-		if c := certify(t, name, p, Options{}); c.Rank.Max != want {
+		if c := certify(name, p, Options{}); c.Rank.Max != want {
 			t.Errorf("%s: ranks have up to %d slots, want %v", name, c.Rank.Max, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestPeersOfSGLang(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for name, want := range map[string]string{"sglang-gen3": "as the engine does", "trtllm-gen1": "as the reference does",
 		"trtllm-gen2": "as the reference does", "best": "diagonal, trtllm-gen1"} {
-		if _, err := New(name, problem(t, 10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil ||
+		if _, err := New(name, problem(10, 2, 0, 0, 4, router.DEP, 4), Options{}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -40,10 +40,10 @@ func TestNewRefuses(t *testing.T) {
 
 // A seed matters to plans that draw; vLLM's switches know no groups, and its normal one gives a token an expert twice.
 func TestSeededPeers(t *testing.T) {
-	p := problem(t, 64, 4, 8, 2, 4, router.DEP, 400)
+	p := problem(64, 4, 8, 2, 4, router.DEP, 400)
 	for _, name := range Peers() {
-		a := certify(t, name, p, Options{Seed: 3})
-		same := slices.Equal(fill(t, name, p, Options{Seed: 3}, 1), fill(t, name, p, Options{Seed: 4}, 1))
+		a := certify(name, p, Options{Seed: 3})
+		same := slices.Equal(fill(name, p, Options{Seed: 3}, 1), fill(name, p, Options{Seed: 4}, 1))
 		if drawn := []string{"sglang-uniform", "vllm-uniform", "vllm-normal"}; slices.Contains(drawn, name) == same || strings.HasPrefix(name, "vllm") && (a.Groups != 4 || a.Valid ||
 			(a.Duplicates > 0) != (name == "vllm-normal")) {
 			t.Errorf("%s: %+v", name, a)
@@ -60,7 +60,7 @@ func TestPeersAsCounted(t *testing.T) {
 		"atom": {"1 1 256", "1 1 256"}, "torchtitan": {"4 4 64", "32 32 8"}, "diagonal": {"1 1 256", "1 1 256"},
 	} {
 		for i, of := range [][2]int{{8, 8}, {32, 1}} {
-			c := certify(t, name, problem(t, 256, 8, 0, 0, of[0], router.DEP, of[1]), Options{})
+			c := certify(name, problem(256, 8, 0, 0, of[0], router.DEP, of[1]), Options{})
 			if have := fmt.Sprint(c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts); have != want[i] {
 				t.Errorf("%s on %d ranks: %s, want %s", name, of[0], have, want[i])
 			}

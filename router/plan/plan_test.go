@@ -62,9 +62,7 @@ func anyProblem(t testing.TB, random *rand.Rand) Problem {
 	} else {
 		p.Layout, err = router.Contiguous(s.Experts, ranks)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.Tokens = slices.Repeat([]int{random.IntN(12)}, ranks)
 	switch random.IntN(3) {
 	case 0:
@@ -102,7 +100,7 @@ func TestWhereNoDiagonalFits(t *testing.T) {
 		{[][]int32{{0, 1}, {}}, 3, 6},
 	} {
 		l := require.Value(router.Placed(2, c.held))
-		have := certify(t, "diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP,
+		have := certify("diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP,
 			Tokens: []int{3, 3}}, Options{})
 		if !have.Valid || int64(have.Copy.Max) != c.copies || int64(have.Rank.Max) != c.rank {
 			t.Errorf("%v: copies up to %v and ranks up to %v, want %d and %d", c.held, have.Copy.Max, have.Rank.Max,

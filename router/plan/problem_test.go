@@ -2,14 +2,12 @@ package plan
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, tokens ...int) Problem {
-	t.Helper()
+func problem(experts, k, groups, tg, ranks int, mode router.Mode, tokens ...int) Problem {
 	l := require.Value(router.Contiguous(experts, ranks))
 	if len(tokens) == 1 {
 		tokens = slices.Repeat(tokens, ranks)
@@ -18,8 +16,7 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, 
 		Mode: mode, Tokens: tokens}
 }
 
-func certify(t testing.TB, name string, p Problem, o Options) Certificate {
-	t.Helper()
+func certify(name string, p Problem, o Options) Certificate {
 	plan := require.Value(New(name, p, o))
 	return Certify(p, plan)
 }

@@ -58,8 +58,8 @@ func TestReferenceGroupedGolden(t *testing.T) {
 
 func (g golden) check(t *testing.T, name string, method router.Method) {
 	t.Helper()
-	p := problem(t, g.experts, g.topK, g.groups, g.topKGroups, g.ranks, router.DEP, g.tokens)
-	ids := fill(t, name, p, Options{Method: method}, g.rank)
+	p := problem(g.experts, g.topK, g.groups, g.topKGroups, g.ranks, router.DEP, g.tokens)
+	ids := fill(name, p, Options{Method: method}, g.rank)
 	if !slices.Equal(ids[:len(g.row)], g.row) {
 		t.Errorf("%s %+v: first row %v, want %v", name, g, ids[:len(g.row)], g.row)
 	}
@@ -73,8 +73,7 @@ func (g golden) check(t *testing.T, name string, method router.Method) {
 }
 
 // fill is one rank's ids of a plan.
-func fill(t testing.TB, name string, p Problem, o Options, rank int) []int32 {
-	t.Helper()
+func fill(name string, p Problem, o Options, rank int) []int32 {
 	plan := require.Value(New(name, p, o))
 	ids := make([]int32, p.Tokens[rank]*p.Shape.TopK)
 	plan.Fill(ids, rank)

@@ -26,7 +26,7 @@ func realShapes(t testing.TB, mode router.Mode) (list []Problem) {
 	} {
 		for ranks := 1; ranks <= 128; ranks *= 2 {
 			if s.Experts%ranks == 0 {
-				list = append(list, problem(t, s.Experts, s.TopK, s.Groups, s.TopKGroups, ranks, mode, 1))
+				list = append(list, problem(s.Experts, s.TopK, s.Groups, s.TopKGroups, ranks, mode, 1))
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func realShapes(t testing.TB, mode router.Mode) (list []Problem) {
 // slot, source 3; the first to choose takes the second expert, where the next lap
 // begins. In the second step source 1 chooses first.
 func TestTableByHand(t *testing.T) {
-	table := newTable(problem(t, 8, 2, 0, 0, 4, router.DEP, 2))
+	table := newTable(problem(8, 2, 0, 0, 4, router.DEP, 2))
 	for source, want := range [][]int32{{1, 3, 5, 7}, {2, 5, 6, 0}, {4, 7, 1, 2}, {6, 0, 3, 4}} {
 		got := make([]int32, 4)
 		if table.fill(got, source, 0); !slices.Equal(got, want) {
@@ -55,8 +55,8 @@ func TestFlatProperty(t *testing.T) {
 		experts := 1 + random.IntN(70)
 		ranks := 1 + random.IntN(experts)
 		share := experts / ranks
-		p := problem(t, experts, 1+random.IntN(share*ranks), 0, 0, ranks, router.DEP, random.IntN(20))
-		if c := certify(t, "diagonal", p, Options{}); !c.Optimal {
+		p := problem(experts, 1+random.IntN(share*ranks), 0, 0, ranks, router.DEP, random.IntN(20))
+		if c := certify("diagonal", p, Options{}); !c.Optimal {
 			t.Fatalf("%v on %d ranks, tokens %d: %+v", p.Shape, ranks, p.Tokens[0], c)
 		}
 	}
@@ -87,7 +87,7 @@ func atFloors(t *testing.T, p Problem) {
 // A table of rows is optimal if it is at all floors, level at its end, without an expert twice, and
 // in few enough groups: 4 experts in 2 groups on 2 ranks, top-2 in one group, one source.
 func TestProofByHand(t *testing.T) {
-	p := problem(t, 4, 2, 2, 1, 2, router.TEP, 0)
+	p := problem(4, 2, 2, 1, 2, router.TEP, 0)
 	for name, c := range map[string]struct {
 		rows         [][]int32
 		valid, level bool
@@ -102,7 +102,7 @@ func TestProofByHand(t *testing.T) {
 			t.Errorf("%s: %+v", name, proof)
 		}
 	}
-	flat := problem(t, 4, 2, 0, 0, 2, router.TEP, 0)
+	flat := problem(4, 2, 0, 0, 2, router.TEP, 0)
 	for name, c := range map[string]struct {
 		rows    [][]int32
 		optimal bool

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // sources is the code of all packages that leave their words to this one.
@@ -27,9 +28,7 @@ func sources(t *testing.T) string {
 		all.Write(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all.String()
 }
 

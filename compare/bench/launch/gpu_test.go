@@ -1,14 +1,16 @@
 package launch
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
+)
 
 func TestGPUs(t *testing.T) {
 	gpus, err := parseGPUs("0, GPU-aa, NVIDIA H200, 1980, 98\n"+
 		"1, GPU-bb, NVIDIA H200, [N/A], [Not Supported]\n",
 		"GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 ||
 		g.BusyLooks != 1 {
 		t.Errorf("read %+v", gpus)

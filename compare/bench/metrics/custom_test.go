@@ -8,8 +8,7 @@ import (
 )
 
 // parseWith reads an output with rules of the user's.
-func parseWith(t *testing.T, output string, rules ...string) (Result, error) {
-	t.Helper()
+func parseWith(output string, rules ...string) (Result, error) {
 	var custom []Custom
 	for _, s := range rules {
 		c := require.Value(ParseCustom(s))
@@ -63,7 +62,7 @@ func TestMatchesTheWholeNumber(t *testing.T) {
 		{`speed:tok/s:higher:median=speed ([0-9]+)`, "speed 10\nspeed 20\nspeed 40", 20},
 		{`speed:tok/s:higher=speed ([0-9]+)`, "speed 10\nspeed 10", 10},
 	} {
-		r, err := parseWith(t, c.line+"\n", c.rule)
+		r, err := parseWith(c.line+"\n", c.rule)
 		if c.want == 0 {
 			if err == nil || c.line != "no" && !strings.Contains(err.Error(), c.line[:5]) {
 				t.Errorf("%s of %q: %v, %v", c.rule, c.line, r.Metrics, err)
@@ -77,11 +76,9 @@ func TestMatchesTheWholeNumber(t *testing.T) {
 
 func TestCustomMetrics(t *testing.T) {
 	in := "\x1b[32mspeed = 1,234.5 tok/s\x1b[0m\n{\n\"a\":\n{\"b\": [1, 7], \"x.y\": -2}}\n"
-	r, err := parseWith(t, in, `speed:tok/s:higher=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]",
+	r, err := parseWith(in, `speed:tok/s:higher=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]",
 		"dotted::higher=$.a['x.y']", `second::lower=\[(\d)`) // a pattern sees the lines of objects, too
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, want := range map[string]float64{"speed": 1234.5, "wait": 7, "dotted": -2, "second": 1} {
 		if m, ok := r.Metric(name); !ok || float64(m.Value) != want {
 			t.Errorf("%s = %v, want %v", name, m.Value, want)
@@ -106,13 +103,13 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 		"two values":                "Throughput: 1 requests/s, 2 tokens/s\nThroughput: 3 requests/s, 2 tokens/s\n",
 		"two formats":               "Throughput: 1 requests/s, 2 tokens/s\n" + workloadLine + "\n",
 	} {
-		r, err := parseWith(t, in+"my speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
+		r, err := parseWith(in+"my speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
 		if m, _ := r.Metric("speed"); err != nil || m.Value != 42 || r.Format != "custom" ||
 			!strings.Contains(strings.Join(r.Warnings, "\n"), "only --metric was read: ") {
 			t.Errorf("%s: %+v, error %v", name, r, err)
 		}
 	}
-	r, err := parseWith(t, workloadLine+"\nmy speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
+	r, err := parseWith(workloadLine+"\nmy speed 42\n", `speed:tok/s:higher=my speed (\d+)`)
 	if m, ok := r.Metric("token_throughput"); err != nil || r.Primary != "speed" || !ok || m.Value != 12.5 {
 		t.Errorf("beside a format: %+v, error %v", r, err)
 	}
@@ -121,7 +118,7 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 func TestWantedIsPositive(t *testing.T) {
 	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is -3", "NaN": "want a positive",
 		"inf": "want a positive", "1e-300": ""} {
-		r := require.Value(parseWith(t, "speed "+value, `speed:tok/s:higher=speed (\S+)`))
+		r := require.Value(parseWith("speed "+value, `speed:tok/s:higher=speed (\S+)`))
 		if _, err := r.Wanted(""); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("a value of %s: error %v, want %q", value, err, want)
 		}

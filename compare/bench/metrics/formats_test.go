@@ -187,15 +187,14 @@ func oneBatch(out, speed string) string {
 }
 
 // fixture is a file of testdata/outputs.
-func fixture(t testing.TB, name string) string {
-	t.Helper()
+func fixture(name string) string {
 	b := require.Value(os.ReadFile(filepath.Join("../../../testdata/outputs", name)))
 	return string(b)
 }
 
 func TestFormats(t *testing.T) {
 	for name, want := range fixtures {
-		want.check(t, name, fixture(t, name))
+		want.check(t, name, fixture(name))
 	}
 	for _, s := range samples {
 		s.want.check(t, s.text, s.text)
@@ -256,7 +255,7 @@ func TestSetup(t *testing.T) {
 			"request_rate": "inf", "tokenizer": "openai/gpt-oss-20b", "burstiness": "1"},
 		"aiperf.json": {"model": "m"},
 	} {
-		r, err := Parse("output", strings.NewReader(fixture(t, file)), nil)
+		r, err := Parse("output", strings.NewReader(fixture(file)), nil)
 		if err != nil || !maps.Equal(r.Setup, want) {
 			t.Errorf("%s: have %v, %v, want %v", file, r.Setup, err, want)
 		}
@@ -266,7 +265,7 @@ func TestSetup(t *testing.T) {
 // Percentiles of two tools are two quantities; percentiles in a tool's two outputs, and throughputs, are one.
 func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 	median := func(file string) Metric {
-		r, _ := Parse("output", strings.NewReader(fixture(t, file)), nil)
+		r, _ := Parse("output", strings.NewReader(fixture(file)), nil)
 		m, _ := r.Metric("ttft_p50")
 		return m
 	}

@@ -36,7 +36,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 	}
 	for name, want := range fixtures {
 		want.warns = "" // line numbers move
-		whole := fixture(t, name)
+		whole := fixture(name)
 		for noise, change := range noises {
 			// A document over several lines comes from a file of its own.
 			if !strings.HasPrefix(whole, "{\n") || noise != "color" && !strings.HasSuffix(noise, "ranks") {
@@ -49,7 +49,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 // A cut output is refused, or says that it is cut, or has lost only lines that nobody can know were there.
 func TestCutOutputs(t *testing.T) {
 	for name := range fixtures {
-		whole := fixture(t, name)
+		whole := fixture(name)
 		full := require.Value(Parse("output", strings.NewReader(whole), nil))
 		end := len(strings.TrimRight(whole, " \n"))
 		for cut := 0; cut < end; cut += 1 + end/300 { // every byte of all but the longest
@@ -69,7 +69,7 @@ func TestCutOutputs(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for name := range fixtures {
-		f.Add(fixture(f, name))
+		f.Add(fixture(name))
 	}
 	for _, s := range samples {
 		f.Add(s.text)

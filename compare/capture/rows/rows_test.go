@@ -149,9 +149,7 @@ func TestCaptures(t *testing.T) {
 		tables, err := db.Query(`SELECT m.name, group_concat(CASE c.type WHEN 'INTEGER' THEN c.name END),
 			max(CASE c.type WHEN 'TEXT' THEN c.name ELSE '' END)
 			FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0 GROUP BY m.name`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for tables.Next() {
 			var q Query
 			var integers sql.NullString

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // attempted unpickles.
@@ -62,9 +64,7 @@ func TestPickleBombs(t *testing.T) {
 func TestPickleValues(t *testing.T) {
 	v, err := attempted(
 		"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01J\xfe\xff\xff\xffX\x01\x00\x00\x00b\x8a\x02\x00\x80X\x01\x00\x00\x00cG\x3f\xf8\x00\x00\x00\x00\x00\x00X\x01\x00\x00\x00d]q\x02(\x88\x89NeX\x01\x00\x00\x00eM\x34\x12K\x07Nu.")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := v.(map[string]any)
 	list := *d["d"].(*[]any)
 	if d["a"] != int64(-2) || d["b"] != int64(-32768) || d["c"] != 1.5 || d["e"] != int64(0x1234) || len(list) != 3 ||
