@@ -83,7 +83,7 @@ func (v Verification) Err() error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged "+
+	return fmt.Errorf("%d of %s failed; run 'moebalance logits generate' again to replace damaged "+
 		"entries and add missing ones, and remove other files; the first: %q: %s", len(failed),
 		quantity.Count(len(v.Entries), "entry"), failed[0].Path, failed[0].Fault())
 }

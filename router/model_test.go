@@ -148,10 +148,11 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
 		`"model_type":"pangu_ultra_moe","router_enable_expert_bias":true`:                                MiniMax2,
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
-		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
+		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2,"use_grouped_topk":true`:         DeepSeekV3,
 	} {
 		m, err := parseConfig([]byte(`{`+extra+`,`+base+`}`), "")
-		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() {
+		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() ||
+			m.Grouped() != strings.Contains(extra, `group":2`) {
 			t.Errorf("%s: method %q, scale %v, %v; want %q", extra, m.Method, m.Scale, err, want)
 		}
 	}

@@ -107,7 +107,7 @@ func TestProofByHand(t *testing.T) {
 		rows    [][]int32
 		optimal bool
 	}{"level": {[][]int32{{0, 2}, {1, 3}}, true}, "not level": {[][]int32{{0, 2}}, false},
-		"busy rank": {[][]int32{{0, 1}, {2, 3}}, false}} {
+		"busy rank": {[][]int32{{0, 1}, {2, 3}}, false}, "few experts": {[][]int32{{0, 2}, {0, 2}, {1, 3}, {1, 3}}, false}} {
 		proof := ProveRows(flat, len(c.rows), 0, func(_, token int) []int32 { return c.rows[token] })
 		if proof.Optimal() != c.optimal {
 			t.Errorf("%s: %+v", name, proof)
