@@ -18,7 +18,7 @@ import torch
 TRIED = {
     "vllm": "0.26, 0.32, 0.33 with kernels of 0.32",
     "sglang": "0.5.16, 0.5.17, 0.5.23 with kernels of 0.5.16",
-    "transformers": "5.17, 5.23",
+    "transformers": "5.17, 5.23, 5.24",
 }
 HASH = "tokens choose its experts by their numbers, so no logits balance it; want a model without"
 
