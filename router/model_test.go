@@ -137,7 +137,6 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"bailing_moe"`:                                                      RenormalizeNaive,
 		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
 		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
-		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:               SigmoidRenorm,
 		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                DeepSeekV4,
 		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`: DeepSeekV3,
 		// one group limits nothing

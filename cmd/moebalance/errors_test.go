@@ -77,9 +77,9 @@ const asked = `
 2 logits plans --tokens=4- :: "--tokens" flag: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"
 2 logits plans --plans diagnal --model deepseek-v3 :: have "diagnal"; did you mean "diagonal"?
 1 logits verify D/none :: no cache
-2 GENERATE --model deepsek-v3 --ep 8 :: did you mean "deepseek-v3"
+2 GENERATE --model deepsek-v3 --ep 8 --target 1.2 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
-2 GENERATE --model deepseek-v3 --ep 8 --plan target:0.9 :: at least 1
+2 GENERATE --model deepseek-v3 --ep 8 --target 0.9 :: at least 1
 2 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: logical_count
 2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
 2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -42,14 +43,18 @@ type generateOptions struct {
 	Cache target.Folder `flag:"cache"`
 	DType logits.DType  `flag:"dtype"`
 	Plan  string        `flag:"plan" preset:"diagonal"`
+
+	Target string `flag:"target"`
 	resultFlags
 }
 
 func (o *generateOptions) answer(c call) (d document, err error) {
-	plans := []string{o.Plan}
-	if strings.Contains(o.Plan, ":") { // target:1.2, recorded:FILE
-		plans = nil
+	if c.given("target") && c.given("plan") {
+		return d, usagef("want --plan or --target, not both")
+	} else if c.given("target") {
+		o.Plan = "target:" + o.Target
 	}
+	plans := slices.DeleteFunc([]string{o.Plan}, func(name string) bool { return strings.Contains(name, ":") })
 	m, gate, layout, err := o.read(logits.MaxTokens, "--plan", plan.Names(), plans...)
 	switch {
 	case o.Cache.Path == "":

@@ -82,7 +82,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		{[]string{"--tokens", "1,2"}, 8, 0},
 		{[]string{"--tokens", "2,3,3,2"}, 8, 4},
 		{[]string{"--tokens", "1", "--plan", "uniform"}, 4, 4},
-		{[]string{"--plan", "target:1.3"}, 4, 4},
+		{[]string{"--target", "1.3"}, 4, 4}, {[]string{"--plan", "target:1.3"}, 4, 0},
 		{nil, 4, 4},
 	} {
 		var r generated

@@ -19,8 +19,7 @@ func CaseOf(name string, p Problem, o Options) Case {
 		c.Refused = err.Error()
 		return c
 	}
-	certificate := Certify(p, made)
-	c.Certificate = &certificate
+	c.Certificate = new(Certify(p, made))
 	return c
 }
 

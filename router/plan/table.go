@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // table is the balanced plan of a shape on a layout, for any number of tokens: row
 // t holds the experts of token t of every source, and token t of more tokens than
@@ -46,11 +49,7 @@ func newTable(p Problem) *table {
 			t.rows = (tableRows + t.period - 1) / t.period * t.period
 		}
 	}
-	made := t.rows
-	if tokens := slices.Max(p.Tokens); tokens > 0 {
-		made = min(made, tokens)
-	}
-	for row := range made {
+	for row := range min(t.rows, cmp.Or(slices.Max(p.Tokens), t.rows)) {
 		t.ids = append(t.ids, a.step(row)...)
 	}
 	return t
