@@ -25,9 +25,10 @@ func OfComparison(c *diff.Comparison, counts ...string) Answer {
 			k.exchanges(p.Phase, p.NormalNS)
 		}
 	}
-	others := when(c.Normal.Steps != c.Perfect.Steps, fmt.Sprintf("%d and ", c.Normal.Steps))
-	k.know("ranks", len(c.Ranks), "of_steps", others+quantity.Count(c.Perfect.Steps, "step"), "together",
-		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c.Warnings, diff.SlowGPU).Args["rank"])
+	steps := when(c.Normal.Steps != c.Perfect.Steps, fmt.Sprintf("%d and ", c.Normal.Steps))
+	k.know("ranks", len(c.Ranks), "of_steps", steps+quantity.Count(c.Perfect.Steps, "step"), "together",
+		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c.Warnings, diff.SlowGPU).Args["rank"],
+		"labeled", when(warned(c.Warnings, "arm_unknown", "arm_on_trust").Code != "", "as labeled"))
 	if c.Builds.Named() {
 		k.builds(c.Builds)
 	}

@@ -24,7 +24,7 @@ type known struct {
 }
 
 func knowing(caveats []Caveat) *known {
-	return &known{caveats: caveats, values: router.Args{"loads": "concurrency=8,64,256"}, numbers: map[string][]Number{},
+	return &known{caveats: caveats, values: router.Args{"loads": "concurrency=LOADS"}, numbers: map[string][]Number{},
 		reasons: map[string][]string{}}
 }
 

@@ -27,12 +27,11 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", withCopies(best), "redundant", positive(best.Redundant),
 		"with", when(best.Redundant > 0, withCopies(best)), "costs", when(r.Untimed(), "saves"))
 	k.judgedOn(r, best)
+	k.flat(best.Reason, Inferred)
 	k.predictions(r, best)
 	k.written(files, best.Verdict == place.Trial)
 	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
 	switch {
-	case why == place.Flat:
-		k.flat(best.Reason, Inferred)
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given,
 			"same_run", when(slices.Contains([]any{place.Contradicts, place.Unlike}, why), "trace"))

@@ -27,12 +27,18 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 	if err != nil {
 		return nil, err
 	}
-	var captures []Input
-	var reports []string
+	byKind := map[bool][]Input{}
 	for _, in := range inputs {
-		if in.Kind == Captures {
-			captures = append(captures, in)
-		} else if item, err := in.item(); err != nil {
+		byKind[in.Kind == Captures] = append(byKind[in.Kind == Captures], in)
+	}
+	traced, err := traces(ctx, byKind[true], progress)
+	if err != nil {
+		return nil, err
+	}
+	ranks := len(append(traced, Item{Trace: &trace.Trace{}})[0].Trace.Ranks)
+	var reports []string
+	for _, in := range byKind[false] {
+		if item, err := in.item(ranks); err != nil {
 			return nil, err
 		} else if item.Name == "" {
 			reports = append(reports, in.Path)
@@ -51,25 +57,23 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		}
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
-	var traced []Item
-	if len(captures) > 0 {
-		if traced, err = traces(ctx, captures, progress); err != nil {
-			return nil, err
-		}
-	}
 	return compared(items, traced)
 }
 
-// item reads an input that is no capture. A file without a mark is of counts if they can be read; of a benchmark
-// report there is no item.
-func (in Input) item() (item Item, err error) {
+// item reads an input that is no capture; counts that do not name ranks have the captures' ranks. A file without a mark
+// is of counts if they can be read; of a benchmark report there is no item.
+func (in Input) item(ranks int) (item Item, err error) {
 	if in.Kind == Campaigns || in.Kind == Results {
 		return ReadResult(in.Path)
 	}
 	record, err := ReadCounts(in.Path, nil)
 	if err == nil {
+		o := counts.Options{Threshold: gain.DefaultThreshold}
+		if ranks > 0 && record.Ranks == 0 && record.Experts > 0 && record.Experts%ranks == 0 {
+			o.Ranks = ranks
+		}
 		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
-		return item, item.Counts.Add(record, counts.Options{Threshold: gain.DefaultThreshold})
+		return item, item.Counts.Add(record, o)
 	}
 	if _, no := readRuns(in.Path, nil); in.Kind == Files && no == nil {
 		return item, nil
@@ -83,6 +87,9 @@ func (in Input) item() (item Item, err error) {
 // hold the steps of both.
 func traces(ctx context.Context, captures []Input, progress Progress) (items []Item, err error) {
 	all := pathsOf(captures)
+	if len(all) == 0 {
+		return nil, nil
+	}
 	read, done := progress(all)
 	defer done()
 	sides, mixed := sorted(captures)

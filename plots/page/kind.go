@@ -22,7 +22,6 @@ type kind struct {
 	name, title, short string
 	is                 func(source.Item) bool
 	figures            func(*Page, []Input) []drawing // the first that can be drawn shows the answer
-	alone              bool                           // one figure is of all results of the kind
 }
 
 // kinds are the kinds of results, the strongest evidence first: a campaign before traces of both
@@ -30,15 +29,15 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"bench", "How much does balance gain?", "Gain", func(in source.Item) bool { return in.Campaign != nil },
-			(*Page).gains, false},
-		{"compare", "Where does the difference come from?", "Difference", isCompared, (*Page).differences, false},
-		{"trace", "Where does the time go?", "Time", isTrace, (*Page).times, false},
+			(*Page).gains},
+		{"compare", "Where does the difference come from?", "Difference", isCompared, (*Page).differences},
+		{"trace", "Where does the time go?", "Time", isTrace, (*Page).times},
 		{"place", "What would another placement gain?", "Placement",
-			func(in source.Item) bool { return in.Place != nil }, (*Page).placements, false},
+			func(in source.Item) bool { return in.Place != nil }, (*Page).placements},
 		{"counts", "How uneven is the load?", "Load", func(in source.Item) bool { return in.Counts != nil },
-			(*Page).loads, false},
+			(*Page).loads},
 		{"cache", "Is the cache whole?", "Cache", func(in source.Item) bool { return in.Cache != nil },
-			func(*Page, []Input) []drawing { return nil }, true},
+			func(*Page, []Input) []drawing { return nil }},
 	}
 }
 

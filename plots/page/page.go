@@ -95,7 +95,7 @@ func (p *Page) build() error {
 		if first := inputs[0].Answer; strings.Contains(first.Line, key(first)) {
 			s.Key = key(first)
 		}
-		if k.name == leads.name && (len(inputs) == 1 || k.alone) { // the lead's own
+		if k.name == leads.name && len(inputs) == 1 { // the lead's own
 			s.Figures = leading[min(1, len(leading)):]
 		} else {
 			figures, failed := drawn(k.figures(p, inputs))
@@ -155,17 +155,13 @@ func (p Page) Figures() (out []plots.Figure) {
 // Key is the number that decides.
 func (p Page) Key() string { return key(p.Answer) }
 
-// key is the number that an answer leads with: the first that its line names, else the first.
+// key is the number that an answer leads with: the first of its numbers that its line names, else the first.
 func key(a answer.Answer) string {
-	shown, at := "", len(a.Line)
-	for i, n := range a.Numbers {
-		if found := strings.Index(a.Line, n.Shown()); i == 0 || found >= 0 && found < at {
-			if shown = n.Shown(); found >= 0 {
-				at = found
-			}
-		}
+	named := slices.IndexFunc(a.Numbers, func(n answer.Number) bool { return strings.Contains(a.Line, n.Shown()) })
+	if len(a.Numbers) == 0 {
+		return ""
 	}
-	return shown
+	return a.Numbers[max(0, named)].Shown()
 }
 
 // fill adds what a section has of each of its inputs.

@@ -55,8 +55,7 @@ func (p Plans) Document() output.Document {
 		"rank_max_over_mean<certificate.rank.max_over_mean, rank_floor<certificate.rank.floor_over_mean=floor, "+
 		"expert_max_over_mean<certificate.expert.max_over_mean, expert_floor<certificate.expert.floor_over_mean=floor, "+
 		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
-		"valid<certificate.valid, optimal<certificate.optimal, "+
-		"refused")
+		"valid<certificate.valid, optimal<certificate.optimal, refused")
 	ranks := append(p.Spans, plan.Span{Ranks: 1})[0].Ranks
 	basis := fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))
 	d := document(answer.OfPlans(slices.Compact(even), at, p.Model, ranks, p.Mode, basis), nil, p, cases, spans)
@@ -66,14 +65,13 @@ func (p Plans) Document() output.Document {
 
 // floorsText says for which numbers of tokens a plan is at the floors: "1 to 8, 64".
 func floorsText(s plan.Span) any {
-	at := quantity.Ranges(s.AtFloors)
 	switch {
 	case s.Invalid == s.Counted && s.Refused == "":
 		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
 	}
-	return at
+	return quantity.Ranges(s.AtFloors)
 }
 
 // worst is the case furthest from its floor: "8 for 64 at 1" is 8 where 64 are possible, at 1 token.

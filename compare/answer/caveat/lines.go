@@ -112,7 +112,7 @@ var Lines = map[string][]Line{
 // sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
 var sentences = map[string]string{
 	"basis.trace":   "{evidence}" + ofTrace + " | {gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.compare": "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}",
+	"basis.compare": "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}[ · arms {labeled}]",
 	"basis.bench":   "{=interval}[ · balance {balance}]",
 	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | no interval from {alone} | " +
 		"interval of {counted} {side} the {threshold:0%} threshold | interval of {counted}[ {side} 0 %]",
