@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -34,7 +33,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	switch {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given,
-			"same_run", when(slices.Contains([]any{place.Contradicts, place.Unlike}, why), "trace"))
+			"same_run", when(why == place.Contradicts || why == place.Unlike, "trace"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
 		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))
@@ -79,8 +78,7 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	alike, from := warned(r.Warnings, "judged_learned").Args["alike"], best.Before
 	k.know("baseline", cmp.Or(when(from != place.Contiguous && from != "", filepath.Base(from)), "contiguous (assumed)"),
 		"kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
-		"one", when(len(r.Learned) == 1, "one window"))
-	k.know("fall", positive(-best.Change))
+		"one", when(len(r.Learned) == 1, "one window"), "fall", positive(-best.Change))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
 		k.number("before", "busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)

@@ -71,7 +71,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
-	k.number("saved", "saved per step by even ranks", t.Bound.SavedNS, NS, Inferred)
+	k.number("saved", "saved per step by even ranks", positive(t.Bound.SavedNS), NS, Inferred)
 	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step (max − mean)", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
 		k.know("experts", o.Imbalance)
@@ -183,9 +183,11 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 // flat is recorded load that is uneven where the time of experts is not, as a warning says.
 func (k *known) flat(w router.Warning, basis Basis) {
 	k.know("load", w.Args["load"], "time", w.Args["time"], "even", w.Args["gain"])
-	for name, by := range map[string]Basis{"load": Recorded, "time": basis} {
-		if v, ok := k.values[name].(float64); ok {
-			k.number(name, name+" imbalance over ranks", router.Number(v), Fraction, by)
+	for label, by := range map[string]Basis{"load imbalance over ranks": Recorded, "time imbalance over ranks": basis,
+		"gain of even ranks": Inferred} {
+		name, _, _ := strings.Cut(label, " ")
+		if v, ok := w.Args[name].(float64); ok {
+			k.number(name, label, router.Number(v), Fraction, by)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -67,11 +68,7 @@ func New(title string, report []Fact, inputs ...Input) (Page, error) {
 	if len(inputs) == 0 {
 		return Page{}, errors.New("building a report: want at least one result, have none")
 	}
-	p := Page{Title: title, Report: report, inputs: slices.Clone(inputs)}
-	if title == "" {
-		p.Title = titleOf(p.inputs)
-	}
-	p.About = about(p.inputs)
+	p := Page{Title: cmp.Or(title, titleOf(inputs)), Report: report, About: about(inputs), inputs: slices.Clone(inputs)}
 	if err := p.build(); err != nil {
 		return Page{}, fmt.Errorf("building a report: %w", err)
 	}
@@ -157,7 +154,9 @@ func (p Page) Key() string { return key(p.Answer) }
 
 // key is the number that an answer leads with: the first of its numbers that its line names, else the first.
 func key(a answer.Answer) string {
-	named := slices.IndexFunc(a.Numbers, func(n answer.Number) bool { return strings.Contains(a.Line, n.Shown()) })
+	named := slices.IndexFunc(a.Numbers, func(n answer.Number) bool {
+		return strings.Contains(a.Line, strings.Trim(n.Shown(), "−+"))
+	})
 	if len(a.Numbers) == 0 {
 		return ""
 	}

@@ -85,7 +85,7 @@ var Lines = map[string][]Line{
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page acted|measure.hook|loads"}},
 
 	"place": {
-		{"not now", "{=flat}.", "load time fall before after", "written load_without_time", "backend"},
+		{"not now", "{=flat}.", "gain load time fall before", "written load_without_time", "backend"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
 		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
