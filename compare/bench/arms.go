@@ -19,10 +19,13 @@ type ArmSpec struct {
 	Flags []string          `json:"flags,omitempty"` // appended to the server, or to the command where there is none
 }
 
-// ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or
-// variables NAME=VALUE and then flags, as a shell splits them. NAME alone is an arm that {arm} in the
-// command sets apart.
+// ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang, which alone is its own
+// name), or variables NAME=VALUE and then flags, as a shell splits them. NAME alone is an arm that {arm} in the command
+// sets apart.
 func ParseArm(s string) (a ArmSpec, err error) {
+	if peer, ok := strings.CutPrefix(s, "peer:"); ok {
+		s = peer + "=" + s
+	}
 	name, list, _ := strings.Cut(s, "=")
 	a.Name = gain.Arm(strings.TrimSpace(name))
 	if err := a.checkName(); err != nil {

@@ -48,8 +48,10 @@ func TestPeers(t *testing.T) {
 				t.Errorf("%s, %s: %+v, want %s", name, arm, r, want)
 			}
 		}
-		if a, err := ParseArm("even=peer:" + name); err != nil || len(a.Env)+len(a.Flags) != 1 {
-			t.Errorf("%s: %+v, %v", name, a, err)
+		a, err := ParseArm("even=peer:" + name)
+		alone, wrong := ParseArm("peer:" + name)
+		if err != nil || wrong != nil || len(a.Env)+len(a.Flags) != 1 || string(alone.Name) != name || len(alone.Env) != len(a.Env) {
+			t.Errorf("%s: %+v, %v; %+v, %v", name, a, err, alone, wrong)
 		}
 	}
 	if _, err := ParseArm("even=peer:nobody"); err == nil {

@@ -29,6 +29,7 @@ type reports struct {
 	ReportOptions
 	recorded gain.Recorded
 	launches [2][]proof.Launch // by arm
+	first    [2]metrics.Result // by arm
 	campaign Campaign
 }
 
@@ -119,6 +120,11 @@ func (r *reports) measure(arm int, run metrics.Result) error {
 	}
 	measured := bench.MeasurementOf(run, m)
 	measured.Unit, measured.Arm, measured.Position = unit, gain.Arms[arm], gain.UnknownPosition
+	if unit == 0 {
+		r.first[arm] = run
+	} else if points := metrics.Apart(r.first[arm], run); points != "" {
+		return usagef("want repetitions of one run on each side, have %s: compare the runs of each setting alone", points)
+	}
 	if r.Metric.Rule == nil { // a number of the user's may come from any output
 		tool, _, _ := strings.Cut(run.Format, "/")
 		measured.Setup = map[string]string{"tool": tool}

@@ -49,7 +49,7 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 	}
 }
 
-// That each report of a client is of a start of its own of the server is said first.
+// That each report of a client is of a start of its own of the server is said first. Runs of other work are no launches.
 func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	var sides [2]Side
 	for i := range sides {
@@ -65,6 +65,10 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	if r.Verdict != gain.Significant || len(r.First()) != 1 ||
 		r.First()[0].Name != gain.CheckLaunches {
 		t.Errorf("%s, first %+v", r.Verdict, r.First())
+	}
+	put(t, sides[1].Paths[3], `{"completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`)
+	if _, err := ReadReports(sides, ReportOptions{}); err == nil || !strings.Contains(err.Error(), "requests 10 and 20") {
+		t.Errorf("a point of a curve: %v", err)
 	}
 }
 

@@ -139,8 +139,7 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	}
 	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
 	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
-	second := func(per string) string { return strings.TrimSuffix(strings.TrimSuffix(per, "ond"), "ec") }
-	other := rate && wantedRate && second(per) != second(wantedPer) ||
+	other := rate && wantedRate && strings.TrimRight(per, "econd") != strings.TrimRight(wantedPer, "econd") ||
 		min(printed, wanted) != "" && (prefixed(printed, wanted) || prefixed(wanted, printed))
 	return wanted, 1, !other && !strings.Contains(printed, " ")
 }

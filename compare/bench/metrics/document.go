@@ -90,9 +90,6 @@ var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]
 // backendTitle stands over what trtllm-bench prints of the engine.
 var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
 
-// csvRow is a row of two cells, which stand under the title "Metric,Value": "Request Throughput (requests/sec),1.20".
-var csvRow = regexp.MustCompile(`^([A-Z][\w ]*(?: \([^()]*\))?),(?:([\d.]+)|"([\d.,]+)")\s*$`)
-
 // readLine takes the labels of a printed line, in lower case, with their values. Words behind the number
 // belong to the label, too, and "Prefill." to every label behind it.
 //
@@ -101,7 +98,6 @@ var csvRow = regexp.MustCompile(`^([A-Z][\w ]*(?: \([^()]*\))?),(?:([\d.]+)|"([\
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
 //	= PYTORCH BACKEND                                 → "engine backend" "PYTORCH", as "= ENGINE DETAILS" "TensorRT"
 //	NVIDIA H200, memory 139.81 GB, 3.20 GHz           → "gpu" "NVIDIA H200"
-//	Output Token Throughput (tokens/sec),"1,598.78"   → "output token throughput" 1598.78 in tokens/sec
 //	iter = 7, host_step_time = 12ms, states = {'num_ctx_tokens': 3}
 //	    → "iter" 7, "host_step_time" 12 in ms, "states/num_ctx_tokens" 3
 func (d *document) readLine() {
@@ -118,8 +114,6 @@ func (d *document) readLine() {
 		d.set("engine backend", value{is: cmp.Or(m[1], "TensorRT")})
 	} else if gpu, _, ok := strings.Cut(line, ", memory "); ok {
 		d.set("gpu", value{is: gpu})
-	} else if m := csvRow.FindStringSubmatch(line); m != nil {
-		text = m[1] + ": " + strings.ReplaceAll(m[2]+m[3], ",", "")
 	}
 	for piece := range strings.SplitSeq(text, ", ") {
 		before, after, ok := strings.Cut(piece, " = ")

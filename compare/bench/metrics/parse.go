@@ -15,11 +15,13 @@ import (
 )
 
 // maxOutput bounds an output, which is read whole, and maxReports the launches in it; maxAgain what of a broken object
-// is read again; maxPrefix how far into a line its text may begin, and maxLine how far its labels are read.
+// is read again; maxLabels how many labels are looked up, maxPrefix how far into a line its text may begin, and
+// maxLine how far its labels are read.
 const (
 	maxOutput, maxReports = 256 << 20, 10_000
 	maxAgain              = 1 << 20
-	maxPrefix, maxLine    = 1 << 10, 1 << 12
+
+	maxPrefix, maxLine, maxLabels = 1 << 10, 1 << 12, 1 << 16
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
@@ -45,7 +47,8 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 // behind the other. It returns one Result of each in order.
 func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	text, failed := readText(r, maxOutput)
-	p := parser{text: text, left: text, line: 1, log: iterationLog{ranks: map[router.OptInt][]step{}}}
+	p := parser{text: text, left: text, line: 1, known: map[string]bool{},
+		log: iterationLog{ranks: map[router.OptInt][]step{}}}
 	for _, c := range custom {
 		p.rules = append(p.rules, &rule{c, report{format: &format{name: customFormat}}})
 	}
@@ -88,7 +91,10 @@ type parser struct {
 	line       int          // where what is left begins, from 1
 	cut        *input.Error // the first object that did not parse
 	rules      []*rule
-	labels     document // those printed since the last title
+	labels     document        // those printed since the last title
+	known      map[string]bool // by label, whether anything is known of it
+	columns    []string        // of the table whose rows are printed, which may have commas between cells
+	commas     bool
 	reports    []*report
 	log        iterationLog
 }
@@ -96,11 +102,14 @@ type parser struct {
 // prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
 // ("(Worker_TP0 pid=12) " of vLLM), a progress bar ("100%|###| 8/8 [00:09<00:00, 1.0it/s]"), and the head of a log
 // line, which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's
-// "[2026-11-20 10:00:00 DP1 TP1] ").
+// "[2026-11-20 10:00:00 DP1 TP1] ", with a logger of its own "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
+// Triton's "I1120 10:00:00.1 12 a.cc:5] ").
 var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
 	`\d+%\|[^|]{0,300}\| [^\[\]]{0,40}\[[^\[\]]{0,60}\]|` +
-	`\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d{1,6})[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
-	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)*`)
+	`\[(?:(?:\d[^\[\]{}]{0,40}? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]{0,60})?|TRT-LLM|TensorRT-LLM|` +
+	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR|\w+\.py:\d+)\] ?|` +
+	`\d{4}-\d\d-\d\d[ T][\d:.,]+Z? |(?:INFO|WARNING) (?:\d+ |\d\d-\d\d [\d:]+ )?|` +
+	`[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] )*`)
 
 // next takes an object or a line. A carriage return ends a line as a newline does, which takes progress bars apart
 // from the results they overwrite. An object that does not parse is a line: one that is cut at the end of its
@@ -111,7 +120,7 @@ func (p *parser) next() *document {
 		end = len(p.left)
 	}
 	rank, at := router.OptInt(router.NoID), 0
-	if end > 0 && strings.IndexByte(" \t,[(0123456789", p.left[0]) >= 0 {
+	if end > 0 && strings.IndexByte(" \t,[(0123456789IWE", p.left[0]) >= 0 {
 		launched, begin := input.LauncherRank(p.left[:end])
 		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
 		rank, at = router.OptInt(launched), begin+len(m[0])
@@ -149,7 +158,9 @@ func (p *parser) skip(n int) { p.line, p.left = p.line+strings.Count(p.left[:n],
 // offer takes an object into a report, a row into the iteration log, and known labels of a line to those under their
 // title.
 func (p *parser) offer(d *document) {
-	d.readLine()
+	if !p.inTable(d) {
+		d.readLine()
+	}
 	for _, c := range p.rules {
 		c.read(d)
 	}
@@ -160,13 +171,20 @@ func (p *parser) offer(d *document) {
 		p.log.add(d)
 	case d.printed == "":
 		p.read(d)
-	case title == "Benchmark ...", title == "Warmup ...", title == "Metric,Value",
+	case title == "Benchmark ...", title == "Warmup ...",
 		title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
 		p.read(&p.labels)
 		p.labels = document{line: d.line, title: title}
 	default:
 		for _, label := range d.paths {
-			if name, _ := iterations.meaning(label); cmp.Or(name, setting(label)) != "" { // others are not kept
+			known, seen := p.known[label]
+			if !seen {
+				name, _ := iterations.meaning(label)
+				if known = cmp.Or(name, settings[strings.ReplaceAll(label, " ", "_")]) != ""; len(p.known) < maxLabels {
+					p.known[label] = known
+				}
+			}
+			if known { // others are not kept
 				p.labels.set(label, d.values[label])
 			}
 		}

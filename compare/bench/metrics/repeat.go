@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,29 +12,47 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// ofClient finds the formats of clients.
+var ofClient = regexp.MustCompile(`serving/|aiperf|evalscope|ais_bench|guidellm|inference-perf|mini-sglang|inferencex`)
+
 // OfClient reports whether a client measured a server that somebody else had started. Several such reports may come
 // from one launch.
-func (r Result) OfClient() bool {
-	return strings.Contains(r.Format, "serving/") || r.Format == "aiperf"
+func (r Result) OfClient() bool { return ofClient.MatchString(r.Format) }
+
+// Apart finds what shows that runs are points of a curve and no repetitions: "max_concurrency 8 and 16". It is a
+// setting, but for the router, which is proved elsewhere, and the engine's own, or twice the work.
+func Apart(a, b Result) string {
+	either := maps.Clone(a.Setup)
+	maps.Copy(either, b.Setup)
+	for _, name := range slices.Sorted(maps.Keys(either)) {
+		if x, y := a.Setup[name], b.Setup[name]; x != y && name != "router" && !strings.HasPrefix(name, "runtime ") {
+			return fmt.Sprintf("%s %s and %s", name, cmp.Or(x, "none"), cmp.Or(y, "none"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Work)) {
+		x, y := a.Work[name], b.Work[name]
+		if name != failures && min(x, y) > 0 && max(x, y) >= 2*min(x, y) {
+			return fmt.Sprintf("%s %s and %s", name, quantity.Plain(x), quantity.Plain(y))
+		}
+	}
+	return ""
 }
 
 // Launches are the launches that the runs of one file are: the runs of a serving client are repetitions on one server,
 // as far as the file tells, and one launch, in which a metric or an amount of work that all have is its mean. Runs of
-// programs that start the engine themselves are a launch each. Runs of different settings are an error, because their
-// mean would say nothing.
+// programs that start the engine themselves are a launch each. Points of a curve are an error, because their mean would
+// say nothing.
 func Launches(runs []Result) ([]Result, error) {
+	client := len(runs) > 1
 	for _, r := range runs {
-		if len(runs) == 1 || !r.OfClient() || r.Format != runs[0].Format {
-			return runs, nil
+		if points := Apart(runs[0], r); points != "" {
+			return nil, fmt.Errorf("want repetitions of one run, have %s; give the runs of each setting in a file of its own",
+				points)
 		}
-		either := maps.Clone(runs[0].Setup)
-		maps.Copy(either, r.Setup)
-		for _, name := range slices.Sorted(maps.Keys(either)) {
-			if a, b := runs[0].Setup[name], r.Setup[name]; a != b {
-				return nil, fmt.Errorf("want repetitions of one run, have %s %s and %s; give the runs of each setting in "+
-					"a file of its own", name, cmp.Or(a, "none"), cmp.Or(b, "none"))
-			}
-		}
+		client = client && r.OfClient() && r.Format == runs[0].Format
+	}
+	if !client {
+		return runs, nil
 	}
 	one := runs[0]
 	one.Warnings = slices.Concat([]string{quantity.Count(len(runs), "run") + " of a client count as one launch, by " +

@@ -33,6 +33,7 @@ func TestLaunches(t *testing.T) {
 			"Request throughput (req/s): %g\nOutput token throughput (tok/s): %g\n==========\n", concurrency, seconds,
 			32/seconds, 65536/seconds)
 	}
+	const batches = `{"batch_size": 8, "input_len": 1024, "output_len": 16, "latency": 0.5, "overall_throughput": 532}`
 	first := run(32, 150.87, 0.2121, 434.40, 7279.56)
 	for text, want := range map[string]float64{ // the duration; 0 is an error, −1 several launches
 		"[\n" + first + ",\n" + run(32, 198.68, 0.1611, 329.86, 9000.44) + "\n]":                                    174775,
@@ -42,6 +43,8 @@ func TestLaunches(t *testing.T) {
 		block(8, 1) + block(8, 2) + block(8, 4):                                                                     7000 / 3.0,
 		block(8, 1) + block(16, 2) + block(8, 4):                                                                    0,
 		workloadLine + "\n" + strings.Replace(workloadLine, "second\": 12", "second\": 13", 1):                      -1,
+		batches + strings.ReplaceAll(batches, ": 8,", ": 16,"):                                                      0,
+		batches + strings.ReplaceAll(batches, "532", "533"):                                                         -1,
 	} {
 		runs := require.Value(ParseRuns("runs", strings.NewReader(text), nil))
 		launches, err := Launches(runs)

@@ -22,8 +22,11 @@ type report struct {
 
 // read takes what the paths mean, and then what only this format has.
 func (r *report) read(d *document) {
+	if runs, rule, _ := strings.Cut(r.one, " "); runs != "" && d.of(runs) != list(1) {
+		r.fail(d.line, input.Error{Expected: "one run in " + runs, Found: "several", Try: "choose one with " + rule})
+	}
 	for _, path := range d.paths {
-		r.set(setting(path), d.of(path))
+		r.set(settings[strings.ReplaceAll(path, " ", "_")], d.of(path))
 		name, unit := r.meaning(path)
 		if v, ok := r.number(d, path, name != ""); ok {
 			beside, _ := d.of(path[:strings.LastIndexByte(path, '/')+1] + "unit").(string)

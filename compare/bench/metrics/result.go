@@ -97,7 +97,7 @@ type LayerBalance struct {
 // works on, then of requests, then times, then the first of all.
 func (r Result) preferred() string {
 	for _, name := range []string{"output_throughput", "token_throughput", "total_throughput", "request_throughput",
-		"step_time_mean", "batch_latency_mean"} {
+		"gpu_throughput", "step_time_mean", "batch_latency_mean"} {
 		if _, ok := r.Metric(name); ok {
 			return name
 		}
