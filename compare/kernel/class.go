@@ -14,21 +14,19 @@ import (
 
 // Class is what a kernel's own name says about it.
 type Class struct {
-	Phase      Phase
-	Library    string
-	Collective bool         // its time is mostly waiting for other ranks, or cannot be told from waiting
-	GEMM       bool         // a GEMM of routed experts
-	Given      bool         // by the user's rule, which is the strongest evidence
-	Fused      []Phase      // what the kernel does in one, where that is more than its phase
-	Launch     steps.Launch // what it is to steps.Find, but for its number and time
+	Phase        Phase
+	Library      string
+	Collective   bool         // its time is mostly waiting for other ranks, or cannot be told from waiting
+	GEMM         bool         // a GEMM of routed experts
+	MayBeExperts bool         // a GEMM of a library that serves routed and dense layers under one name
+	Given        bool         // by the user's rule, which is the strongest evidence
+	Fused        []Phase      // what the kernel does in one, where that is more than its phase
+	Launch       steps.Launch // what it is to steps.Find, but for its number and time
 }
 
 // FusedExperts reports a kernel that runs experts and more in one, so that how long a rank's
 // experts took cannot be told.
 func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fused) > 0 }
-
-// MayBeExperts reports a GEMM of a library that serves routed and dense layers under one name.
-func (c Class) MayBeExperts() bool { return c.Phase == PhaseUnknown && c.Library == "triton_kernels" }
 
 // kernelRule is one row of the classifier, under a comment on where the names were seen. The first rule whose
 // function and arguments match the spelled name decides.

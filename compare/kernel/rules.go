@@ -17,6 +17,8 @@ var (
 	collective = Class{Phase: PhaseCommunication, Collective: true}
 	unknown    = Class{Phase: PhaseUnknown}
 
+	mayBeExperts = Class{Phase: PhaseUnknown, MayBeExperts: true}
+
 	allOfMoE = Class{Phase: PhaseExperts, Collective: true,
 		Fused: []Phase{PhaseDispatch, PhaseExperts, PhaseCombine}}
 	routingAndMoE   = Class{Phase: PhaseExperts, Collective: true, Fused: []Phase{PhaseRouter, PhaseExperts}}
@@ -137,13 +139,13 @@ var kernelRules = []kernelRule{
 	// vllm csrc/moe/moe_align_sum_kernels.cu, csrc/quantization/cutlass_w8a8/moe
 	{dispatch, "vLLM, SGLang",
 		`(?:moe_(?:lora_)?align_(?:block_size|sum)_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
-			`count_and_sort_expert_tokens_kernel|compute_(?:problem_sizes|expert_(?:blockscale_)?offsets|arg_sorts)|` +
-			`shuffleRowsKernel|_*get_group_gemm_starts|apply_expert_map)\b`, ""},
+			`count_and_sort_expert_tokens_kernel|compute_(?:problem_sizes(?:_from_expert_offsets)?|arg_sorts|` +
+			`expert_(?:blockscale_)?offsets)|shuffleRowsKernel|_*get_group_gemm_starts|apply_expert_map)\b`, ""},
 	// cutlass_kernels/moe_gemm
 	{dispatch, "TensorRT-LLM, FlashInfer",
 		`(?:fusedBuildExpertMapsSortFirstTokenKernel|(?:block|global|merge)ExpertPrefixSum(?:Large)?Kernel|` +
 			`buildMinLatencyActiveExpertMapsKernel|computeStridesTmaWarpSpecializedKernel|expandInputRowsKernel|` +
-			`computeFP8DequantScaleKernel)\b`, ""},
+			`computeFP8DequantScaleKernel|computeExpertFirstTokenOffsetKernel)\b`, ""},
 	// cute_dsl, common/permutation, ep_moe/kernels.py
 	{combine, "TensorRT-LLM, SGLang",
 		`moeUnpermuteKernel\b|moe_unpermute_kernel\b|_unpermute_kernel\b|moe_recover_topK_kernel\b|` +
@@ -167,8 +169,8 @@ var kernelRules = []kernelRule{
 	// grouped GEMM
 	// fused_moe.py, fused_batched_moe.py, ep_moe/kernels.py
 	{gemm, "Triton: vLLM, SGLang", `fused_moe_kernel|batched_triton_kernel\b|grouped_gemm_triton_kernel\b`, ""},
-	// captures: torch._grouped_mm; vLLM, SGLang, TensorRT-LLM, FlashInfer
-	{gemm, "CUTLASS", `.*`, "::GroupProblemShape<|::MoeFCGemm"},
+	// captures: torch._grouped_mm, vLLM in FP8; SGLang, TensorRT-LLM, FlashInfer
+	{gemm, "CUTLASS", `.*`, `::GroupProblemShape<|::MoeFCGemm|\bcutlass_3x_group_gemm<`},
 	// cutlass gemm/kernel/gemm_grouped.h; Megatron's grouped_gemm
 	{gemm, "CUTLASS 2", `Kernel2?\b`, "cutlass::gemm::kernel::GemmGrouped<"},
 	// deepseek-ai/profile-data
@@ -202,7 +204,9 @@ var kernelRules = []kernelRule{
 	// triton_kernels/matmul_ogs_details
 	{gemm, "triton_kernels", `_p?_?matmul_ogs\w*`, ""},
 	// triton_kernels/matmul: routed and dense
-	{unknown, "triton_kernels", `_p?_?matmul(?:_N[NT]{2}_\w+)?$`, ""},
+	{mayBeExperts, "triton_kernels", `_p?_?matmul(?:_N[NT]{2}_\w+)?$`, ""},
+	// captures: routed and dense
+	{mayBeExperts, "Humming", `humming$`, ""},
 	// torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell, torch _inductor/kernel/mm_grouped.py;
 	// huggingface/kernels-community finegrained-fp8: w8a8_block_dynamic_fp8_matmul_grouped_kernel
 	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*|triton_tem_fused_\w*grouped_mm\w*|` +
@@ -221,14 +225,16 @@ var kernelRules = []kernelRule{
 			`_?silu_mul_fp8_quant_deep_gemm\w*|cvt_fp16_to_fp4_expert`, ""},
 	// captures: PyTorch Inductor's name lists what it fuses, the operator that reads the norm among them
 	{other, "norms", `triton_(?:poi|per|red)_fused_\w*(?:rms_norm|mean\w*rsqrt)`, ""},
+	// captures: what quantizes for a dense GEMM
+	{other, "PyTorch Inductor", `triton_(?:poi|per|red)_fused_\w*cutlass_\w+_mm`, ""},
 	// captures: rotary embedding of DeepSeek-V3, halves negated and stacked
 	{attention, "PyTorch Inductor", `triton_(?:poi|per)_fused_\w*mul_neg_(?:slice|split)\w*`, ""},
 	// vLLM, SGLang, TensorRT-LLM, PyTorch Inductor: for routed experts and for everything else
 	{unknown, "activation and quantization",
 		`act_and_mul_kernel\b|silu_and_mul_(?:per_block_quant_)?kernel\b|silu_mul_quant_varlen_kernel\b|` +
-			`swigluoai_and_mul_kernel\b|deep_gemm::transpose_fp32\b|per_token_group_quant_8bit_kernel|` +
-			`_per_token_quant_and_transform_kernel|quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|` +
-			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|(?:dynamic_per_(?:group|token)_)?scaled_\w*quant\w*|` +
+			`swigluoai_and_mul_kernel\b|deep_gemm::transpose_fp32\b|_?per_token_(?:group_)?quant_\w+|` +
+			`quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|` +
+			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|(?:dynamic_(?:per_(?:group|token)_)?)?scaled_\w*quant\w*|` +
 			`triton_(?:poi|per|red)_fused_`, ""},
 	// cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu; pull request 14592
 	{combine, "TensorRT-LLM, TRTLLM-gen",
@@ -237,7 +243,7 @@ var kernelRules = []kernelRule{
 	{combine, "TileKernels", `reduce_fused_impl\b`, ""},
 	// moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details
 	{combine, "vLLM, SGLang, triton_kernels",
-		`_?moe_sum_(?:reduce_|vec_|vec_dynamic_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|` +
+		`_?moe_(?:fused_mul_)?sum_(?:reduce_|vec_|vec_dynamic_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|` +
 			`_finalize_matmul`, ""},
 
 	// attention
@@ -255,10 +261,10 @@ var kernelRules = []kernelRule{
 		`fmhaSm\d+\w*Kernel_|fmhaReductionKernel\b|fmha_v2_\w+|fmha_cutlassF_\w+|` +
 			`cudnn_generated_fort_native_sdpa_\w+|(?:masked_)?multihead_attention_kernel\b|applyMLARope\w*|` +
 			`applyBiasRopeUpdateKVCache\w*`, ""},
-	// csrc/attention, cache_kernels.cu, pos_encoding_kernels.cu
+	// csrc/attention, cache_kernels.cu, pos_encoding_kernels.cu; sglang/jit_kernel
 	{attention, "vLLM, SGLang", `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*|` +
 		`concat_and_cache_mla\w*_kernel\b|merge_attn_states_kernel\b|\w*rotary_embedding_kernel\b|` +
-		`set_mla_kv_buffer_kernel\b`, ""},
+		`set_mla_kv_buffer_kernel\b|fused_rope_(?:store_)?kernel\b|fused_qknorm_\w+|store_kvcache\b`, ""},
 	// fla/ops, mamba/ops, causal_conv1d.py: linear attention and state space models
 	{attention, "flash-linear-attention, Mamba: vLLM, SGLang",
 		`chunk_(?:gated_delta|fwd_kernel|scaled_dot_kkt|kda|gla|local_cumsum)\w*|fused_recurrent_\w+|kda_gate_\w+|` +
@@ -267,9 +273,9 @@ var kernelRules = []kernelRule{
 			`_(?:chunk_scan|chunk_state|chunk_cumsum|state_passing|bmm_chunk)_fwd_kernel\b`, ""},
 	// ggml-cuda/fattn*.cuh; xqa cubins
 	{attention, "llama.cpp, TensorRT-LLM", `flash_attn_(?:ext|tile|vec_ext)\w*|kernel_mha\b|xqa_kernel_\w+`, ""},
-	// triton_unified_attention.py, triton_decode_attention.py
+	// triton_unified_attention.py, triton_decode_attention.py, extend_attention.py, prefix_prefill.py
 	{attention, "Triton: vLLM, SGLang", `kernel_unified_attention(?:_[23]d)?\b|reduce_segments\b|` +
-		`_fwd_(?:grouped_)?kernel_stage[12]\b`, ""},
+		`_fwd_(?:grouped_)?kernel_stage[12]\b|_fwd_kernel$`, ""},
 	// torch _inductor/kernel/flex_attention.py
 	{attention, "PyTorch Inductor", `triton_tem_fused_\w*flex_attention\w*`, ""},
 	// ck_tile ops/fmha; published traces of MI300X
@@ -286,9 +292,9 @@ var kernelRules = []kernelRule{
 		`generalRmsNorm|generalLayerNorm)|add_rmsnorm_\w+|layer_norm::ln_\w+)\b`, ""},
 	// ck_tile ops/rmsnorm2d; published traces of MI300X
 	{other, "norms", `kentry\b`, "ck_tile::Rmsnorm2dFwd"},
-	// published traces of MI300X and MI355X; torch _inductor/kernel/mm.py: dense GEMM of anything
+	// published traces of MI300X and MI355X; torch _inductor/kernel/mm.py; SGLang's fp8_kernel.py: dense GEMM of anything
 	{other, "hipBLASLt, Composable Kernel, aiter, PyTorch Inductor",
-		`Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|` +
+		`Cijk_\w+|_w\d+a\d+_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|` +
 			`triton_tem_fused_\w*mm_\w+`, ""},
 	// TensorRT tactics: dense GEMM and convolution of anything
 	{other, "TensorRT", `(?:sm\d+_xmma|trt_\w+?)_fprop_\w+|\w+_trt$`, ""},
@@ -297,7 +303,7 @@ var kernelRules = []kernelRule{
 		`nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|` +
 			`sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, ""},
 	// GemmUniversal without GroupProblemShape, DeviceGemmFp4GemmSm100 of TensorRT-LLM: dense
-	{other, "CUTLASS", `device_kernel\b|Kernel2?\b`, `cutlass::gemm::kernel::|gemm_|::DeviceGemm\w+Sm`},
+	{other, "CUTLASS", `device_kernel\b|Kernel2?\b`, `cutlass::gemm::kernel::|gemm[_<]|::DeviceGemm\w+Sm`},
 	// captures: elementwise, indexing, sorting and reducing, for anything
 	{unknown, "PyTorch, CUB", `at::(?:native|cuda)::\w+|(?:at_cuda_detail::)?cub::\w+`, ""},
 }

@@ -67,7 +67,7 @@ func (a *attribution) recognize() {
 		case steps.Router, steps.Attention, steps.Norm:
 			last[k.Device] = c.Launch.Anchor
 		default:
-			if c.MayBeExperts() {
+			if c.MayBeExperts {
 				so, known := routed[k.Name]
 				routed[k.Name] = (so || !known) && last[k.Device] == steps.Router
 			}
