@@ -116,7 +116,7 @@ func TestEveryMethodTypeAndMode(t *testing.T) {
 						r.Route(values[row*16:(row+1)*16], picked, weights)
 						slices.Sort(picked)
 						want := []int32{int32(min(ids[2*row], ids[2*row+1])), int32(max(ids[2*row], ids[2*row+1]))}
-						if !slices.Equal(picked, want) || weights[0] != weights[1] {
+						if !slices.Equal(picked, want) || weights[0] != weights[1] || values[16*row+int(want[0])] != high {
 							t.Fatalf("%s %s %s: row %d picks %v by %v, want %v", method, d, mode, row, picked, weights, want)
 						}
 					}

@@ -29,7 +29,7 @@ func withBias(g router.Gate, spread float64, rng *rand.Rand) router.Gate {
 // The margin is a promise: the hardest biases just below it change no choice, and just above it they do.
 func TestMarginIsTight(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	single := router.Shape{Experts: 64, TopK: 4, Groups: 8, TopKGroups: 4} // one expert in each group
+	single := router.Shape{Experts: 64, TopK: 4, Groups: 32, TopKGroups: 4} // one expert in each group
 	for name, c := range map[string]struct {
 		gate   router.Gate
 		margin float64
