@@ -41,8 +41,8 @@ func TestTableByHand(t *testing.T) {
 	table := newTable(problem(8, 2, 0, 0, 4, router.DEP, 2))
 	for source, want := range [][]int32{{1, 3, 5, 7}, {2, 5, 6, 0}, {4, 7, 1, 2}, {6, 0, 3, 4}} {
 		got := make([]int32, 4)
-		if table.fill(got, source, 0); !slices.Equal(got, want) {
-			t.Errorf("source %d: %v, want %v", source, got, want)
+		if table.fill(got, source, 0); !slices.Equal(got, want) || table.rows != 256 {
+			t.Errorf("source %d: %v of %d rows, want %v of 256", source, got, table.rows, want)
 		}
 	}
 }
