@@ -147,6 +147,11 @@ func TestBalanceByHand(t *testing.T) {
 		at != 0 || of != 1 {
 		t.Errorf("at the floor: %v, and the reference %+v", b.AtFloor, o)
 	}
+	alone := specOf(router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 4, TopK: 2}}, 2)
+	alone.Mode, alone.Seed = router.TEP, 1 // which draws both experts of a token on one rank
+	if folder, _ := filled(t, alone, "uniform", 1); verified(t, folder).Balance[0].AtFloor {
+		t.Error("ranks of 2 and 0 slots are at the floor")
+	}
 	rows := require.Value(Rows(specOf(small(router.Renormalize), 4), 3))
 	for rank, of := range rows {
 		if _, values := read(t, filepath.Join(dir, entryName("diagonal", rank, 3))); !slices.Equal(values, of) {
