@@ -124,3 +124,14 @@ func TestWantedIsPositive(t *testing.T) {
 		}
 	}
 }
+
+// Prompts are the work where each request generates one token.
+func TestPrefillLoad(t *testing.T) {
+	for generated, want := range map[float64]string{0: "output_throughput", 8: "total_throughput", 9: "output_throughput"} {
+		r := Result{Work: map[string]float64{requests: 8, outputTokens: generated}, Metrics: make([]Metric, 2)}
+		r.Metrics[0].Name, r.Metrics[1].Name = "output_throughput", "total_throughput"
+		if got := r.preferred(); got != want {
+			t.Errorf("8 requests, %v tokens: %s, want %s", generated, got, want)
+		}
+	}
+}

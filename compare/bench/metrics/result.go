@@ -94,10 +94,13 @@ type LayerBalance struct {
 }
 
 // preferred is the metric to compare by, best first: throughput of what the router
-// works on, then of requests, then times, then the first of all.
+// works on, which are the prompts where each request generates one token, then of requests, then times, then the
+// first of all.
 func (r Result) preferred() string {
-	for _, name := range []string{"output_throughput", "token_throughput", "total_throughput", "request_throughput",
-		"gpu_throughput", "step_time_mean", "batch_latency_mean"} {
+	generated := r.Work[outputTokens]
+	first := map[bool]string{true: "total_throughput"}[generated > 0 && generated <= r.Work[requests]]
+	for _, name := range []string{first, "output_throughput", "token_throughput", "total_throughput",
+		"request_throughput", "gpu_throughput", "step_time_mean", "batch_latency_mean"} {
 		if _, ok := r.Metric(name); ok {
 			return name
 		}
