@@ -43,7 +43,8 @@ func passOrWarn(name string, ok bool, args ...any) gain.Check {
 
 // checkRetries reports attempts that failed, lost their router or were interrupted before the one that
 // counts, and launches that left processes behind at any attempt. Where more than a tenth of the launches
-// count only because others failed, what fails may choose the result; a lost router chooses none.
+// count only because others failed, what fails may choose the result. Lost routers and interruptions choose none,
+// but where there are more than three for each launch: a client may interrupt what it does not like.
 func (c *Campaign) checkRetries() gain.Check {
 	of, left, n := map[State]int{}, 0, len(c.Launches)
 	for _, l := range c.Launches {
@@ -54,8 +55,12 @@ func (c *Campaign) checkRetries() gain.Check {
 			left++
 		}
 	}
-	if of[Failed] > max(1, n/10) {
-		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", of[Failed], "launches", n)
+	chosen := of[Failed]
+	if ended := of[Interrupted] + of[Lost]; ended > 3*n {
+		chosen += ended
+	}
+	if chosen > max(1, n/10) {
+		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", chosen, "launches", n)
 	}
 	args := []any{"failed", of[Failed], "interrupted", of[Interrupted], "left", left}
 	if of[Lost] > 0 {

@@ -196,17 +196,15 @@ func TestCountsOfALaunch(t *testing.T) {
 // Where more than a tenth of the launches count only because others failed, failures may choose the result. A launch
 // that left processes behind at each of its attempts is one launch. Lost routers and interruptions choose nothing.
 func TestFailuresThatSelect(t *testing.T) {
-	left := Attempt{State: Finished, Warnings: []string{leftBehind}}
 	for want, ended := range map[string][]State{"map[failed:1 interrupted:0 left:1 why:warn]": {Failed},
 		"map[failed:2 launches:16 why:selected]":             {Failed, Failed},
 		"map[failed:1 interrupted:0 left:4 lost:3 why:warn]": {Failed, Lost, Lost, Lost},
-		"map[failed:0 interrupted:3 left:3 why:warn]":        {Interrupted, Interrupted, Interrupted}} {
-		c := &Campaign{Launches: make([]Launch, 16)}
-		for i := range c.Launches {
-			c.Launches[i] = Launch{Attempts: []Attempt{{State: Finished}}}
-			if i < len(ended) {
-				c.Launches[i].Attempts = []Attempt{{State: ended[i], Warnings: left.Warnings}, left}
-			}
+		"map[failed:0 interrupted:48 left:16 why:warn]":      slices.Repeat([]State{Interrupted}, 48),
+		"map[failed:49 launches:16 why:selected]":            slices.Repeat([]State{Interrupted}, 49)} {
+		c := &Campaign{Launches: slices.Repeat([]Launch{{Attempts: []Attempt{{State: Finished}}}}, 16)}
+		for i, state := range ended {
+			of := &c.Launches[i%16].Attempts
+			*of = append([]Attempt{{State: state, Warnings: []string{leftBehind}}}, *of...)
 		}
 		if got := c.checkRetries(); got.Status != gain.Warn || fmt.Sprint(got.Args) != want {
 			t.Errorf("%v: %+v, want %s", ended, got, want)
