@@ -14,7 +14,7 @@ import (
 // The most that a rank recorded counts; a file that does not say is none.
 func TestRecordedShare(t *testing.T) {
 	for files, want := range map[string]float64{
-		`{"steps": 8, "steps_recorded": 2}; {"steps": 8, "steps_recorded": 4}`: 0.5, `{"steps": 2, "steps_recorded": 4}`: 1, `{"steps_recorded": 3}; {"steps": 8`: 0, "": 0} {
+		`{"steps": 8, "steps_recorded": 4}; {"steps": 8, "steps_recorded": 2}`: 0.5, `{"steps": 1, "steps_recorded": 4}`: 1, `{"steps_recorded": 3}; {"steps": 8`: 0, "": 0} {
 		folder := t.TempDir()
 		for rank, text := range strings.Split(files, "; ") {
 			path := filepath.Join(folder, fmt.Sprintf("moebalance-hook.rank%d.json", rank))
