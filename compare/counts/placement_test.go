@@ -3,6 +3,7 @@ package counts
 import (
 	"bytes"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -93,22 +94,22 @@ func TestPlacementRefusals(t *testing.T) {
 // What engines are given reads back as it was placed, by hand: 3 experts and a copy of
 // expert 2 over 2 ranks, in layers 1 and 3 of a model whose layers 0 and 2 are dense.
 func TestWrittenPlacementsReadBack(t *testing.T) {
-	slots := placement.Slots{1: {2, 0, 1, 2}, 3: {0, 1, 2, 2}}
+	slots := placement.Slots{1: {2, 0, 1, 2}, 3: {0, 2, 1, 2}}
 	for _, engine := range []struct {
 		name   string
 		text   string
 		layers map[int][]int32
 	}{
 		{placement.TensorRT,
-			"num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 1, 2, 2]\nlayer_updates_per_iter: 0\n", slots},
+			"num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 2, 1, 2]\nlayer_updates_per_iter: 0\n", slots},
 		{placement.SGLang,
-			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n",
+			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,2,1,2]]}` + "\n",
 			map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
 		{placement.VLLM,
-			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
+			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,2,1,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
 		{placement.Ascend,
 			`{"layer_list":[{"device_count":2,"device_list":[{"device_expert":[2,0],"device_id":0},{"device_expert":[1,2],"device_id":1}],"layer_id":0},` +
-				`{"device_count":2,"device_list":[{"device_expert":[0,1],"device_id":0},{"device_expert":[2,2],"device_id":1}],"layer_id":1}],"moe_layer_count":2}` + "\n",
+				`{"device_count":2,"device_list":[{"device_expert":[0,2],"device_id":0},{"device_expert":[1,2],"device_id":1}],"layer_id":1}],"moe_layer_count":2}` + "\n",
 			map[int][]int32{0: slots[1], 1: slots[3]}},
 	} {
 		var out bytes.Buffer
@@ -120,12 +121,14 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", engine.name, p, err)
 		}
 		for layer, want := range engine.layers {
-			l, err := p.Layout(layer)
-			if err != nil || l.Held(0)[0] != want[0] || l.Held(0)[1] != want[1] || l.Held(1)[0] != want[2] ||
-				l.Held(1)[1] != want[3] {
+			if l, err := p.Layout(layer); err != nil || !slices.Equal(placement.SlotsOf(l), want) {
 				t.Errorf("%s: layer %d: %v, want %v (%v)", engine.name, layer, l, want, err)
 			}
 		}
+	}
+	twice := placement.Slots{0: {0, 1, 2, 2}}
+	if err := twice.Write(io.Discard, placement.Ascend, 3, 2, nil); err == nil || !strings.Contains(err.Error(), "twice on device 1") {
+		t.Errorf("vllm-ascend would mix up the experts of %v: %v", twice, err)
 	}
 }
 

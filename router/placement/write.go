@@ -60,6 +60,10 @@ func (s Slots) Write(w io.Writer, engine string, experts, ranks int, moe []int) 
 		for i, row := range rows {
 			var devices []any
 			for held := range slices.Chunk(row, slots/ranks) {
+				if own := slices.Compact(slices.Sorted(slices.Values(held))); len(own) < len(held) { // it would mix up weights
+					return fmt.Errorf("vllm-ascend takes an expert once on a device, MoE layer %d has one twice on device %d: "+
+						"use --plan robust with counts of other traffic, too, or fewer --redundant", i, len(devices))
+				}
 				devices = append(devices, map[string]any{"device_id": len(devices), "device_expert": held})
 			}
 			layers = append(layers, map[string]any{"layer_id": i, "device_count": ranks, "device_list": devices})
