@@ -51,7 +51,7 @@ func (k *known) loads(c *counts.Result, s counts.Summary) (worst imbalance.Row) 
 	rows := rowsOf(c, s)
 	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
 	worst = append(slices.Clone(flagged), rows...)[0]
-	k.know("load", worst.MaxOverMean, "where", LayerName(worst.Layer))
+	k.know("load", worst.MaxOverMean, "where", when(worst.Layer.Defined(), LayerName(worst.Layer)))
 	switch n := len(flagged); {
 	case n == 0 && router.Above(worst.MaxOverMean, worst.Floor, c.Threshold): // of few tokens
 		k.know("how", "as even as chance allows")

@@ -33,7 +33,6 @@ func TestAxes(t *testing.T) {
 		{csv, "layers,experts", "", 0, 0, []step{{0, 0, []int64{1}, nil}}},
 		{object, "layers,experts", "", 0, 0, []step{{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{6, 8}, nil}}},
 		{object, "experts,layers", "says experts,layers, but the file holds layers,experts", 0, 0, nil},
-		{object, "tokens,topk", "leave it out", 0, 0, nil},
 		{content, "steps,layers,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[4:8], nil}, {1, 0, v[8:12], nil},
 			{1, 1, v[12:], nil}}},
 		{content, "layers,steps,experts", "", 0, 0, []step{{0, 0, v[:4], nil}, {0, 1, v[8:12], nil}, {1, 0, v[4:8], nil},

@@ -65,6 +65,7 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 		c.Ranks = int(a.Shape[2])
 	}
 	c.stepped = c.stepped || of.has(isStep) || axes.has("steps")
+	c.layered = c.layered || of.has(isLayer) || axes.has("layers")
 	steps, layers := a.Shape[0], int(a.Shape[1])
 	first, size, empty := max(0, of.numbers[isLayer]), len(a.Values)/int(steps), 0
 	for n := range steps {

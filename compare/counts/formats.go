@@ -43,7 +43,7 @@ func (d *document) record(axes Axes) *Record {
 // read reads the document by its container: a folder, an array, objects, a table, or lines.
 func (c *collector) read(d *document) {
 	switch {
-	case d.binary == "safetensors file" || part(d.root, "records") != nil && !c.placing:
+	case d.binary == "safetensors file" || d.binary != "" && part(d.root, "records") != nil && !c.placing:
 		fail("this is one rank's file: give the folder that holds all ranks' files, whose sum is the load")
 	case d.text == nil:
 		c.readFolder(d)
@@ -74,11 +74,9 @@ func (c *collector) bare(v any, of *context) {
 	case isMap(a):
 		fail("%w; or say what these are, by --axes layers,experts or tokens,topk", errPlacement)
 	case len(a.Shape) != 2 || a.Shape[0] > 256: // more layers than any model has: these are steps or tokens
-		fail("want counts of layers × experts, have %v: name the dimensions, by --axes, such as steps,layers,experts, "+
-			"layers,ranks,experts or tokens,layers,topk", a.Shape)
+		fail("want counts of layers × experts, have %v: name the dimensions, such as --axes steps,layers,experts", a.Shape)
 	case isTransposed(a):
-		fail("all columns have one sum, as layers have, and the rows have not: say which are layers, by --axes " +
-			"experts,layers or layers,experts")
+		fail("the columns have one sum, as layers have: say which they are, by --axes experts,layers or layers,experts")
 	default:
 		axes = Axes{"layers", "experts"}
 	}

@@ -130,6 +130,10 @@ func TestSpellings(t *testing.T) {
 		`{"expert_load": [[5, 7]]}`:               want,
 		`{"step": 1, "layer": 0, "load": [5, 7]}`: {{1, 0, []int64{5, 7}, nil}}, "expert,tokens\n0,5\n1,7\n": want,
 		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
+		// tokens × top-k of a layer, counts that tell the same again, and records of another tool than SGLang
+		`{"records": [{"layer": 0, "topk_experts": [[0, 1], [1, -1]]}]}`:        {{0, 0, []int64{1, 2}, nil}},
+		`{"layers": {"3": {"cnt": [5, 7], "expert_counts": null}}}`:             {{0, 3, []int64{5, 7}, nil}},
+		`[{"layer": 0, "expert_counts": [5, 7], "selected_experts": [[0, 1]]}]`: want,
 		// two ranks' choices of top-2 slots of 4 in TensorRT-LLM's calibration: 0 1 | 0 2 and 0 3 | 1 0
 		`{"world_size": 2, "all_ranks_records": [[{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}], [{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYAZiRgYIAAAAPAAF"}]]}`: {{47,
 			5, []int64{4, 2, 1, 1}, nil}},
@@ -180,8 +184,9 @@ func TestRefusals(t *testing.T) {
 		"layer,ranks\n0,\"[1,2,3]\"\n1,\"[1,2]\"\n":                                                   "line 3: iteration 0, layer 1: want 3 ranks",
 		"layer,experts\n0,\"[[1,2],[3,4]]\"\n":                                                        "line 2: want a list of counts",
 		"layer,expert 0,expert 1,experts\n0,1,2,\"[1,2]\"\n":                                          "want counts in columns or in a list",
-		"[[1, 5], [3, 4], [6, 1]]":                                                                    "all columns have one sum",
+		"[[1, 5], [3, 4], [6, 1]]":                                                                    "columns have one sum",
 		`{"num_ranks": 2, "expert_load": [1, 2, 3, 4], "physical_to_logical_map": [[0, 1, 2, 3, 0]]}`: "5 copies do not divide over 2 ranks",
+		`{"logical_count_layout": "rank_layer_expert", "logical_count": [[[1, 2]], [[3, 4]]]}`:        "want the sum over the ranks",
 		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                        "want a layer below",
 		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                                         "the expert from 0 to 1, have 2",
 		`{"layer": 0, "topk_ids": [1]} {"layer": 0, "topk_ids": [1]} {"layer": `:                      "the JSON ends early",

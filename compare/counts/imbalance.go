@@ -125,8 +125,9 @@ func (r *Record) imbalance(o Options) (rows []imbalance.Row, warnings []router.W
 func (r *Record) place(o Options, shape *router.Shape) (p *placement.Map) {
 	switch p = r.Placement; {
 	case (o.Ranks > 0 || o.Placement != nil) && r.Experts == 0:
-		fail("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and "+
-			"--placement", r.Format)
+		fail("%s without slots per expert: leave out --ep and --placement", r.Format)
+	case o.Placement != nil && !r.layered && len(o.Placement.Placed(nil)) > 1:
+		fail("the counts do not say of which layer they are, and the placement is of several")
 	case o.Placement != nil:
 		p = must(o.Placement.For(r.Layers(), o.MoELayers))
 	case o.Ranks == 0 && p != nil:

@@ -97,6 +97,8 @@ func TestChanceIsNotFlagged(t *testing.T) {
 
 func TestWhereTheExpertsAre(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
+	placed := record(1, 0, load)
+	placed.Placement = mustPlace(4, 0, 2, 1, 3)
 	for name, c := range map[string]struct {
 		r    *Record
 		o    Options
@@ -110,8 +112,7 @@ func TestWhereTheExpertsAre(t *testing.T) {
 			10.0 / 8},
 		"replicated": {record(1, 0, load),
 			Options{Placement: mustPlace(4, 0, 1, 2, 0, 2, 3)}, 9.0 / 8},
-		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(4, 0, 2, 1, 3)),
-			Options{}, 10.0 / 8},
+		"recorded with its place": {placed, Options{}, 10.0 / 8},
 	} {
 		if rank, _ := judged(t, c.r, c.o); !near(rank.MaxOverMean, c.want) {
 			t.Errorf("%s: %v, want %v", name, rank.MaxOverMean, c.want)
@@ -125,16 +126,9 @@ func TestWhereTheExpertsAre(t *testing.T) {
 }
 
 func withReceived(r *Record, perRank ...int64) *Record {
-	for _, s := range r.Steps() {
-		s.Received = perRank
-		return finished(r, s)
-	}
-	return nil
-}
-
-func withPlacement(r *Record, p *placement.Map) *Record {
-	r.Placement = p
-	return r
+	s := r.Steps()[0]
+	s.Received = perRank
+	return finished(r, s)
 }
 
 func mustPlace(experts int, slots ...int32) *placement.Map {
@@ -151,7 +145,7 @@ func TestContradictions(t *testing.T) {
 		o Options
 	}{
 		"model has 8 experts":                        {full, Options{Shape: &router.Shape{Experts: 8, TopK: 2}}},
-		"have counters without any":                  {ranksOnly, Options{Ranks: 4}},
+		"counters without slots":                     {ranksOnly, Options{Ranks: 4}},
 		"placement is of 4":                          {record(2, 2, load[:2]), Options{Placement: place}},
 		"is of layers 1, the counts are of layers 3": {full, Options{Placement: other}},
 		"between 1 and 4 ranks":                      {full, Options{Ranks: 5}},

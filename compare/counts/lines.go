@@ -107,25 +107,19 @@ func (c *collector) report(line any, of context) {
 }
 
 // sizes names passes by their slots, apart where some have more than twice as many as others: prefill beside
-// decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
+// decode. 752, 760 and 75200 → "passes of about 752 slots" and "passes of about 75200 slots".
 func sizes(lines []Reported) map[float64]string {
 	names := map[float64]string{}
 	for _, r := range lines {
 		names[r.Slots] = ""
 	}
-	all := slices.Sorted(maps.Keys(names))
-	for first, i := 0, 0; i < len(all); i++ {
-		if i+1 < len(all) && all[i+1] <= 2*all[i] {
-			continue
+	name, before := "", 0.0 // of unknown size
+	for _, n := range slices.Sorted(maps.Keys(names)) {
+		if n > 2*before {
+			name = fmt.Sprintf("passes of about %.0f slots", n)
 		}
-		for _, n := range all[first : i+1] {
-			if names[n] = fmt.Sprintf("passes of %.0f to %.0f slots", all[first], all[i]); first == i {
-				names[n] = fmt.Sprintf("passes of %.0f slots", n)
-			}
-		}
-		first = i + 1
+		names[n], before = name, n
 	}
-	names[0] = "" // unknown
 	return names
 }
 

@@ -72,13 +72,14 @@ const (
 var (
 	layerCounts = payload{layerFormat, Axes{"layers", "experts"}, 1}
 	rankCounts  = payload{layerFormat, Axes{"ranks"}, 1}
-	choices     = payload{routedFormat, Axes{"topk"}, 1}
+	choices     = payload{routedFormat, Axes{"tokens", "topk"}, 1}
 )
 
 // payloads by name. What an object says beside them, and those around it, tells their step, layer and kind.
 var payloads = map[string]payload{
-	"counts": layerCounts, "load": layerCounts, "expertcounts": layerCounts, "tokensperexpert": layerCounts,
-	"rankcounts": rankCounts, "topkids": choices, "expertids": choices, "selectedexperts": choices,
+	"counts": layerCounts, "cnt": layerCounts, "load": layerCounts, "expertcounts": layerCounts,
+	"tokensperexpert": layerCounts, "rankcounts": rankCounts,
+	"topkids": choices, "expertids": choices, "selectedexperts": choices, "topkexperts": choices,
 	"routedexperts":       {routedFormat, Axes{"tokens", "layers", "topk"}, 3},
 	"logicalcount":        {countsFormat, Axes{"steps", "layers", "experts"}, 2},
 	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2},
@@ -227,7 +228,7 @@ func (c *collector) part(of context, object any, key string, v any) {
 // cell adds the slots of one expert or rank.
 func (c *collector) cell(of context) {
 	c.Format = layerFormat
-	c.atLeast, c.stepped = true, c.stepped || of.has(isStep)
+	c.atLeast, c.stepped, c.layered = true, c.stepped || of.has(isStep), c.layered || of.has(isLayer)
 	level, at := router.LevelExpert, of.numbers[isExpert]
 	if !of.has(isExpert) {
 		level, at = router.LevelRank, of.numbers[isRank]
@@ -246,7 +247,8 @@ func (c *collector) payload(p payload, v, object any, of context) {
 		c.calibrated(v, object, of)
 		return
 	case p.axes.areChoices():
-		if of.numbers[isStep] = unknown; p.least == 1 && !of.has(isLayer) { // about the model
+		of.numbers[isStep] = unknown
+		if p.least == 1 && !of.has(isLayer) || part(object, "expert_counts") != nil { // about the model, or counted there
 			return
 		}
 	case p.format == loadFormat && of.copies == nil && of.numbers[isRedundant] < 1: // each expert is its only copy

@@ -34,6 +34,8 @@ func (c *collector) hold(of *context, key string, v any) {
 	switch key {
 	case "recordtype":
 		c.moeOnly = c.moeOnly || word(v) == placement.VLLMMapping
+	case "logicalcountlayout": // of a fork of SGLang
+		fail("want the sum over the ranks, have logical_count as %v", v)
 	case "modelmaps": // of a fork of vLLM
 		if models, _ := v.(map[string]any); len(models) != 1 {
 			fail("want one model, have %d", len(models))
@@ -115,8 +117,7 @@ func (d *document) placement(ranks int) *placement.Map {
 	case len(c.placed) == 0 && d.broken != nil:
 		fail("%w", d.broken)
 	case len(c.placed) == 0:
-		fail("it names no layer: want an EPLB configuration (num_slots, initial_global_assignments), an " +
-			"expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+		fail("it names no layer: want initial_global_assignments, layer_list or physical_to_logical_map")
 	case c.Ranks != 0 && ranks != 0 && c.Ranks != ranks:
 		fail("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), c.Ranks)
 	case max(c.Ranks, ranks) < 1:

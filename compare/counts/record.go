@@ -43,6 +43,7 @@ type Record struct {
 	Warnings []router.Warning
 
 	atLeast bool            // Experts is the largest that occurs
+	layered bool            // a layer is named, or there are several; else layer 0 is one unknown, or all
 	oneRank bool            // it is of one rank alone
 	placed  placement.Slots // the last ones recorded
 	ofAll   bool            // it counts what tokens chose, which is of all ranks

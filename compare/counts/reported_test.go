@@ -19,8 +19,8 @@ func TestUnlikeLinesStandApart(t *testing.T) {
 			"rearrangement: %d\n", step, even, 1000-step)
 	}
 	for text, want := range map[string][]Phase{
-		sglang("0.6", 75200) + sglang("0.4", 752) + sglang("0.4", 100): {"passes of 75200 slots",
-			"passes of 752 slots", "passes of 100 slots"},
+		sglang("0.6", 75200) + sglang("0.4", 752) + sglang("0.4", 100): {"passes of about 75200 slots",
+			"passes of about 752 slots", "passes of about 100 slots"},
 		sglang("0.6", 1900) + sglang("0.4", 1000):                       {"", ""},
 		vllm(400, "0.5") + vllm(500, "0.5") + vllm(0, "0.9"):            {"steps before experts moved", "steps before experts moved", "steps since experts moved"},
 		vllm(400, "0.5") + vllm(400, "0.5") + vllm(500, "0.9"):          {"", "", ""},

@@ -77,9 +77,12 @@ func (res *Result) Add(r *Record, o Options) error {
 		of := Of{r.Source, r.Phase}
 		res.Records = append(res.Records, ResultRecord{of, r.Format, router.Known(r.Experts), router.Known(r.TopK),
 			router.Known(r.Ranks), len(r.Iterations()), len(r.Layers()), r.Slots()})
-		for _, l := range layers {
-			l.Source, l.Phase = r.Source, string(r.Phase)
-			res.Imbalance = append(res.Imbalance, l)
+		for i := range layers {
+			l := &layers[i]
+			if l.Source, l.Phase = r.Source, string(r.Phase); !r.layered {
+				l.Layer = router.NoID
+			}
+			res.Imbalance = append(res.Imbalance, *l)
 		}
 		for _, level := range []string{router.LevelRank, router.LevelExpert} {
 			if s := imbalance.Summarize(layers, level, imbalance.Load); s.Layers > 0 {

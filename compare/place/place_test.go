@@ -149,7 +149,6 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{-0.11, 1.01, []Workload{better}, Trial, nil},
 		{-0.09, 1.01, []Workload{better}, NotNow, nil},
-		{0.5, 1.01, []Workload{better}, NotNow, nil},
 		{-0.2, 1.01, []Workload{better, better, better, better, better, worse}, NotNow, nil},
 		{-0.2, 1.6, []Workload{better}, NoVerdict, nil},
 		{-0.2, 1.4, []Workload{better}, Trial, nil},

@@ -37,33 +37,27 @@ const leastFall = 0.01
 //   - worth a trial otherwise.
 func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	t := p.Predicted()
-	if t == nil && noTime.Args["why"] == Flat { // whatever other counts say
-		return NotNow, router.Warning{Code: "placement", Args: noTime.Args}
-	}
-	if len(of) == 0 {
-		return NoVerdict, because("no_windows")
-	}
-	if !p.Change.Defined() {
-		return NoVerdict, because("no_load")
-	}
-	of = slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return !w.Change.Defined() }) // without load
-	fresh := slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return w.Repeats })
-	if repeats := len(of) - len(fresh); repeats > 0 {
-		return NoVerdict, because("repeats", "repeats", repeats, "windows", len(of))
-	}
-	if !slices.ContainsFunc(of, func(w Workload) bool { return !w.alike }) {
-		return NoVerdict, because("alike", "windows", len(of))
-	}
-	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
-		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
-	}
+	loaded := slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return !w.Change.Defined() })
+	again := slices.DeleteFunc(slices.Clone(loaded), func(w Workload) bool { return !w.Repeats })
 	fall := because("load", "change", p.Change, "threshold", threshold)
 	if t != nil {
 		fall = because("time", "least", -t.High, "threshold", leastFall)
 	}
 	switch {
-	case p.Helped < len(of):
-		return NotNow, outcome(p, len(of))
+	case t == nil && noTime.Args["why"] == Flat: // whatever other counts say
+		return NotNow, router.Warning{Code: "placement", Args: noTime.Args}
+	case len(of) == 0:
+		return NoVerdict, because("no_windows")
+	case !p.Change.Defined():
+		return NoVerdict, because("no_load")
+	case len(again) > 0:
+		return NoVerdict, because("repeats", "repeats", len(again), "windows", len(loaded))
+	case !slices.ContainsFunc(loaded, func(w Workload) bool { return !w.alike }):
+		return NoVerdict, because("alike", "windows", len(loaded))
+	case p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold):
+		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
+	case p.Helped < len(loaded):
+		return NotNow, outcome(p, len(loaded))
 	case t != nil && t.Low >= 0:
 		return NotNow, because("time_rises")
 	case t != nil && t.High >= 0:

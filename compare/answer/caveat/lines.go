@@ -93,7 +93,8 @@ var Lines = map[string][]Line{
 			"{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
-		{"uneven", "{part} gets {load:.2} × the mean load in {where}[ of {source}][; uneven in {flagged} of {layers:layer}].",
+		{"uneven", "{part} gets {load:.2} × the mean load[ in {where}][ of {source}]" +
+			"[; uneven in {flagged} of {layers:layer}].",
 			countsOf, "experts untimed", "ep|place|measure trace_counts"},
 		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
 			"ep|keep"},

@@ -41,12 +41,9 @@ func (t *torch) read(name string) []byte {
 	if err != nil {
 		Fail("no member %s: %w", name, err)
 	}
-	b, err := io.ReadAll(io.LimitReader(m, maxUnpacked-t.used+1))
+	b := Must(io.ReadAll(io.LimitReader(m, maxUnpacked-t.used+1)))
 	if t.used += int64(len(b)); t.used > maxUnpacked {
 		Fail("want at most %d bytes unpacked, have more", maxUnpacked)
-	}
-	if err != nil {
-		Fail("member %s: %w", name, err)
 	}
 	return Must(b, m.Close())
 }
