@@ -42,9 +42,6 @@ const (
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
 )
 
-// Note is the least severity of a caveat.
-const Note = caveat.Note
-
 // Basis says how a number was found.
 type Basis string
 
@@ -115,10 +112,10 @@ type Step struct {
 // and some more. It is empty for none.
 func (a Answer) CountNotes(more int) string {
 	warnings := len(slices.DeleteFunc(slices.Clone(a.Caveats), func(c Caveat) bool {
-		return c.Severity == caveat.Unknown || c.Severity == Note
+		return c.Severity == caveat.Unknown || c.Severity == caveat.Note
 	}))
-	all := len(a.Caveats) + more
-	return when(all > 0, fmt.Sprint(all)+when(warnings > 0, " ("+quantity.Count(warnings, "warning")+")"))
+	more += len(a.Caveats)
+	return when(more > 0, fmt.Sprint(more)+when(warnings > 0, " ("+quantity.Count(warnings, "warning")+")"))
 }
 
 // Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".

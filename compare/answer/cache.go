@@ -47,13 +47,11 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 			replaced++
 			k.because("fault", fmt.Sprintf("replaced %s: %s", o.Path, o.Damage))
 		}
-		if o.TokensPerRank == logits.AnyTokens {
-			k.know("any", "any number of tokens")
-		}
 	}
 	k.know("made", positive(fresh+replaced), "files", len(list), "model", s.Model, "ranks", s.Layout.Ranks(),
 		"folder", word(dir), "new", fresh, "replaced", replaced, "size", quantity.Bytes(float64(bytes)),
-		"dtype", string(s.DType), "mode", string(s.Mode), "plan", list[len(list)-1].Plan)
+		"dtype", string(s.DType), "mode", string(s.Mode), "plan", list[len(list)-1].Plan,
+		"any", when(list[len(list)-1].TokensPerRank == logits.AnyTokens, "any number of tokens"))
 	return k.tell("cache")
 }
 

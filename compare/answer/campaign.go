@@ -153,10 +153,8 @@ func (k *known) evidence(r gain.Result) {
 var hooked = regexp.MustCompile(`^(sglang|vllm|serving)`)
 
 // launcher is in a command that starts ranks itself; spawning is a program of TensorRT-LLM that otherwise spawns them.
-var (
-	launcher = regexp.MustCompile(`\b(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
-	spawning = regexp.MustCompile(`(?:^|[\s'])([^\s'=]*trtllm-(?:bench|serve|eval)|YOUR_BENCHMARK)(?:[\s']|$)`)
-)
+var launcher = regexp.MustCompile(`\b(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
+var spawning = regexp.MustCompile(`(?:^|[\s'])([^\s'=]*trtllm-(?:bench|serve|eval)|YOUR_BENCHMARK)(?:[\s']|$)`)
 
 // failed says why checks refuse a campaign, and how balance is proved where that is missing.
 func (k *known) failed(r gain.Result, run gain.Run) {

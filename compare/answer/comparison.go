@@ -99,7 +99,6 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 // predicted gathers the gain that a campaign measured beside two arms, else what they predict.
 func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
-	few := warned(c.Warnings, diff.FewRanks)
 	k.flat(warned(c.Warnings, trace.LoadWithoutTime), Inferred)
 	switch {
 	case s.Measured != nil:
@@ -114,8 +113,8 @@ func (k *known) predicted(c *diff.Comparison) {
 		k.know("evidence", "predicted from", "doubt", caveat.Text(warned(c.Warnings, diff.CampaignUnlike)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
-	case few.Code != "":
-		k.doubt(few)
+	case warned(c.Warnings, diff.FewRanks).Code != "":
+		k.doubt(warned(c.Warnings, diff.FewRanks))
 		k.know("apart", "ranks")
 	}
 	if s.Known() {
@@ -126,10 +125,8 @@ func (k *known) predicted(c *diff.Comparison) {
 // parts are where the gain is, of which steps, and how much of it even ranks bring. A gain beside
 // another one needs the same step time, the campaign's.
 func (k *known) parts(c *diff.Comparison) {
-	s, ranks, basis := c.Split, c.Split.Parts[0], Predicted
-	if s.Basis == diff.FromCampaign {
-		basis = Measured
-	}
+	s, ranks := c.Split, c.Split.Parts[0]
+	basis := map[diff.StepBasis]Basis{diff.FromCampaign: Measured, diff.Profiled: Predicted}[s.Basis]
 	k.know("even", ranks.Gain)
 	k.number("step", "step with "+gain.Perfect.Label(), s.PerfectNS, NS, basis)
 	if basis == Measured {

@@ -10,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router/placement"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Written is a placement in a file for an engine.
@@ -23,8 +22,8 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	best, given := r.Best(), cmp.Or(given, "COUNTS")
 	k := knowing(caveats(r.Caveats(), nil))
 	k.verdict = Verdict(best.Verdict)
-	k.know("ranks", best.Ranks, "copies", best.Redundant, "With", withCopies(best), "redundant", positive(best.Redundant),
-		"with", when(best.Redundant > 0, withCopies(best)), "costs", when(r.Untimed(), "saves"))
+	k.know("ranks", best.Ranks, "copies", best.Redundant, "redundant", positive(best.Redundant),
+		"costs", when(r.Untimed(), "saves"))
 	k.judgedOn(r, best)
 	k.flat(best.Reason, Inferred)
 	k.predictions(r, best)
@@ -49,11 +48,6 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 func keeping(ranks int, given string) string {
 	placement := strings.Replace(flag(given, "from"), "--from", "--placement", 1)
 	return strings.Join(strings.Fields(fmt.Sprint(ranks, " ", flag(given, "model"), " ", placement)), " ")
-}
-
-// withCopies says how many copies a placement has: "with 2 redundant experts".
-func withCopies(p place.Placement) string {
-	return "with " + cmp.Or(when(p.Redundant > 0, quantity.Count(p.Redundant, "redundant expert")), "no redundant experts")
 }
 
 // engines that take placements, in words.

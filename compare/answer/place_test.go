@@ -45,7 +45,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
 		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
-	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), line, "Load is not time",
+	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), "; time unknown.", "Load is not time",
 		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
 		"With 2 redundant experts the busiest rank's load does "+

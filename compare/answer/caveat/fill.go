@@ -12,7 +12,7 @@ import (
 )
 
 // token is a part of a text that stands for something: [what may be left out] or {name:format|default}.
-var token = regexp.MustCompile(`\[([^]]*)\]|\{([=?]?\w+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
+var token = regexp.MustCompile(`\[([^]]*)\]|\{([=?]?[\w.]+)(?::([^}|]*))?(?:\|([^}]*))?\}`)
 
 // Fill puts values into a text, and reports whether all that it needs are known. Of alternatives with " | " between
 // them it fills the first whose values all are. {name} is a value, {=name} another row, {?name} a value that must be

@@ -14,16 +14,14 @@ const (
 	judgedTrace = "gain saved loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
 	campaignWhy = "dose checks points share"
-	noAnswer    = "no answer: {doubt}."
-	openNext    = "measure.hook|more|longer"
-	buildsNext  = "page builds"
 	compared    = "gain step alone saved"
-	measureNext = "backend|measure.hook|measure small"
+	measureNext = "backend|measure.hook|measure"
 	kindsWhy    = "flat load_without_time kinds"
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
-	placedWith  = "[ {with}][: {worth}][ (the busiest rank's load falls by {fall:%})]."
+	busiest     = "[with {redundant:redundant expert} ]the busiest rank's load "
+	placedWith  = "[ with {redundant:redundant expert}][: {worth}][ (the busiest rank's load falls by {fall:%})]."
 	placedNext  = "time write|keep|gain_placed"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	foretold    = "[; these traces predict {predicted:speed}]."
@@ -36,7 +34,7 @@ var Lines = map[string][]Line{
 	"trace": {
 		{"no answer", "no answer: {launches:CUDA graph launch} hide kernels in {hidden:ns} of GPU time.", "", "", "graphs"},
 		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "alone|all|ranks"},
-		{"no answer", noAnswer, "", "remedy", ""},
+		{"no answer", "no answer: {doubt}.", "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
 		{"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; {=even_ranks}.",
@@ -44,7 +42,7 @@ var Lines = map[string][]Line{
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
-		{"load without time", under + "{=flat}.", "gain saved loss load time", "load_without_time", "both backend"},
+		{"load without time", under + "{=why.flat}.", "gain saved loss load time", "load_without_time", "both backend"},
 		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
 			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
@@ -54,14 +52,13 @@ var Lines = map[string][]Line{
 	"compare": {
 		{"not comparable", "{?refusal}{verdict}: {why|the sides are no two arms of one run}" + slowerToo,
 			"", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
-		{"no answer", noAnswer, compared, "remedy kinds", "whole|" + measureNext},
+		{"no answer", "no answer: {doubt}.", compared, "remedy kinds", "whole|" + measureNext},
 		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 			"normal perfect change", "phase", "builds"},
 		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
-		{"no verdict", "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}]" +
-			"[, as {part2} save {saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}]" +
-			"[; below the {bar}]" + slowerToo, compared, kindsWhy, measureNext},
+		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, kindsWhy, "backend"},
+		{"no verdict", "{=foreseen}" + slowerToo, compared, kindsWhy, "small measure.hook|measure"},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
 			"{here:.3}.", compared, kindsWhy, measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
@@ -76,21 +73,21 @@ var Lines = map[string][]Line{
 		{"", "no decision: what fails may choose the result{?first_attempts}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: no routing makes a gain of {gain:+%}{?implausible_gain}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
-		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, openNext},
-		{"inconclusive", "{=said}.", "gain", "dose needed checks share", openNext},
+		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, "measure.hook|more|longer"},
+		{"inconclusive", "{=said}.", "gain", "dose needed checks share", "measure.hook|more|longer"},
 		{"no verdict", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
-		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, buildsNext},
-		{"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, buildsNext},
+		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, "page builds"},
+		{"", "{other} is {gain:speed} than {one}[{place}].", "gain", campaignWhy, "page builds"},
 		{"imbalance significant", "{=said}[{=caution}].", "gain", campaignWhy, "page trace place"},
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page acted|measure.hook|loads"}},
 
 	"place": {
-		{"not now", "{=flat}.", "gain load time fall before", "written load_without_time", "backend"},
+		{"not now", "{=why.flat}.", "gain load time fall before", "written load_without_time", "backend"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
 		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
-		{"", "{With} the busiest rank's load falls by {fall:%} on unseen traffic. | " +
-			"{With} the busiest rank's load does not fall on unseen traffic.", placed, placedWhy, placedNext}},
+		{"", busiest + "falls by {fall:%} on unseen traffic[; time unknown{?untimed}]. | " +
+			busiest + "does not fall on unseen traffic.", placed, placedWhy, placedNext}},
 
 	"counts": {
 		{"uneven", "{part} gets {load:.2} × the mean load[ in {where}][ of {source}]" +
@@ -127,7 +124,9 @@ var sentences = map[string]string{
 	"basis.plans": "{basis}",
 	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
 
-	"flat":        "nothing to do: load is {load:%} uneven, but expert time only {time:%}; {=even_ranks}",
+	"why.flat": "nothing to do: load is {load:%} uneven, but expert time only {time:%}; {=even_ranks}",
+	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} save " +
+		"{saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
 	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
@@ -139,7 +138,6 @@ var sentences = map[string]string{
 	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
 	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more; " +
 		"or the counts are of another run",
-	"why.flat":   "{=flat}",
 	"why.expert": "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
 	"why.wait":   "ranks wait {wait:ns} per step, {=caused}",
 	"caused":     "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
@@ -170,9 +168,9 @@ var sentences = map[string]string{
 		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][, {own:%} under " +
 		"learned routing][{place}]",
 
-	"point": "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
-	"at_loads": "{?server}--server SERVER --ready URL --client 'CLIENT ‹concurrency›' | " +
-		"-- YOUR_BENCHMARK ‹concurrency›",
+	"point":    "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
+	"at_loads": "{?server}--server SERVER --ready URL --client 'CLIENT ‹concurrency›' | -- YOUR_BENCHMARK ‹concurrency›",
+
 	"sglang_arm":  "--init-expert-location {file}[ --ep-num-redundant-experts {redundant}]",
 	"vllm_arm":    "MOEBALANCE_PLACEMENT={file} --enable-eplb",
 	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
@@ -212,22 +210,20 @@ var steps = map[string][2]string{
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 	"loads": {"Measure at the loads that you serve.",
 		"bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
-	"backend": {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
-	"small":   {"{?bar}Record another load that you serve: it may gain more.", record},
-	"builds":  {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
-	"resume":  {"Run the rest.", "bench --resume {folder}"},
-	"more": {"Run {more:.0} {units} in a new campaign, which takes over none of these.",
-		"bench --{units} {more:.0}" + asBefore},
+	"backend":    {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
+	"small":      {"{?bar}Record another load that you serve: it may gain more.", record},
+	"builds":     {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
+	"resume":     {"Run the rest.", "bench --resume {folder}"},
+	"more":       {"Run {more:.0} {units} anew, none of these among them.", "bench --{units} {more:.0}" + asBefore},
 	"longer":     {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
 	"five":       {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
 	"prove_hook": {"{?unproved}Use the hook: counts prove it.", "bench --treatment hook {again|-- YOUR_BENCHMARK}"},
 	"prove_trt": {"{?unseen}Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
 		"bench {before|-- }mpirun -n {ranks|RANKS} trtllm-llmapi-launch {behind|YOUR_BENCHMARK}"},
-	"launched": {"{?launched}See what each rank printed: a build or backend without the switch prints nothing.",
-		"compare --table proof {folder}"},
-	"checks": {"See all checks.", "compare --table checks {folder}"},
-	"page":   {"See it as a page.", "report -o report.html {folder}"},
-	"trace":  {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
+	"launched": {"{?launched}See what ranks printed: without the switch nothing.", "compare --table proof {folder}"},
+	"checks":   {"See all checks.", "compare --table checks {folder}"},
+	"page":     {"See it as a page.", "report -o report.html {folder}"},
+	"trace":    {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
 
 	"counts":       {"Let the engine record expert counts.", "help formats"},
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
@@ -239,9 +235,9 @@ var steps = map[string][2]string{
 	"write":        {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
 	"keep":         {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"gain_placed":  {"Measure it against what runs.", "bench --arm running --arm {placed} " + anyServer},
-	"sglang":       {"{file} is written: SGLang loads it at start.", "SGLANG_SERVER {=sglang_arm}"},
-	"vllm": {"{file} is written: the hook has vLLM move its experts by it before the first step.",
-		"MOEBALANCE_PLACEMENT={file} VLLM_SERVER --enable-eplb"},
+
+	"sglang": {"{file} is written: SGLang loads it at start.", "SGLANG_SERVER {=sglang_arm}"},
+	"vllm":   {"{file} is written: the hook applies it.", "MOEBALANCE_PLACEMENT={file} VLLM_SERVER --enable-eplb"},
 	"ascend": {"{file} is written: vllm-ascend loads it as its expert map.", "VLLM_SERVER {=ascend_arm}"},
 	"trtllm": {"{file} is written: OPTIONS.yaml names it as moe_config.load_balancer.", "TRTLLM_SERVER {=trtllm_arm}"},
 
