@@ -42,6 +42,9 @@ const (
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
 )
 
+// Note is the least severity of a caveat.
+const Note = caveat.Note
+
 // Basis says how a number was found.
 type Basis string
 

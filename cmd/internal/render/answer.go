@@ -3,7 +3,6 @@ package render
 import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/router/table"
 )
 
@@ -17,7 +16,7 @@ type answered[T any] struct {
 func document[T any](a answer.Answer, notes []string, result T, tables ...table.Table) output.Document {
 	d := output.Document{Headline: a.Line, Answer: &a, Tables: tables, Value: answered[T]{result, &a}}
 	for _, c := range a.Caveats {
-		weight := map[bool]string{true: string(c.Severity) + ": "}[c.Severity != caveat.Note]
+		weight := map[bool]string{true: string(c.Severity) + ": "}[c.Severity != answer.Note]
 		d.Notes = append(d.Notes, weight+c.String())
 	}
 	d.Notes = append(d.Notes, notes...)
