@@ -126,7 +126,7 @@ var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 // fail says what a document without any counts is.
 func (d *document) fail() {
 	switch {
-	case d.isText() && logPrefix.Match(d.text):
+	case d.isText() && (logPrefix.Match(d.text) || input.EngineLog(string(d.text)) != ""):
 		fail("no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines%s",
 			strings.TrimSuffix("; it is "+input.EngineLog(string(d.text)), "; it is "))
 	case d.broken != nil:

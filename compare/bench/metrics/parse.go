@@ -101,10 +101,10 @@ type parser struct {
 
 // prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
 // ("(Worker_TP0 pid=12) " of vLLM), a progress bar ("100%|###| 8/8 [00:09<00:00, 1.0it/s]"), and the head of a log
-// line, which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's
-// "[2026-11-20 10:00:00 DP1 TP1] ", with a logger of its own "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
+// line behind a container ("sglang-1  | "), which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ",
+// SGLang's "[2026-11-20 10:00:00 DP1 TP1] ", with another logger "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
 // Triton's "I1120 10:00:00.1 12 a.cc:5] ").
-var prefix = regexp.MustCompile(`^(?:[ \t,]+|\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
+var prefix = regexp.MustCompile(`^(?:[ \t,]+|[\w.-]+ +\| |\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
 	`\d+%\|[^|]{0,300}\| [^\[\]]{0,40}\[[^\[\]]{0,60}\]|` +
 	`\[(?:(?:\d[^\[\]{}]{0,40}? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]{0,60})?|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR|\w+\.py:\d+)\] ?|` +
@@ -120,7 +120,8 @@ func (p *parser) next() *document {
 		end = len(p.left)
 	}
 	rank, at := router.OptInt(router.NoID), 0
-	if end > 0 && strings.IndexByte(" \t,[(0123456789IWE", p.left[0]) >= 0 {
+	if end > 0 && (strings.IndexByte(" \t,[(0123456789IWE", p.left[0]) >= 0 ||
+		strings.Contains(p.left[:min(end, 64)], " | ")) {
 		launched, begin := input.LauncherRank(p.left[:end])
 		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
 		rank, at = router.OptInt(launched), begin+len(m[0])

@@ -22,9 +22,7 @@ func (r Result) OfClient() bool { return ofClient.MatchString(r.Format) }
 // Apart finds what shows that runs are points of a curve and no repetitions: "max_concurrency 8 and 16". It is a
 // setting, but for the router, which is proved elsewhere, and the engine's own, or twice the work.
 func Apart(a, b Result) string {
-	either := maps.Clone(a.Setup)
-	maps.Copy(either, b.Setup)
-	for _, name := range slices.Sorted(maps.Keys(either)) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(a.Setup)), slices.Sorted(maps.Keys(b.Setup))) {
 		if x, y := a.Setup[name], b.Setup[name]; x != y && name != "router" && !strings.HasPrefix(name, "runtime ") {
 			return fmt.Sprintf("%s %s and %s", name, cmp.Or(x, "none"), cmp.Or(y, "none"))
 		}
