@@ -130,10 +130,7 @@ func TestFigureBytes(t *testing.T) {
 			if pixels != render(t, again.PNG) {
 				t.Errorf("%s: two renderings as PNG differ", f.Name)
 			}
-			img, err := png.Decode(strings.NewReader(pixels))
-			if err != nil {
-				t.Fatalf("%s: %v", f.Name, err)
-			}
+			img := require.Value(png.Decode(strings.NewReader(pixels)))
 			if w := img.Bounds().Dx(); w != 1600 { // 600 pt at 192 dpi
 				t.Errorf("%s: PNG is %d pixels wide", f.Name, w)
 			}

@@ -93,7 +93,7 @@ func isTransposed(a tensor.Array) bool {
 		rows[i/width], columns[i%width] = rows[i/width]+n, columns[i%width]+n
 		uneven = uneven || n != a.Values[i-i%width]
 	}
-	return uneven && len(rows) > 1 && slices.Min(columns) == slices.Max(columns) && slices.Min(rows) < slices.Max(rows)
+	return uneven && slices.Min(columns) == slices.Max(columns) && slices.Min(rows) < slices.Max(rows)
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which

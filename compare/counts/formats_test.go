@@ -99,6 +99,8 @@ func TestSpellings(t *testing.T) {
 			{0, 0, []int64{2, 0}, nil}},
 		"\x93NUMPY\x01\x00\x3e\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), } \n\x00\x00\xa0\x40\x00\x00\xe0\x40": want,
 		`[[1, 2], [3, 4.0]]`: {{0, 0, []int64{1, 2}, nil}, {0, 1, []int64{3, 4}, nil}},
+		"[[1, 1], [2, 2]]":   {{0, 0, []int64{1, 1}, nil}, {0, 1, []int64{2, 2}, nil}}, // columns of one sum, and rows
+		"[[1, 2], [2, 1]]":   {{0, 0, []int64{1, 2}, nil}, {0, 1, []int64{2, 1}, nil}},
 		`{"logical_count": [[[0, 0], [0, 0]], [[1, 2], [3, 4]]]}`: {{1, 0, []int64{1, 2}, nil},
 			{1, 1, []int64{3, 4}, nil}},
 		// the documented example: 2 tokens, 2 layers, top-2: 0 5 1 3 | 2 5 0 7
@@ -141,7 +143,7 @@ func TestSpellings(t *testing.T) {
 		if want == nil {
 			want = routed
 		}
-		checkSteps(t, parsed(t, text), want)
+		checkSteps(t, parsed(text), want)
 	}
 }
 
@@ -233,7 +235,7 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	if err != nil || len(warnings) > 0 || !layers[0].NullP95.Defined() {
 		t.Errorf("%+v, %v, %v", layers, warnings, err)
 	}
-	holes := parsed(t, `{"num_ranks": 2, "expert_load": [[1, 2]], "p2l_map": [[0, 2]]}`)
+	holes := parsed(`{"num_ranks": 2, "expert_load": [[1, 2]], "p2l_map": [[0, 2]]}`)
 	if holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
 		t.Errorf("a map without expert 2: %+v", holes)
 	}
@@ -271,4 +273,19 @@ func TestIncompletePasses(t *testing.T) {
 	checkSteps(t, r, []step{{7, 0, []int64{2, 4}, []int64{2, 4}}})
 	line := `{"record_type": "eplb_load_stats", "step": 7, "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[0]]}` + "\n"
 	refused(t, map[string]string{line + line: "recorded twice"})
+}
+
+// Tokens of a request are of its prefill up to the prompt's, counted from the first one of the request.
+func TestPhasesOfARequest(t *testing.T) {
+	for about, want := range map[string]string{`"prompt_tokens": 1`: "prefill 2 decode 2 ", `"x": 1`: " 4 ",
+		`"prompt_tokens": 2, "routed_experts_start_len": 1`: "prefill 2 decode 2 ", `"prompt_tokens": 2`: "prefill 4 ",
+		`"prompt_tokens": 2, "routed_experts_start_len": 2`: "decode 4 "} {
+		have := ""
+		for _, p := range parsed("{" + about + `, "routed_experts": [[[0, 5]], [[2, 5]]]}`).Phases() {
+			have += fmt.Sprint(p.Phase, " ", p.Slots(), " ")
+		}
+		if have != want {
+			t.Errorf("%s: have %q, want %q", about, have, want)
+		}
+	}
 }

@@ -163,7 +163,7 @@ func TestContradictions(t *testing.T) {
 // One rank holds all the load: that it is even over one says nothing, and must pass no gate.
 func TestOneRankIsNoEvidence(t *testing.T) {
 	res := NewResult(0.1)
-	require.NoError(t, res.Add(parsed(t, `[[1, 2], [3, 4]]`), Options{Ranks: 1, Threshold: 0.1}))
+	require.NoError(t, res.Add(parsed(`[[1, 2], [3, 4]]`), Options{Ranks: 1, Threshold: 0.1}))
 	worst := imbalance.Furthest(res.Imbalance, router.LevelRank, imbalance.Load)
 	if len(res.Imbalance) != 2 || res.Imbalance[0].Level != router.LevelExpert || worst != nil {
 		t.Errorf("rows %+v, worst rank %+v", res.Imbalance, worst)

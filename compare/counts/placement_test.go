@@ -55,7 +55,7 @@ func TestSlotsWithoutAnExpert(t *testing.T) {
 	if l, _ := p.Layout(0); err != nil || !slices.Equal(l.Held(0), []int32{0, 1, 2}) || !slices.Equal(l.Held(1), []int32{3, 0}) {
 		t.Errorf("%v, %v", l, err)
 	}
-	step := parsed(t, text).Steps()[0]
+	step := parsed(text).Steps()[0]
 	if !slices.Equal(step.Load.PerExpert, []int64{10, 2, 3, 4}) || !slices.Equal(step.Received, []int64{14, 5}) {
 		t.Errorf("%+v", step)
 	}
@@ -160,12 +160,9 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	} {
 		var refused []string
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			p, err := placementOf(name, files[name], 2)
-			if err != nil {
-				t.Fatal(name, err)
-			}
 			var l router.Layout
-			if p, err = p.For(layers(c.first, c.n), c.moe); err == nil {
+			p, err := must(placementOf(name, files[name], 2)).For(layers(c.first, c.n), c.moe)
+			if err == nil {
 				_, first := p.Layout(c.first)
 				l, err = p.Layout(c.layer)
 				err = errors.Join(first, err)

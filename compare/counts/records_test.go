@@ -66,13 +66,13 @@ func TestPhases(t *testing.T) {
 
 // Padding names no expert, and a token that names one twice counts twice.
 func TestRoutedPadding(t *testing.T) {
-	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
+	r := parsed(`{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
 	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
 	if !slices.Equal(codes(r.Warnings), []string{"padded_tokens"}) || fmt.Sprint(r.Warnings[0].Args) != "map[choices:4]" {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	// A slot of −1 in a row is padding, too.
-	slot := parsed(t, `{"routed_experts": [[[0, -1]], [[1, 2]]]}`)
+	slot := parsed(`{"routed_experts": [[[0, -1]], [[1, 2]]]}`)
 	checkSteps(t, slot, []step{{0, 0, []int64{1, 1, 1}, nil}})
 	// A model may have more experts than occur.
 	layers, _, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
@@ -88,20 +88,13 @@ func TestRoutedPadding(t *testing.T) {
 // Rows that name the same experts again and again, as in warm-up or where tokens are sorted by expert, all count.
 func TestEqualTokens(t *testing.T) {
 	row := `{"layer": 3, "topk_ids": [7, 4]}` + "\n"
-	r := parsed(t, strings.Repeat(row, 2000)+`{"layer": 3, "topk_ids": [0, 1]}`)
+	r := parsed(strings.Repeat(row, 2000) + `{"layer": 3, "topk_ids": [0, 1]}`)
 	if load := r.ByLayer()[3].PerExpert; r.Slots() != 2*2001 || load[7] != 2000 || load[0] != 1 || len(r.Warnings) > 0 {
 		t.Errorf("%v, %v", load, r.Warnings)
 	}
 }
 
-func parsed(t *testing.T, text string) *Record {
-	t.Helper()
-	r, err := parse("x", []byte(text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return r
-}
+func parsed(text string) *Record { return must(parse("x", []byte(text))) }
 
 // refused checks that each text is refused in one line that says why.
 func refused(t *testing.T, texts map[string]string) {

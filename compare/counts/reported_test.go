@@ -27,7 +27,7 @@ func TestUnlikeLinesStandApart(t *testing.T) {
 		vllm(0, "0.5") + strings.Replace(vllm(0, "0.9"), "m:", "n:", 1): {"m", "n"},
 	} {
 		var have []Phase
-		for _, r := range parsed(t, text).Reported {
+		for _, r := range parsed(text).Reported {
 			have = append(have, r.Phase)
 		}
 		if !slices.Equal(have, want) {
@@ -42,7 +42,7 @@ func TestLogsOfEngines(t *testing.T) {
 		"average_balancedness=0.200 min_balancedness=0.100 gpu_physical_count_sum=60\n"
 	const prefill = "[Expert Balancedness] forward_pass_id=20 current_pass_balancedness=0.400 gpu_physical_count_sum=40\n"
 	have := ""
-	for _, r := range parsed(t, decode+prefill).Reported {
+	for _, r := range parsed(decode + prefill).Reported {
 		have += fmt.Sprintln(r.Step, r.Phase, r.Passes, r.Balancedness, r.MaxOverMean)
 	}
 	if have != "12 decode 3 0.2 5\n20 prefill 1 0.4 2.5\n" {

@@ -45,11 +45,11 @@ func TestOneRankAlone(t *testing.T) {
 		"[[40, 0, 0, 0], [30, 0, 0, 0]]": false, "[[0, 40, 30, 0]]": false, "[[40, 23, 0, 0]]": false, // 63 slots
 		"[[40, 0, 30, 0]]": false, "[[40, 30]]": false,
 	} {
-		if have := slices.Contains(codes(parsed(t, text).Warnings), OneRank); have != alone {
+		if have := slices.Contains(codes(parsed(text).Warnings), OneRank); have != alone {
 			t.Errorf("%s: %v", text, have)
 		}
 	}
-	log := parsed(t, "rank_load step=1 rank_tokens=[100, 0]\nrank_load step=2 rank_tokens=[90, 0]\n")
+	log := parsed("rank_load step=1 rank_tokens=[100, 0]\nrank_load step=2 rank_tokens=[90, 0]\n")
 	if !slices.Contains(codes(log.Warnings), OneRank) {
 		t.Error(log.Warnings)
 	}

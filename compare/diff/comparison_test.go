@@ -122,6 +122,18 @@ func TestSidesOfOtherExtent(t *testing.T) {
 	}
 }
 
+// Builds are compared by their steps, too, where kernels run experts and more in one; no other doubt is passed over.
+func TestDoubtedBuilds(t *testing.T) {
+	for _, doubt := range []string{trace.FusedExperts, trace.CountsContradict} {
+		normal, perfect := alternating()
+		perfect.Warnings = []router.Warning{router.Warn(doubt, "")}
+		arms, builds := Compare(normal, perfect), CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+		if arms.Comparable || builds.Comparable != (doubt == trace.FusedExperts) {
+			t.Errorf("%s: %v, %v", doubt, reasons(arms), reasons(builds))
+		}
+	}
+}
+
 // reasons are the refusals in words.
 func reasons(c Comparison) (texts []string) {
 	for _, w := range c.Refusals {

@@ -45,9 +45,11 @@ func TestMatchesTheWholeNumber(t *testing.T) {
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1 ktokens/s", 0},
 		{`speed:ktok/s:higher=speed ([0-9.]+)`, "speed 1150 tok/s", 0},
 		{`speed:ktok/s:higher=speed ([0-9.]+)`, "speed 1.1 ktok/s", 1.1},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 69 tok/min", 0},
+		{`speed:tok/s:higher=[0-9.]+`, "speed 1150.5 tok/s", 1150.5},
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 69 ms", 0},
-		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 69 tokens/sec", 69},
+		{`speed:tok/s:higher=[0-9.]+( tok)?`, "speed 69 tokens/sec", 0}, // a group of no number
+		{`speed:tok/s:higher=[0-9.]+( fast)?`, "speed 69 tokens/sec", 69},
+		{`speed:tok/s:higher=^([0-9.]+) tok`, "1150 tok/s", 1150},
 		{`time:s:lower=took ([0-9.]+)`, "took 3.5 ms", 0.0035},
 		{`time:ms:lower=took ([0-9.]+)`, "took 1.02 s", 1020},
 		{`time::lower=took ([0-9.]+)`, "took 2 s", 2000},
@@ -122,6 +124,9 @@ func TestWantedIsPositive(t *testing.T) {
 		if _, err := r.Wanted(""); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("a value of %s: error %v, want %q", value, err, want)
 		}
+	}
+	if _, err := (Result{Warnings: []string{"cut"}}).Wanted(""); err == nil || !strings.Contains(err.Error(), "metric: cut") {
+		t.Errorf("without metrics: error %v", err)
 	}
 }
 

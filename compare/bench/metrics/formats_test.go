@@ -158,12 +158,19 @@ var samples = []struct {
 		"latency_ms": {"score": 1.24, "raw_score": 1.2533}, "routing_control": {"actual": {"enable_perfect_router": false,
 		"observed_dispatch_matrix_summary": {"col_sums": [1536, 171, 171, 170]}}}}], "rankings": []}`,
 		expectation{"trtllm-bench-moe/json moe_latency=1.24 ranks=4", ""}},
+	// its report, cut: lengths of a mean request are no work without the number of requests
+	{`{"performance": {"system_output_throughput_tok_s": 5, "request_throughput_req_s": 1, "total_latency_ms": 2},
+		"request_info": {"avg_input_length": 128}, "engine": {}}`,
+		expectation{"trtllm-bench/report-json output_throughput=5 request_throughput=1 duration=2", ""}},
 	// trtllm-bench 0.12
 	{"===\n= STATISTICS\n===\nNumber of requests:   3000\nAverage Input Length (tokens):  128.0\n" +
 		"Average Output Length (tokens): 128.0\nToken Throughput (tokens/sec):  23405.927228471104\n" +
 		"Request Throughput (req/sec):   182.8588064724305\nTotal Latency (seconds):        16.406100739\n",
 		expectation{"trtllm-bench/stdout output_throughput=23405.927228471104 request_throughput=182.8588064724305 " +
 			"duration=16406.100739 requests=3000 input_tokens=384000 output_tokens=384000", ""}},
+	// steps of SGLang in which each of 32 requests accepts 2 tokens
+	{"Decode batch, #running-req: 32, accept len: 2.00, gen throughput (token/s): 1600.00, #queue-req: 0\n",
+		expectation{"iteration-log step_time_mean=40", ""}},
 	// the built-in workload: four steps of 4, 1, 2 and 3 ms
 	{`{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4, 1, 2, 3],
 		"expert_max_over_mean": [2, 3], "rank_max_over_mean": [1.5, NaN]}`,
@@ -225,6 +232,9 @@ func (want expectation) check(t *testing.T, name, text string) {
 	}
 	if len(amounts) > 1 || amounts[ranks] > 0 {
 		t.Errorf("%.80s: more than wanted: %v", name, amounts)
+	}
+	if p := got.Proof; got.Primary == "moe_latency" && (p.RankFloor != 1 || p.Layers[0].RankMaxOverMean != 3) {
+		t.Errorf("%.80s: %+v", name, p)
 	}
 	all := strings.Join(got.Warnings, "\n")
 	for warning := range strings.SplitSeq(want.warns, "\n") {

@@ -17,6 +17,8 @@ func TestParseRefuses(t *testing.T) {
 		"duplicate key":   {strings.Replace(workloadLine, "}", `, "ranks": 4}`, 1), "ranks = 2 (line 1) as before, have 4"},
 		"text for number": {strings.Replace(workloadLine, "12.5", `"fast"`, 1), "want a number"},
 		"too many ranks":  {strings.Replace(workloadLine, `"ranks": 2`, `"ranks": 1e7`, 1), "a possible number of ranks"},
+		"less than none":  {`{"completed": -1, "request_throughput": 1, "output_throughput": 2, "duration": 3}`, "number of requests"},
+		"states alone":    {"states = {'a': 1}\n", "have none"},
 		"unknown unit": {`{"schema_version": 1, "request_throughput": {"unit": "furlongs", "avg": 2}}`,
 			`want a known unit in "request_throughput/avg", have furlongs`},
 		"a label with two values": {"Total Output Throughput (tokens/sec): 5\nRequest Throughput (req/sec): 5\n" +

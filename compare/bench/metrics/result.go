@@ -33,8 +33,8 @@ type Result struct {
 // Metric is one number a benchmark reported: the vocabulary's word, such as
 // "output_throughput" or "ttft_p99", without a unit where a custom metric has none, and a
 // definition that tells apart numbers that share a name but are computed by different rules,
-// above all percentiles: "ttft_p99/sorted[floor(n·q)]" of trtllm-bench is not
-// "ttft_p99/linear" of a serving client.
+// above all percentiles: "… p99 by trtllm-bench, sorted[floor(n·q)]" is not "… p99 by serving
+// client, linear".
 type Metric struct {
 	gain.Metric
 	Value router.Number `json:"value"` // not defined where the output says NaN or an infinity

@@ -80,6 +80,8 @@ func TestPathsGivenTwice(t *testing.T) {
 		`{"a": 1, "a": 1.0}`: nil, `{"a": 0.1, "a": 0.10000000000000002}`: nil,
 		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: nil,
 		`{"a": 1, "a": 2}`:        "a",
+		`{"a": 1, "a": NaN}`:      "a",
+		`{"a": NaN, "a": 1}`:      "a",
 		`{"a": [1], "a": [1, 2]}`: "a",
 	} {
 		if got, err := scan(in); err != nil || got["twice"] != twice {

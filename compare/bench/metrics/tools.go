@@ -63,7 +63,7 @@ func readMoE(r *report, d *document) {
 // captures, whose first_iterations_ms are its warm-up and are not used: one object per launch.
 //
 //	tokens_per_second       tokens of all ranks per second of timed steps: the primary metric
-//	iteration_ms[]          every timed step: mean, median and minimum of the step time
+//	iteration_ms[]          every timed step: mean and median of the step time
 //	clock                   which time that is: "cpu" of the workload; absent is wall time
 //	perfect_router, ranks   the launch's own word on the treatment
 //	expert_max_over_mean[], rank_max_over_mean[]   per layer
