@@ -31,7 +31,7 @@ var operatorRules = []operatorRule{
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:moe_sum|moe_unpermute|moe_sum_reduce|apply_shuffle_mul_sum)`),
 		kernel.PhaseCombine, false},
 	// vLLM csrc/moe, csrc/quantization
-	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`),
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*group(?:ed)?_mm)`),
 		kernel.PhaseExperts, false},
 	// torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh
 	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|` +
@@ -40,8 +40,9 @@ var operatorRules = []operatorRule{
 	{regexp.MustCompile(`^(?:aten::(?:_?scaled_dot_product\w*|_flash_attention\w*|_efficient_attention\w*|` +
 		`_cudnn_attention\w*)|_vllm_fa\d_C::|(?:vllm|sglang)::unified_\w*attention|_C_cache_ops::|flash_attn::)`),
 		kernel.PhaseAttention, false},
-	// torch native_functions.yaml: dense GEMMs of anything
-	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), kernel.PhaseOther, true},
+	// torch native_functions.yaml, vLLM csrc/quantization, sgl-kernel: dense GEMMs of anything, as of shared experts
+	{regexp.MustCompile(`^(?:aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)|_C::cutlass_\w+_mm|` +
+		`sgl_kernel::\w+_scaled_mm)$`), kernel.PhaseOther, true},
 	// vLLM fused_moe/layer.py, flashinfer: all of a MoE layer
 	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`),
 		kernel.PhaseExperts, true},

@@ -13,7 +13,7 @@ func TestOperators(t *testing.T) {
 		"_moe_C::moe_sum": kernel.PhaseCombine, "record_param_comms": kernel.PhaseCommunication,
 		"vllm::all_reduce": kernel.PhaseCommunication, "nccl:all_to_all": kernel.PhaseCommunication,
 		"aten::_cudnn_attention_forward": kernel.PhaseAttention, "_vllm_fa3_C::fwd": kernel.PhaseAttention,
-		"aten::mm":                 kernel.PhaseOther,
+		"aten::mm": kernel.PhaseOther, "_C::cutlass_scaled_mm": kernel.PhaseOther, "_C::cutlass_moe_mm": kernel.PhaseExperts,
 		"vllm::moe_forward_shared": kernel.PhaseExperts,
 		"aten::topk":               "", "aten::mul": "", "moe_forward": "", "": "",
 	} {
