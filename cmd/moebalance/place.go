@@ -45,7 +45,9 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 	if err := o.check(); err != nil {
 		return d, err
 	}
-	o.Learn = c.args
+	if o.Learn = source.Learned(c.args); len(o.Learn) < len(c.args) { // balanced routing has nothing to teach
+		c.skipped(slices.DeleteFunc(slices.Clone(c.args), func(p string) bool { return slices.Contains(o.Learn, p) }))
+	}
 	o.Shape, o.MoELayers = o.Model.Sizes(), o.Model.Routed()
 	result, err := o.Judged(c.Context())
 	if errors.Is(err, router.ErrShape) {
@@ -68,6 +70,6 @@ func (o *placeOptions) answer(c call) (d document, err error) {
 		}
 		written = append(written, answer.Written{Engine: engines[i], File: file.Path})
 	}
-	apart := c.same(c.args, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
+	apart := c.same(o.Learn, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
 	return render.Place(result, apart, written...), nil
 }

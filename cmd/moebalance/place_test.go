@@ -34,15 +34,15 @@ func TestPlacePredictsTime(t *testing.T) {
 	if len(a.Placements) != 4 || a.Placements[0].Redundant > 0 || a.Placements[1].Time != nil || a.Placements[2].Time == nil {
 		t.Fatalf("%+v", a)
 	}
-	if p := a.Placements[3].Time; p.Low > p.Estimate || p.High < p.Estimate || p.Estimate < 0 ||
-		p.Estimate > 0.05 {
+	if p := a.Placements[3].Time; p.Low > p.Estimate || p.High < p.Estimate || p.Estimate < 0 || p.Estimate > 0.05 {
 		t.Errorf("%+v", p)
 	}
 	const vllm = fixtures + "field/results/vllm-qwen3-normal."
 	decode := put(t, filepath.Join(t.TempDir(), "d.json"), `{"phase": "decode"}`+get(vllm+"decode.counts.json"))
 	for want, asked := range map[string][]string{
-		"another phase than":   {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
-		"give --trace EXPORT":  {"place", "--redundant", "8", "--judge", gptossPerfect, gptossNormal},
+		"another phase than": {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
+		"one window: more windows make a placement that lasts\n[2] no evidence of time: give --trace EXPORT": {"place",
+			"--redundant", "8", gptossNormal, gptossPerfect}, // which has nothing to teach
 		"no time: give --ep 4": {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
 		"expert time contradicts": {"place", "--trace", args[6], "--counts",
 			gptossPerfect, "--judge", gptossNormal, gptossPerfect}, // of the other arm
