@@ -286,7 +286,9 @@ func FindProgram(name, folder, own string) (string, error) {
 	case name == OwnName && own != "":
 		return own, nil
 	}
-	return "", fmt.Errorf(
-		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its "+
-			"full path", name)
+	mend := "check the spelling or give its full path"
+	if strings.Contains(name, " ") {
+		mend = "give the words of the command without quotes around them all"
+	}
+	return "", fmt.Errorf("command not found: %q is neither a program on the path nor an executable file: %s", name, mend)
 }
