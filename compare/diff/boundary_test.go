@@ -120,6 +120,22 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// Intervals are told to be apart where they do not meet over the profiled step, here of 1000 ns, nor over the launches',
+// of 2000; of one kind of several steps a campaign's whole gain says nothing.
+func TestCampaignApart(t *testing.T) {
+	for of, want := range map[[3]router.Number]bool{{0.21, 0.3}: true, {0.21, 0.3, 2}: false, {0.05, 0.09}: false,
+		{0.12, 0.13}: false} {
+		c := Comparison{Comparable: true, Kinds: make([]KindChange, int(of[2])),
+			Split: Split{saved: stats.Interval{Low: 100, High: 200}, PerfectNS: 1000}}
+		c.WithCampaign(gain.Result{Head: gain.Head{Metric: gain.Metric{Unit: "tok/s"}},
+			Gain:  gain.Gain{Interval: gain.Interval{Low: of[0], High: of[1]}},
+			Pairs: []gain.Unit{{Values: gain.Values{Perfect: 1e6, Status: gain.PairComplete}}}}, gain.Run{}, 2)
+		if warned(c, CampaignApart, "") != want {
+			t.Errorf("%v: %v", of, c.Warnings)
+		}
+	}
+}
+
 // GEMMs of one build are not set against all compute of the other's experts.
 func TestExpertTimeOfOneKind(t *testing.T) {
 	normal, perfect := alternating()

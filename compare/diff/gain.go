@@ -186,7 +186,7 @@ func (c *Comparison) elsewhere(run gain.Run) (w router.Warning, is bool) {
 		return router.Warn(CampaignUnlike, "", "why", "ranks", "here", ranks, "there", all), true
 	}
 	for _, gpu := range slices.Concat(c.Normal.gpus, c.Perfect.gpus) {
-		if names != "" && gpu != "" && !strings.Contains(names, gpu) {
+		if names != "" && !strings.Contains(names, gpu) { // also where a report does not say
 			return router.Warn(CampaignUnlike, "", "why", "gpus", "here", names, "there", gpu), true
 		}
 	}
