@@ -88,27 +88,10 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			return nil, reason, err
 		}
 	}
-	var loads, times []float64
-	experts := c.replay.Run.Experts()
-	for _, layer := range slices.Sorted(maps.Keys(experts)) {
-		load := byLayer[int(layer)]
-		if load.Total() == 0 {
-			continue
-		}
-		layout, err := where.Layout(int(layer))
-		if err != nil || layout.Ranks() != c.Ranks {
-			return nil, noTime("no_layer"), err
-		}
-		shares, mean := rankShares(layout, load.PerExpert), stat.Mean(experts[layer], nil)
-		for i, share := range shares {
-			loads, times = append(loads, share-1), append(times, experts[layer][i]/mean-1)
-		}
-		c.layers[int(layer)] = shares
+	if placed, err := c.compare(where, byLayer); !placed {
+		return nil, noTime("no_layer"), err
 	}
-	if len(c.layers) == 0 {
-		return nil, noTime("no_layer"), nil
-	}
-	if c.fit(loads, times); c.Explained >= leastExplained && c.Follows > 0 {
+	if c.predicts() {
 		return c, reason, nil
 	}
 	if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
@@ -119,6 +102,33 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	}
 	return nil, reason, nil
 }
+
+// compare fits the expert time of ranks to their load in each layer that has some, by where the experts are. It is
+// false where none has, or a layer is on other ranks than the trace's.
+func (c *Cost) compare(where *placement.Map, byLayer map[int]router.Load) (placed bool, err error) {
+	var loads, times []float64
+	experts := c.replay.Run.Experts()
+	for _, layer := range slices.Sorted(maps.Keys(experts)) {
+		load := byLayer[int(layer)]
+		if load.Total() == 0 {
+			continue
+		}
+		layout, err := where.Layout(int(layer))
+		if err != nil || layout.Ranks() != c.Ranks {
+			return false, err
+		}
+		shares, mean := rankShares(layout, load.PerExpert), stat.Mean(experts[layer], nil)
+		for i, share := range shares {
+			loads, times = append(loads, share-1), append(times, experts[layer][i]/mean-1)
+		}
+		c.layers[int(layer)] = shares
+	}
+	c.fit(loads, times)
+	return len(c.layers) > 0, nil
+}
+
+// predicts reports a fit that tells time: load explains most of it.
+func (c *Cost) predicts() bool { return c.Explained >= leastExplained && c.Follows > 0 }
 
 // rankShares is the load of each rank over the mean rank's: 3 of 4 slots on 2 ranks → 1.5 and 0.5.
 func rankShares(l router.Layout, perExpert []int64) []float64 {
