@@ -23,7 +23,8 @@ const eightRanks = "output_throughput=2560 total_throughput=5120 user_throughput
 
 // fixtures are the expectations of testdata/outputs. Numbers of ais_bench are from vllm-project/vllm-ascend's
 // documentation of Hunyuan-A13B, of evalscope from vLLM's pull request 27776, of mini-sglang from its request 59, of
-// guidellm from rsevilla87/guidellm-results-parser, of inference-perf from its demo of batch sizes, of SGLang's
+// guidellm from rsevilla87/guidellm-results-parser, of llmperf from philschmid.de's benchmark of Llama 3 on Inferentia2,
+// of llama-bench from its build 11265 on an RTX 3090, of inference-perf from its demo of batch sizes, of SGLang's
 // configured logger and of Triton's log from SGLang's request 11854 and tensorrtllm_backend's issue 217.
 var fixtures = map[string]expectation{
 	"trtllm-bench-a.txt": {"trtllm-bench/stdout output_throughput=640 request_throughput=10 duration=4000 " +
@@ -89,7 +90,10 @@ var fixtures = map[string]expectation{
 	"inference-perf.json": {"inference-perf/json output_throughput=2366.1706737582767 " +
 		"request_latency_p99.9=640.7534108272522 ttft_p50=30.646827479358763 tpot_mean=4.123063848553224 itl_p99=14.5 " +
 		"requests=2278 input_tokens=455600 output_tokens=143514 errors=0", ""},
-	"inferencex.json":    {"inferencex/json gpu_throughput=567.89 ttft_mean=123 ttft_p99=900 tpot_p50=4.5", ""},
+	"inferencex.json":   {"inferencex/json gpu_throughput=567.89 ttft_mean=123 ttft_p99=900 tpot_p50=4.5", ""},
+	"llama-bench.jsonl": {"llama-bench/json total_throughput=194.766477", ""},
+	"llmperf.json": {"llmperf/json output_throughput=132.8 user_throughput=16.9 ttft_mean=5505.33 ttft_p25=5100 " +
+		"ttft_min=4900 request_latency_p99=9800 requests=52 input_tokens=28626 output_tokens=7813 errors=0", ""},
 	"mlperf-summary.txt": {"mlperf/summary output_throughput=22212.2 request_throughput=33.6903", ""},
 }
 
@@ -189,8 +193,7 @@ func oneBatch(out, speed string) string {
 
 // fixture is a file of testdata/outputs.
 func fixture(name string) string {
-	b := require.Value(os.ReadFile(filepath.Join("../../../testdata/outputs", name)))
-	return string(b)
+	return string(require.Value(os.ReadFile(filepath.Join("../../../testdata/outputs", name))))
 }
 
 func TestFormats(t *testing.T) {
@@ -279,8 +282,7 @@ func TestSetup(t *testing.T) {
 // Percentiles of two tools are two quantities; percentiles in a tool's two outputs, and throughputs, are one.
 func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 	median := func(file string) Metric {
-		r, _ := Parse("output", strings.NewReader(fixture(file)), nil)
-		m, _ := r.Metric("ttft_p50")
+		m, _ := require.Value(Parse("output", strings.NewReader(fixture(file)), nil)).Metric("ttft_p50")
 		return m
 	}
 	trtllm := median("trtllm-bench-c.txt")
@@ -300,8 +302,7 @@ func TestClients(t *testing.T) {
 	const report = `{"num_prompts": ASKED, "duration": 4, "completed": 2, "total_input_tokens": 200,
 		"total_output_tokens": 20, "request_throughput": 0.5, "output_throughput": 5, "accept_length": ASKED}`
 	for asked, failed := range map[string]float64{"1": 0, "3": 1} {
-		text := strings.ReplaceAll(report, "ASKED", asked)
-		r, err := Parse("r.json", strings.NewReader(text), nil)
+		r, err := Parse("r.json", strings.NewReader(strings.ReplaceAll(report, "ASKED", asked)), nil)
 		if err != nil || r.Work[failures] != failed || len(r.Warnings) != int(failed) {
 			t.Errorf("%s asked for: %+v, error %v", asked, r, err)
 		}

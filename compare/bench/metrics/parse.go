@@ -140,10 +140,8 @@ func (p *parser) next() *document {
 			p.skip(s.at)
 			return d
 		}
-		if p.cut == nil {
-			p.cut = &input.Error{Position: "line " + strconv.Itoa(p.line), Expected: "a whole JSON object",
-				Found: "one that " + s.err.Error()}
-		}
+		p.cut = cmp.Or(p.cut, &input.Error{Position: "line " + strconv.Itoa(p.line), Expected: "a whole JSON object",
+			Found: "one that " + s.err.Error()})
 		if s.at > maxAgain {
 			end = max(end, s.at)
 		}

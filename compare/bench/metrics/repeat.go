@@ -13,7 +13,7 @@ import (
 )
 
 // ofClient finds the formats of clients.
-var ofClient = regexp.MustCompile(`serving/|aiperf|evalscope|ais_bench|guidellm|inference-perf|mini-sglang|inferencex`)
+var ofClient = regexp.MustCompile(`serving/|aiperf|evalscope|ais_bench|guidellm|inference|llmperf|mini-sglang`)
 
 // OfClient reports whether a client measured a server that somebody else had started. Several such reports may come
 // from one launch.
