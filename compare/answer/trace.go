@@ -71,7 +71,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 	k.know("evidence", evidence)
 	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
-	k.number("saved", "saved per step by even ranks", positive(t.Bound.SavedNS), NS, Inferred)
+	k.number("saved", "saved by even ranks", positive(t.Bound.SavedNS), NS, Inferred)
 	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step (max − mean)", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
 		k.know("experts", o.Imbalance)
