@@ -38,8 +38,8 @@ func (r *recording) usesOf(from, to int) (kinds []kernelUses) {
 }
 
 // unlike lists the steps whose layers have different numbers of blocks, or in which some of these have a part of
-// another's GEMMs: microbatches overlap, or kernels are tuned. The outermost layers may be cut by the ends of the
-// recording.
+// another's GEMMs: microbatches overlap, or kernels are tuned. The outermost layers, which the ends of the recording
+// may cut, may have fewer.
 func (r *recording) unlike(steps []stretch) (list []int) {
 	for n, s := range steps {
 		from, to := max(s.from, 1), min(s.to, len(r.layers)-1)
@@ -49,7 +49,8 @@ func (r *recording) unlike(steps []stretch) (list []int) {
 		}
 		kinds := r.usesOf(from, to)
 		for i, u := range kinds {
-			other = other || slices.ContainsFunc(append(kinds[:i:i], kinds[i+1:]...), u.within)
+			more := slices.Concat(kinds[:i], kinds[i+1:], r.usesOf(s.from, from), r.usesOf(to, s.to))
+			other = other || slices.ContainsFunc(more, func(o kernelUses) bool { return !maps.Equal(o, u) && u.within(o) })
 		}
 		if other {
 			list = append(list, n)
