@@ -46,7 +46,7 @@ const (
 )
 
 const (
-	leastMeetings = 4 // collectives of a name that tell which ranks meet; rarer ones meet as in the name before
+	leastMeetings = 4 // collectives of a name that tell which ranks meet best; rarer ones meet as in the name before
 	leastLayers   = 8 // collectives of a name that tell whether a rank is missing
 )
 
@@ -177,9 +177,6 @@ func (c collectives) leaders() []int {
 
 // split reports ranks that leave collectives apart.
 func (c collectives) split() bool {
-	if len(c.at[0]) < leastMeetings {
-		return false
-	}
 	least, most := math.Inf(1), 0.0
 	for r := range c.at[1:] {
 		for _, other := range []int{0, r} { // a rank of one's own group is the first or a neighbor
@@ -189,7 +186,7 @@ func (c collectives) split() bool {
 			}
 		}
 	}
-	return len(c.at) > 2 && most > mostFurther*max(least, clockStep)
+	return len(c.at[0]) >= leastMeetings && len(c.at) > 2 && most > mostFurther*max(least, clockStep)
 }
 
 // spread is the 90th percentile of the distance from the median, by which clocks differ.

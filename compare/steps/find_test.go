@@ -280,3 +280,13 @@ func TestStages(t *testing.T) {
 		t.Errorf("stages %v", stages)
 	}
 }
+
+// Kernels that are tuned in the first layer of a recording leave its step without layers.
+func TestTunedKernels(t *testing.T) {
+	l := launchesOf(steps(4, 3, []int{head, embedding, positions}, part{}))
+	first := slices.IndexFunc(l, func(l Launch) bool { return l.Anchor == ExpertGEMM })
+	s := Find(slices.Insert(l, first, launches(gemm, gemm, gemm)...))
+	if step, layer := s.Place(0); step != 0 || layer != -1 || s.Layers != 3 {
+		t.Errorf("layer %d of step %d, of %d", layer, step, s.Layers)
+	}
+}

@@ -15,7 +15,7 @@ type Span struct {
 
 const (
 	mostShifted   = 8    // steps by which the clocks of ranks, or their recordings, are apart
-	fewestLeft    = 8    // collectives that tell
+	fewestLeft    = 8    // collectives that tell, beyond one of each step
 	closer        = 2    // times as close as the next best join
 	mostApartLeft = 20e3 // nanoseconds between the ends of a collective on two ranks
 	surely        = 4    // times as close, of ranks that surely met
@@ -96,7 +96,7 @@ func apart(a, b []Span, shift int) float64 {
 			off = append(off, math.Abs(float64(ns-middle)))
 		}
 	})
-	if unlike || common < 2 || len(off) < fewestLeft {
+	if unlike || common < 2 || len(off)-common < fewestLeft {
 		return math.Inf(1)
 	}
 	slices.Sort(off)

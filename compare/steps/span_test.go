@@ -62,7 +62,8 @@ func TestJoinOf(t *testing.T) {
 }
 
 // The ends of collectives are as far apart as by says in the join of a step n, |n·by − off|: joins are closer where that
-// is half of the next best one, surely a quarter, and 20 µs at most, over eight collectives, up to eight steps away.
+// is half of the next best one, surely a quarter, and 20 µs at most, over eight collectives beyond one of each step, up
+// to eight steps away.
 func TestJoinAtItsLimits(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -74,11 +75,11 @@ func TestJoinAtItsLimits(t *testing.T) {
 		known         bool
 	}{
 		{"half of the next", 3, 4, 31e3, 10e3, 0, 0, false, false, 0, true},
-		{"more than half", 3, 4, 29e3, 10e3, 0, 0, false, false, 0, false},
+		{"more than half", 3, 5, 29e3, 10e3, 0, 0, false, false, 0, false},
 		{"within 20 µs", 3, 4, 199e3, 19.9e3, 0, 0, false, false, 0, true},
 		{"beyond 20 µs", 3, 4, 201e3, 20.1e3, 0, 0, false, false, 0, false},
-		{"eight collectives", 3, 4, 90e3, 1e3, 0, 0, false, false, 0, true},
-		{"six in two steps", 2, 3, 90e3, 1e3, 0, 0, false, false, 0, false},
+		{"eight collectives beyond one of each step", 2, 5, 90e3, 1e3, 0, 0, false, false, 0, true},
+		{"six of eight, as two tell nothing", 2, 4, 90e3, 1e3, 0, 0, false, false, 0, false},
 		{"eight steps later", 12, 4, 90e3, 1e3, 8, 0, false, false, 8, true},
 		{"nine steps later", 12, 4, 90e3, 1e3, 9, 0, false, false, 0, false},
 		{"a quarter of the clock's", 4, 4, 31e3, 10e3, 1, 0, false, true, 1, true},
