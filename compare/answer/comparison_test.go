@@ -39,13 +39,13 @@ func split(ranks, compute router.Number) diff.Comparison {
 	c := diff.Comparison{Comparable: true, Ranks: []int{0, 1}}
 	whole := ranks + compute
 	c.Split = diff.Split{Gain: whole, Low: whole - 0.001, High: whole + 0.001, PerfectNS: 1e6, Basis: diff.Profiled,
-		Parts: []diff.Part{{Name: diff.EvenRanks, SavedNS: 1e6 * ranks, Gain: ranks},
+		Parts: []diff.Part{{Name: diff.EvenRanks, SavedNS: 1e6 * ranks, Gain: ranks, Low: ranks - 0.01, High: ranks + 0.01},
 			{Name: diff.EvenExperts, SavedNS: 1e6 * compute, Gain: compute}}}
 	return c
 }
 
-// A prediction names the part that makes most of it; where another part costs more than a tenth of the whole, it names
-// both. Two sides that are equally uneven show no gain, and why; where nothing shows equal work, the line depends on it.
+// A prediction names the part that surely makes most of it, else both, as where one costs more than a tenth of the whole.
+// Two sides that are equally uneven show no gain, and why; where nothing shows equal work, the line depends on it.
 func TestPredictions(t *testing.T) {
 	alike := split(0.0001, 0)
 	alike.Warnings = []router.Warning{router.Warn("perfect_not_balanced", "", "of", "expert time", "arm", "normal",
@@ -53,8 +53,10 @@ func TestPredictions(t *testing.T) {
 	unknown := split(0.0001, 0)
 	unknown.Warnings = []router.Warning{router.Warn(diff.EqualWorkUnknown, "", "share", 0.02)}
 	for want, c := range map[string]diff.Comparison{
-		"about 10.0 % faster, mostly from even ranks.": split(0.11, -0.01),
-		"about 10.0 % faster.":                         split(0.05, 0.05),
+		"about 10.0 % faster, mostly from even ranks.":                                              split(0.11, -0.01),
+		"about 10.0 % faster, mostly from even experts.":                                            split(0.039, 0.061),
+		"about 10.0 % faster, as even ranks save 59.0 µs and even experts save 41.0 µs per step.":   split(0.059, 0.041),
+		"about 5.0 % slower, as even experts cost 60.0 µs and even ranks save 10.0 µs per step.":    split(0.01, -0.06),
 		"about 10.0 % faster, as even ranks save 115 µs and even experts cost 15.0 µs per step.":    split(0.115, -0.015),
 		"speed by −0.1 % to +0.1 %, if both sides did the same work.":                               unknown,
 		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":     split(0.633, -0.333),

@@ -240,7 +240,7 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comp
 			whys[i] = ""
 			if k.Gain, k.Low, k.High = c.Split.Gain, c.Split.Low, c.Split.High; !c.Comparable || !first.Comparable {
 				k.Gain, k.Low, k.High, k.Step.Ratio, whys[i] = u, u, u, u, "work"
-			} else if !builds.Named() && !k.Gain.Defined() {
+			} else if !builds.Named() && len(c.Ranks) > 1 && !k.Gain.Defined() {
 				whys[i] = "replay"
 			}
 			for _, s := range p.steps[0] {

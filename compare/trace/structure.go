@@ -60,7 +60,12 @@ func (r *reduction) structure() {
 		r.trace.Structure = nil
 		r.dropInferred()
 	case other >= 0:
-		drop(ranksDiffer, "rank", first.Rank.Rank, "other", r.ranks[other].Rank.Rank)
+		p := r.ranks[other]
+		args := []any{"rank", first.Rank.Rank, "other", p.Rank.Rank}
+		if p.structure != nil && p.structure.stage != s.stage {
+			args = append(args, "why", "stages")
+		}
+		drop(ranksDiffer, args...)
 	case s.Beside:
 		r.warn("inferred_beside", "steps", int(s.Steps), "layers", int(s.Layers))
 	case s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))):

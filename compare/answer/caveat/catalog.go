@@ -16,10 +16,11 @@ var catalog = map[string]string{
 	"missing_ranks": "only {given} of the run's {world} ranks were given",
 
 	// Ranks that do not fit together.
-	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
-	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
-	"rank_groups":        "doubt: not all ranks wait for each other: give each group's files by themselves",
-	"rank_groups.unseen": "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
+	"lost_kernels.steps":  "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
+	"ranks_differ":        "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
+	"ranks_differ.stages": "ranks {rank} and {other} are of two stages of a pipeline: give each stage's files by themselves",
+	"rank_groups":         "doubt: not all ranks wait for each other: give each group's files by themselves",
+	"rank_groups.unseen":  "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
 
 	// Steps and layers.
 	"inferred":        "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
@@ -133,7 +134,7 @@ var catalog = map[string]string{
 	"campaign_step_time.metric": "the campaign has {name} in {unit}; for tokens per second, add --step-tokens",
 	"kinds_apart.unlike":        apartKinds + ": none have the same kernels and as many tokens",
 	"kinds_apart.work":          apartKinds + ": the arms did other work in them",
-	"kinds_apart.replay":        apartKinds + ": they cannot be replayed, or hold under a tenth of the expert time",
+	"kinds_apart.replay":        apartKinds + ": their steps cannot be replayed, or have under a tenth of the expert time",
 	"late_launches":             "launches are late; if they were on time, the gain would be about {gain:+%}",
 	"switch_cost":               "the switch costs the perfect arm {ns:ns} per step ({share:%}): the gain leaves it out",
 	"profiler_overhead":         "the profiler makes a step with balanced routing longer by {share:%}",
