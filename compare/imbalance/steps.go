@@ -50,11 +50,11 @@ const (
 
 // excludePartial marks the steps that not every rank recorded whole: a rank ran nothing in the step, or not a layer
 // that it has and another rank ran, or fewer expert GEMMs of the layer; or the recording of a rank begins or ends in
-// it. In half of the steps, ranks may run more chunks of a layer than others, or none: 2, 4 and 0 GEMMs behind as many
-// routers.
+// it. Behind as many routers, ranks may run no GEMMs for want of tokens, 2, 2 and 0, and in half of the steps more
+// chunks of a layer than others: 2, 4 and 0. Fewer steps of these tune kernels.
 func (t *Times) excludePartial() {
 	steps := map[int][]router.OptInt{} // in which each rank ran anything
-	chunked := map[*Step]bool{}
+	chunked := map[*Step]bool{} // of unequal numbers: whether of more chunks
 	t.inLayers(func(l *Layer, s *Step, own []Cell) {
 		equal, alike, gemms, routers := true, true, map[int]int64{}, map[int]int64{} // by rank
 		for _, c := range own {
@@ -73,13 +73,16 @@ func (t *Times) excludePartial() {
 			s.Excluded = Incomplete
 		case equal || s.Excluded != Counts:
 		case alike:
-			chunked[s] = true
+			most := slices.Max(slices.Collect(maps.Values(gemms)))
+			for _, n := range gemms {
+				chunked[s] = chunked[s] || 0 < n && n < most
+			}
 		default:
 			s.Excluded = Lost
 		}
 	})
-	for s := range chunked {
-		if s.Excluded == Counts && 2*len(chunked) < len(t.Steps) {
+	for s, more := range chunked {
+		if more && s.Excluded == Counts && 2*len(chunked) < len(t.Steps) {
 			s.Excluded = Incomplete
 		}
 	}
@@ -118,7 +121,8 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt, chunked map[*Step]bool
 				if ran[at] == nil {
 					ran[at] = map[router.OptInt]phaseSet{}
 				}
-				if ran[at][by] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1); chunked[s] {
+				ran[at][by] |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+				if _, unequal := chunked[s]; unequal {
 					ran[at][by] = ^phaseSet(0)
 				}
 			}
