@@ -140,14 +140,12 @@ func (k *known) parts(c *diff.Comparison) {
 	}
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
 		k.know("kind", other.Steps, "kind_gain", other.Gain, "kind_low", other.Low, "kind_high", other.High, "measured", "",
-			"kind_slower", "")
+			"slower_experts", positive(other.SlowestExperts.OfNormal()))
 		switch {
 		case other.Measured != nil:
 			k.know("kind_gain", other.Measured.Estimate, "measured", "measured")
 		case other.Low < 0 && other.High > 0:
 			k.know("kind_gain", "")
-		case other.Gain < 0 && other.SlowestExperts.OfNormal() > 0:
-			k.know("kind_slower", other.SlowestExperts.OfNormal())
 		}
 		k.because("kinds", k.say("of_kind"))
 	}
@@ -175,20 +173,17 @@ func (k *known) foretold(c *diff.Comparison) {
 // mostly names the part that makes most of a gain, if its interval says so. Else, and where the other part costs more
 // than a tenth of the gain, both with their times: even ranks save 677 µs and even experts cost 110 µs.
 func (k *known) mostly(s diff.Split) {
-	ranks, experts := s.Parts[0], s.Parts[1] // what is not explained is no part of balance
-	costs := 10*min(ranks.Gain, experts.Gain) < -s.Gain
-	switch {
-	case !costs && 2*ranks.Low > s.Gain:
-		k.know("part", string(ranks.Name))
-	case !costs && 2*ranks.High < s.Gain:
-		k.know("part", string(experts.Name))
-	default:
-		if (experts.Gain > ranks.Gain) == (s.Gain > 0) {
-			ranks, experts = experts, ranks
-		}
-		k.know("part2", does(ranks), "saved", max(ranks.SavedNS, -ranks.SavedNS), "part3", does(experts),
-			"cost", max(experts.SavedNS, -experts.SavedNS))
+	most, other := s.Parts[0], s.Parts[1] // what is not explained is no part of balance
+	sure := 2*most.Low > s.Gain
+	if (other.Gain > most.Gain) == (s.Gain > 0) {
+		most, other, sure = other, most, 2*most.High < s.Gain
 	}
+	if sure && -10*other.Gain <= s.Gain {
+		k.know("part", string(most.Name))
+		return
+	}
+	k.know("part2", does(most), "saved", max(most.SavedNS, -most.SavedNS), "part3", does(other),
+		"cost", max(other.SavedNS, -other.SavedNS))
 }
 
 // does is what a part does to a step: even ranks save.

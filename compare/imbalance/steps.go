@@ -1,6 +1,7 @@
 package imbalance
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -167,20 +168,16 @@ func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.Op
 // OfKind is the same times with the whole steps of one kind that count, but for warm-up; NoID takes the kind with most
 // expert time, the first of two alike.
 func (t *Times) OfKind(kind router.OptInt) *Times {
-	own, time, most := *t, map[router.OptInt]float64{}, 0.0
+	own, time := *t, map[router.OptInt]float64{}
 	own.Steps, own.Layers = slices.Clone(t.Steps), slices.Clone(t.Layers)
 	for i := range own.Steps {
 		if s := &own.Steps[i]; s.whole() {
 			time[s.Kind] += s.expertNS
 		}
 	}
-	own.Kinds = len(time)
-	if !kind.Defined() {
-		for i, k := range slices.Sorted(maps.Keys(time)) {
-			if i == 0 || time[k] > most {
-				kind, most = k, time[k]
-			}
-		}
+	if own.Kinds = len(time); !kind.Defined() && len(time) > 0 {
+		longer := func(a, b router.OptInt) int { return cmp.Compare(time[a], time[b]) }
+		kind = slices.MaxFunc(slices.Sorted(maps.Keys(time)), longer)
 	}
 	for i := range own.Steps {
 		if s := &own.Steps[i]; s.whole() {

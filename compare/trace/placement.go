@@ -65,9 +65,7 @@ func (p *rankEvents) placement() *placement {
 	for e, at := range p.each() {
 		c := p.class(e)
 		gemm := c.GEMM || c.FusedExperts()
-		if at.Layer != NoID {
-			layered[at.Step] = true
-		}
+		layered[at.Step] = layered[at.Step] || at.Layer != NoID
 		if gemm {
 			bare[at.Step] = true
 		}

@@ -151,7 +151,7 @@ var sentences = map[string]string{
 	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
 	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
-		"({kind_low:+%} to {kind_high:+%})[, as the slowest rank's experts take {kind_slower:%} longer] | " +
+		"({kind_low:+%} to {kind_high:+%})[: the slowest rank's experts take {slower_experts:%} longer] | " +
 		"for {kind} it would change speed by {kind_low:+%} to {kind_high:+%} | " +
 		"for {kind} it would be about {kind_gain:speed}, as far as one step tells",
 
