@@ -55,7 +55,7 @@ const (
 // chunks of a layer than others: 2, 4 and 0. Fewer steps of these tune kernels.
 func (t *Times) excludePartial() {
 	steps := map[int][]router.OptInt{} // in which each rank ran anything
-	chunked := map[*Step]bool{} // of unequal numbers: whether of more chunks
+	chunked := map[*Step]bool{}        // of unequal numbers: whether of more chunks
 	t.inLayers(func(l *Layer, s *Step, own []Cell) {
 		equal, alike, gemms, routers := true, true, map[int]int64{}, map[int]int64{} // by rank
 		for _, c := range own {

@@ -34,7 +34,8 @@ func TestStepHasNoPause(t *testing.T) {
 }
 
 // Of rank 1's GPU a second stream takes a part: its kernels, launched by the host for the next step, run long before
-// that. Without a profiler steps take 80.8 and 76.1 ms; the GPU never runs kernels for longer than it is there.
+// that. Without a profiler steps take 80.8 and 76.1 ms, and kernels that run side by side count once: rank 1 runs 98.4
+// ms of them in 80.3.
 func TestSecondStream(t *testing.T) {
 	for arm, want := range map[string]float64{"normal": 80.8e6, "perfect": 76.1e6} {
 		paths, _ := filepath.Glob("../../testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/slow-gpu-" + arm + "/*.gz")
@@ -43,8 +44,12 @@ func TestSecondStream(t *testing.T) {
 			t.Errorf("%s: a step of %v ns", arm, step)
 		}
 		for _, rank := range trace.RankSteps {
-			if rank.NoKernelNS < 0 {
-				t.Errorf("%s: %+v", arm, rank)
+			ns := float64(rank.CollectiveNS + rank.NoKernelNS)
+			for _, work := range rank.WorkNS {
+				ns += float64(work)
+			}
+			if rank.NoKernelNS < 0 || math.Abs(ns/want-1) > 0.035 {
+				t.Errorf("%s: %v ns, %+v", arm, ns, rank)
 			}
 		}
 	}
@@ -65,21 +70,5 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 	}
 	if idle := float64(trace.RankSteps[1].NoKernelNS) / 1e6; math.Abs(idle-20.478) > 0.2 {
 		t.Errorf("rank 1 runs no kernel for %v ms", idle)
-	}
-}
-
-// A second stream makes a step no longer than it is: rank 1 of this capture runs 98.4 ms of kernels in 80.3 ms.
-func TestStreamsSideBySide(t *testing.T) {
-	paths, _ := filepath.Glob("../../testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/slow-gpu-normal/rank?.json.gz")
-	trace := require.Value(Read(t.Context(), paths, Options{Threshold: 0.1}))
-	for r, want := range []float64{78.6, 80.3} {
-		s := trace.RankSteps[r]
-		ns := s.CollectiveNS
-		for _, work := range s.WorkNS {
-			ns += work
-		}
-		if math.Abs(float64(ns)/1e6-want) > 0.1 {
-			t.Errorf("rank %d is busy for %v ms per step, want %v", r, float64(ns)/1e6, want)
-		}
 	}
 }
