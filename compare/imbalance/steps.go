@@ -74,10 +74,9 @@ func (t *Times) excludePartial() {
 			s.Excluded = Incomplete
 		case equal || s.Excluded != Counts:
 		case alike:
-			most := slices.Max(slices.Collect(maps.Values(gemms)))
-			for _, n := range gemms {
-				chunked[s] = chunked[s] || 0 < n && n < most
-			}
+			numbers := slices.Sorted(maps.Values(gemms))
+			fewer := func(n int64) bool { return 0 < n && n < numbers[len(numbers)-1] }
+			chunked[s] = chunked[s] || slices.ContainsFunc(numbers, fewer)
 		default:
 			s.Excluded = Lost
 		}

@@ -91,9 +91,7 @@ const (
 
 // Classify reads a kernel's demangled name, of any version of nsys or of
 // PyTorch's profiler. A name that no rule knows is unknown.
-func Classify(name string) Class { return classes(name) }
-
-var classes = remembered(func(name string) Class {
+var Classify = remembered(func(name string) Class {
 	if i := ruleOf(name); i >= 0 {
 		c := kernelRules[i].class
 		c.Library = kernelRules[i].library
@@ -211,9 +209,7 @@ var (
 // NormalName spells a demangled name in one way for every version:
 // without return type void, anonymous namespaces, casts and suffixes of
 // literals, and spaces before * and &.
-func NormalName(name string) string { return normalNames(name) }
-
-var normalNames = remembered(func(name string) string {
+var NormalName = remembered(func(name string) string {
 	name = spaces.Replace(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	name = castPattern.ReplaceAllString(name, "$1")
 	name = suffixPattern.ReplaceAllString(name, "$1")

@@ -67,12 +67,10 @@ func (p *rankEvents) placement() *placement {
 		gemm := c.GEMM || c.FusedExperts()
 		layered[at.Step] = layered[at.Step] || at.Layer != NoID
 		if gemm {
-			bare[at.Step] = true
-		}
-		if gemm && at.Layer != NoID {
-			named[at.Layer] = true
+			bare[at.Step], named[at.Layer] = true, true
 		}
 	}
+	delete(named, NoID)
 	maps.DeleteFunc(bare, func(step int32, _ bool) bool { return len(named) > 0 && (step == NoID || layered[step]) })
 	if len(bare) == 0 && len(named) > 0 {
 		return nil
