@@ -16,11 +16,12 @@ var catalog = map[string]string{
 	"missing_ranks": "only {given} of the run's {world} ranks were given",
 
 	// Ranks that do not fit together.
-	"lost_kernels.steps":  "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
-	"ranks_differ":        "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
-	"ranks_differ.stages": "ranks {rank} and {other} are of two stages of a pipeline: give each stage's files by themselves",
-	"rank_groups":         "doubt: not all ranks wait for each other: give each group's files by themselves",
-	"rank_groups.unseen":  "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
+	"lost_kernels.steps": "the ranks ran unequally many expert GEMMs in some layers: record a shorter capture",
+	"ranks_differ":       "ranks {rank} and {other} recorded different layers or steps: kernels were lost, or runs differ",
+	"rank_groups":        "doubt: not all ranks wait for each other: give each group's files by themselves",
+	"rank_groups.unseen": "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
+
+	"ranks_differ.stages": "ranks {rank} and {other} are of two stages of a pipeline: give each stage's files alone",
 
 	// Steps and layers.
 	"inferred":        "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
