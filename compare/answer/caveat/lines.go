@@ -125,8 +125,8 @@ var sentences = map[string]string{
 	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
 
 	"why.flat": "nothing to do: load is {load:%} uneven, but expert time only {time:%}; {=even_ranks}",
-	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} save " +
-		"{saved:ns} and {part3} cost {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
+	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} " +
+		"{saved:ns} and {part3} {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
 	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
