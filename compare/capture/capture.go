@@ -81,9 +81,9 @@ func (db *database) noKernels(p *Metadata, badTimes int64) error {
 }
 
 // number is the first of the variables that holds a rank or a count of ranks.
-func (p *Metadata) number(variables []string) (int, bool) {
+func (m *Metadata) number(variables []string) (int, bool) {
 	for _, v := range variables {
-		if n, err := strconv.Atoi(p.Environment[v]); err == nil && n >= 0 && n < MaxRanks {
+		if n, err := strconv.Atoi(m.Environment[v]); err == nil && n >= 0 && n < MaxRanks {
 			return n, true
 		}
 	}
@@ -91,10 +91,10 @@ func (p *Metadata) number(variables []string) (int, bool) {
 }
 
 // Rank is the rank that the environment gives.
-func (p *Metadata) Rank() (int, bool) { return p.number(rankVariables) }
+func (m *Metadata) Rank() (int, bool) { return m.number(rankVariables) }
 
 // WorldSize is the number of ranks of the whole run that the environment gives.
-func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
+func (m *Metadata) WorldSize() (int, bool) { return m.number(worldVariables) }
 
 // armVariables are the switches of balanced routing that tell a capture's arm,
 // by engine: TensorRT-LLM, SGLang (two), vLLM.

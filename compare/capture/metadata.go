@@ -33,8 +33,8 @@ var (
 
 // read fills in what the tables of metadata say, whichever there are. The table of the export
 // was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
-func (p *Metadata) read(ctx context.Context, db *database) error {
-	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[[2]int64]int64{}
+func (m *Metadata) read(ctx context.Context, db *database) error {
+	m.Environment, m.MPIRanks, m.GPUs = map[string]string{}, map[int64]int{}, map[[2]int64]int64{}
 	pair := []string{"name", "value"}
 	text := func(to *string) func([]string) { return func(row []string) { *to = valid(row[len(row)-1]) } }
 	for _, t := range []struct {
@@ -43,25 +43,25 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 		rest    string
 		fill    func([]string)
 	}{
-		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&p.NsysVersion)},
-		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&p.SchemaVersion)},
-		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&p.NsysVersion)},
-		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&p.SchemaVersion)},
-		{"META_DATA_CAPTURE", pair, " WHERE name LIKE '%:ENVIRONMENT_VARIABLE' ORDER BY rowid", p.variable},
+		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&m.NsysVersion)},
+		{"META_DATA_EXPORT", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&m.SchemaVersion)},
+		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_PRODUCT_VERSION'", text(&m.NsysVersion)},
+		{"EXPORT_META_DATA", pair, " WHERE name = 'EXPORT_SCHEMA_VERSION'", text(&m.SchemaVersion)},
+		{"META_DATA_CAPTURE", pair, " WHERE name LIKE '%:ENVIRONMENT_VARIABLE' ORDER BY rowid", m.variable},
 		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1",
-			func(row []string) { p.SessionUTC = whole(row[0]) }},
+			func(row []string) { m.SessionUTC = whole(row[0]) }},
 		{"MPI_RANKS", []string{"globalTid", "rank"}, "", func(row []string) {
 			if rank := whole(row[1]); rank >= 0 && rank < MaxRanks {
-				p.MPIRanks[whole(row[0])&processMask] = int(rank)
+				m.MPIRanks[whole(row[0])&processMask] = int(rank)
 			}
 		}},
-		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", text(&p.GPU)},
+		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", text(&m.GPU)},
 		{"TARGET_INFO_CUDA_DEVICE", []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
 			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
-				p.GPUs[[2]int64{whole(row[0]), whole(row[1])}] = gpu
+				m.GPUs[[2]int64{whole(row[0]), whole(row[1])}] = gpu
 			}
 		}},
-		{"DIAGNOSTIC_EVENT", []string{"text"}, " GROUP BY text ORDER BY min(rowid)", p.diagnostic},
+		{"DIAGNOSTIC_EVENT", []string{"text"}, " GROUP BY text ORDER BY min(rowid)", m.diagnostic},
 	} {
 		if err := db.rows(ctx, t.table, t.columns, t.rest, t.fill); err != nil {
 			return err
@@ -71,14 +71,14 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 }
 
 // variable takes one of the environment, such as RANK="3", if it is allowed.
-func (p *Metadata) variable(row []string) {
-	p.Variables++
+func (m *Metadata) variable(row []string) {
+	m.Variables++
 	key, value, _ := strings.Cut(row[1], "=")
 	if slices.Contains(slices.Concat(rankVariables, worldVariables, armVariables), key) {
 		if v, err := strconv.Unquote(value); err == nil {
 			value = v
 		}
-		p.Environment[key] = value
+		m.Environment[key] = value
 	}
 }
 
@@ -97,11 +97,11 @@ var (
 )
 
 // diagnostic takes what a text says of lost events.
-func (p *Metadata) diagnostic(row []string) {
-	if m := lossText.FindString(row[0]); m != "" {
-		p.Losses = append(p.Losses, valid(m))
+func (m *Metadata) diagnostic(row []string) {
+	if text := lossText.FindString(row[0]); text != "" {
+		m.Losses = append(m.Losses, valid(text))
 	}
-	if m := unsupportedText.FindString(row[0]); m != "" && p.Unsupported == "" {
-		p.Unsupported = valid(m)
+	if text := unsupportedText.FindString(row[0]); text != "" && m.Unsupported == "" {
+		m.Unsupported = valid(text)
 	}
 }

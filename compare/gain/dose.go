@@ -168,6 +168,6 @@ func gainsOf(units []Unit, point float64, arms []Arm) launchLogs {
 }
 
 // test computes a number from the log gains of each block, over launches.
-func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.Interval {
-	return overLaunches(mapped(all, func(launch []armLogs) []float64 { return mapped(launch, of) }), sd, confidence)
+func (l launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.Interval {
+	return overLaunches(mapped(l, func(launch []armLogs) []float64 { return mapped(launch, of) }), sd, confidence)
 }

@@ -96,16 +96,16 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 }
 
 // onRanks judges the running placement and each number of copies on so many ranks.
-func (res *Result) onRanks(all []Window, ranks int, o Options) error {
+func (r *Result) onRanks(all []Window, ranks int, o Options) error {
 	if o.Cost != nil && o.Cost.Ranks != ranks {
 		o.Cost = nil
 	}
-	running, warnings, err := o.baseline(all, res.Experts, ranks)
+	running, warnings, err := o.baseline(all, r.Experts, ranks)
 	if err != nil {
 		return err
 	}
 	var judged, windows []seen
-	for i, f := range res.folds {
+	for i, f := range r.folds {
 		for _, w := range f.held {
 			judged = append(judged, seen{Window: w, fold: i})
 		}
@@ -113,14 +113,14 @@ func (res *Result) onRanks(all []Window, ranks int, o Options) error {
 	for _, w := range all {
 		windows = append(windows, seen{Window: w, plans: []plan{running}})
 	}
-	more, err := nulls(judged, res.Experts, ranks, o)
-	if err = cmp.Or(err, scoreAll(windows, res.Experts)); err != nil {
+	more, err := nulls(judged, r.Experts, ranks, o)
+	if err = cmp.Or(err, scoreAll(windows, r.Experts)); err != nil {
 		return err
 	}
-	res.Warnings = slices.Concat(res.Warnings, warnings, more)
-	res.drift(windows, ranks)
+	r.Warnings = slices.Concat(r.Warnings, warnings, more)
+	r.drift(windows, ranks)
 	for _, redundant := range o.Redundant {
-		if err := res.add(Plan{ranks, redundant}, running, judged, o); err != nil {
+		if err := r.add(Plan{ranks, redundant}, running, judged, o); err != nil {
 			return err
 		}
 	}
@@ -147,59 +147,59 @@ func (o Options) result(experts int, learn []Window) *Result {
 
 // split says what is judged by what: the windows to judge by the learned ones, or else each
 // learned kind by the others.
-func (res *Result) split(learn, judge []Window, kinds [][]Window) {
-	res.folds = []fold{{judge, learn}}
+func (r *Result) split(learn, judge []Window, kinds [][]Window) {
+	r.folds = []fold{{judge, learn}}
 	if len(judge) == 0 && len(learn) > 1 {
-		if res.folds = folds(kinds); len(kinds) < 2 {
-			res.folds = folds(slices.Collect(slices.Chunk(learn, 1)))
+		if r.folds = folds(kinds); len(kinds) < 2 {
+			r.folds = folds(slices.Collect(slices.Chunk(learn, 1)))
 		}
-		res.LeftOut = len(res.folds)
+		r.LeftOut = len(r.folds)
 	}
-	for _, f := range res.folds {
+	for _, f := range r.folds {
 		for i, w := range f.held {
 			f.held[i].alike, f.held[i].again = slices.ContainsFunc(f.rest, w.resembles), slices.ContainsFunc(f.rest, w.repeats)
 		}
-		res.Judged = append(res.Judged, f.held...)
+		r.Judged = append(r.Judged, f.held...)
 	}
 }
 
 // warnOf says of which windows no number can be trusted to hold.
-func (res *Result) warnOf() {
-	first := res.Learned[0]
-	if slices.ContainsFunc(res.Learned, func(w Window) bool { return w.record.Phase != first.record.Phase }) {
-		res.Warnings = append(res.Warnings, router.Warn("two_phases", first.Name))
+func (r *Result) warnOf() {
+	first := r.Learned[0]
+	if slices.ContainsFunc(r.Learned, func(w Window) bool { return w.record.Phase != first.record.Phase }) {
+		r.Warnings = append(r.Warnings, router.Warn("two_phases", first.Name))
 	}
-	if alike := slices.DeleteFunc(slices.Clone(res.Judged), func(w Window) bool { return !w.alike }); len(alike) > 0 {
-		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
-			len(res.Judged)))
+	if alike := slices.DeleteFunc(slices.Clone(r.Judged), func(w Window) bool { return !w.alike }); len(alike) > 0 {
+		r.Warnings = append(r.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
+			len(r.Judged)))
 	}
 }
 
 // drift is how even the running placement is on each window.
-func (res *Result) drift(windows []seen, ranks int) {
+func (r *Result) drift(windows []seen, ranks int) {
 	for _, w := range windows {
 		s := w.scores[0]
-		res.Drift = append(res.Drift, Drift{Ranks: ranks, Window: w.Name, MaxOverMean: s.overall(),
+		r.Drift = append(r.Drift, Drift{Ranks: ranks, Window: w.Name, MaxOverMean: s.overall(),
 			Balancedness: mean(slices.Sorted(maps.Keys(s)), func(layer int) router.Number { return 1 / s.at(layer) })})
 	}
 }
 
 // add learns placements from all learned windows, the first of them the default, and for each
 // fold from the rest, and judges each by the windows that it was not learned from.
-func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
-	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
+func (r *Result) add(at Plan, running plan, judged []seen, o Options) error {
+	size := placement.Size{Slots: r.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
-	plans, err := o.learn(running, res.Learned, res.Experts, size)
+	plans, err := o.learn(running, r.Learned, r.Experts, size)
 	if err != nil {
 		return err
 	}
-	byFold := make([][]plan, len(res.folds))
-	for i, f := range res.folds {
+	byFold := make([][]plan, len(r.folds))
+	for i, f := range r.folds {
 		without := plans
-		if res.LeftOut > 0 {
-			if without, err = o.learn(running, f.rest, res.Experts, size); err != nil {
+		if r.LeftOut > 0 {
+			if without, err = o.learn(running, f.rest, r.Experts, size); err != nil {
 				return err
 			}
 		}
@@ -210,32 +210,32 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		judged[i].plans = byFold[judged[i].fold]
 	}
 	var learned []seen
-	for _, w := range res.Learned {
+	for _, w := range r.Learned {
 		learned = append(learned, seen{Window: w, plans: append([]plan{running}, plans...)})
 	}
-	if err := cmp.Or(scoreAll(learned, res.Experts), scoreAll(judged, res.Experts)); err != nil {
+	if err := cmp.Or(scoreAll(learned, r.Experts), scoreAll(judged, r.Experts)); err != nil {
 		return err
 	}
 	for i, p := range plans {
-		res.judge(at, p, i+1, learned, judged, o)
+		r.judge(at, p, i+1, learned, judged, o)
 	}
-	res.layers(at, plans[0], learned, judged)
-	res.Slots[at] = placement.Slots{}
+	r.layers(at, plans[0], learned, judged)
+	r.Slots[at] = placement.Slots{}
 	for layer, l := range running.beyond { // a layer without counts keeps its places
-		slots, ok := placement.Grown(l, [][]float64{make([]float64, res.Experts)}, size)
+		slots, ok := placement.Grown(l, [][]float64{make([]float64, r.Experts)}, size)
 		if !ok { // there are fewer
-			slots = placement.Trivial(size.Slots, res.Experts)
+			slots = placement.Trivial(size.Slots, r.Experts)
 		}
-		res.Slots[at][layer] = slots
+		r.Slots[at][layer] = slots
 	}
 	for layer, l := range plans[0].layouts {
-		res.Slots[at][layer] = placement.SlotsOf(l)
+		r.Slots[at][layer] = placement.SlotsOf(l)
 	}
 	return nil
 }
 
 // judge compares one plan, whose scores are at an index, with the baseline.
-func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
+func (r *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
 	running := learned[0].plans[0]
 	placedLoad := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
@@ -268,20 +268,20 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		p.Time = overall(times)
 		p.Gains = o.Dose.predict(p)
 	}
-	p.Verdict, p.Reason = verdict(p, of, res.Threshold, res.NoTime)
-	res.Placements = append(res.Placements, p)
+	p.Verdict, p.Reason = verdict(p, of, r.Threshold, r.NoTime)
+	r.Placements = append(r.Placements, p)
 	if p.Default {
-		res.Workloads = append(res.Workloads, of...)
+		r.Workloads = append(r.Workloads, of...)
 	}
 }
 
 // layers says what the default placement does to each layer.
-func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
+func (r *Result) layers(at Plan, placed plan, learned, judged []seen) {
 	for _, layer := range slices.Sorted(maps.Keys(placed.layouts)) {
 		by := func(index int) func(seen) router.Number {
 			return func(w seen) router.Number { return w.scores[index].at(layer) }
 		}
-		res.Layers = append(res.Layers, Layer{Plan: at, Layer: layer, Learned: mean(learned, by(1)),
+		r.Layers = append(r.Layers, Layer{Plan: at, Layer: layer, Learned: mean(learned, by(1)),
 			Judged: overFolds(judged, by(1)), Baseline: overFolds(judged, by(0))})
 	}
 }

@@ -105,25 +105,25 @@ type Drift struct {
 }
 
 // Untimed reports that the best placement is worth a trial by its load alone, as no evidence of time was given.
-func (res *Result) Untimed() bool {
-	return res.Best().Verdict == Trial && res.NoTime.Args["why"] == NoEvidence
+func (r *Result) Untimed() bool {
+	return r.Best().Verdict == Trial && r.NoTime.Args["why"] == NoEvidence
 }
 
 // Caveats are the warnings of a result, and why a trace predicts no time.
-func (res *Result) Caveats() []router.Warning {
-	list := slices.Clone(res.Warnings)
-	if res.NoTime.Code != "" && !res.Untimed() {
-		list = append(list, res.NoTime)
+func (r *Result) Caveats() []router.Warning {
+	list := slices.Clone(r.Warnings)
+	if r.NoTime.Code != "" && !r.Untimed() {
+		list = append(list, r.NoTime)
 	}
 	return list
 }
 
 // Defaults are the default placements, one of each number of ranks and redundant experts;
 // all of a result that marks none.
-func (res *Result) Defaults() []Placement {
-	list := slices.DeleteFunc(slices.Clone(res.Placements), func(p Placement) bool { return !p.Default })
+func (r *Result) Defaults() []Placement {
+	list := slices.DeleteFunc(slices.Clone(r.Placements), func(p Placement) bool { return !p.Default })
 	if len(list) == 0 {
-		return res.Placements
+		return r.Placements
 	}
 	return list
 }
@@ -136,8 +136,8 @@ const hardly = 0.01
 // sizes, on the most ranks, where balance is hardest. A default with its verdict, fewer redundant
 // experts and hardly more is better, for copies cost memory: an interval of time that overlaps
 // its own, or without time a judged max/mean less than hardly above.
-func (res *Result) Best() Placement {
-	defaults := res.Defaults()
+func (r *Result) Best() Placement {
+	defaults := r.Defaults()
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
 		time := 0
 		if a.Time != nil && b.Time != nil {

@@ -66,8 +66,8 @@ func (r *reduction) recorded() (err error) {
 }
 
 // loaded are the layers with any load, ascending: some recorders list the dense ones too.
-func (c *Recorded) loaded() []int {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Layers)), func(l int) bool { return c.Layers[l].Total() == 0 })
+func (r *Recorded) loaded() []int {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Layers)), func(l int) bool { return r.Layers[l].Total() == 0 })
 }
 
 // CountsLayers is the code of the warning that counts are of more layers than the trace.

@@ -29,20 +29,20 @@ type Replay struct {
 }
 
 // UnmarshalJSON reads what an earlier version wrote, too: a gain that is not there is unknown.
-func (p *Replay) UnmarshalJSON(b []byte) error {
+func (r *Replay) UnmarshalJSON(b []byte) error {
 	type plain Replay
 	q := plain{EvenRanks: replay.NoGain(), EvenTokens: replay.NoGain()}
 	err := json.Unmarshal(b, &q)
-	*p = Replay(q)
+	*r = Replay(q)
 	return err
 }
 
 // Of is the run of some of the steps alone, nil for none.
-func (p *Replay) Of(steps []int) *replay.Run {
-	if p.Run == nil {
+func (r *Replay) Of(steps []int) *replay.Run {
+	if r.Run == nil {
 		return nil
 	}
-	return p.Run.Only(func(i int) bool { return slices.Contains(steps, p.steps[i]) })
+	return r.Run.Only(func(i int) bool { return slices.Contains(steps, r.steps[i]) })
 }
 
 // leastExperts is the share of all expert time from which a kind of steps is worth a replay.
