@@ -133,7 +133,6 @@ func TestConfigMethods(t *testing.T) {
 	for extra, want := range map[string]Method{
 		// the family's default is not to normalize
 		`"model_type":"qwen3_moe"`:                                                        Default,
-		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                  RenormalizeNaive,
 		`"model_type":"bailing_moe"`:                                                      RenormalizeNaive,
 		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
 		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
@@ -146,7 +145,7 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true`:                            MiniMax2,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
 		`"model_type":"pangu_ultra_moe","router_enable_expert_bias":true`:                                MiniMax2,
-		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
+		`"model_type":"minimax_m2","use_routing_bias":false,"n_group":1`:                                 SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2,"use_grouped_topk":true`:         DeepSeekV3,
 	} {
 		m, err := parseConfig([]byte(`{`+extra+`,`+base+`}`), "")

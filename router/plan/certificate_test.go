@@ -56,9 +56,11 @@ func TestCertificateByHand(t *testing.T) {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
-	grouped := problem(4, 2, 4, 1, 2, router.DEP, 1)
-	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
-	c = Certify(grouped, listed([]int32{0, 1}, []int32{0, 3}))
+	p.Layout = require.Value(router.Placed(4, [][]int32{{0, 1, 2}, {3}}))
+	if c = Certify(p, listed([]int32{0, 1, 0, 2}, []int32{0, 1})); c.Copy.Floor != 2 {
+		t.Errorf("a rank that takes all 6 slots has 2 for each of its 3 experts at best: %+v", c)
+	}
+	c = Certify(problem(4, 2, 2, 1, 2, router.DEP, 1), listed([]int32{0, 1}, []int32{0, 3}))
 	if c.Groups != 2 || c.Valid {
 		t.Errorf("experts of two groups where one is allowed: %+v", c)
 	}
