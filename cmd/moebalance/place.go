@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -32,6 +33,8 @@ func (o *placeOptions) check() error {
 		return usagef("--plan: want %s or %s, have %q", place.PlanRobust, place.PlanEPLB, o.Policy)
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
+	case o.SGLang.Path != "" && filepath.Ext(o.SGLang.Path) != ".json":
+		return usagef("--write-sglang: want a name that ends in .json, by which SGLang tells a file, have %q", o.SGLang.Path)
 	case o.TensorRT.Path+o.SGLang.Path+o.VLLM.Path+o.Ascend.Path != "" && (len(o.Redundant) > 1 || len(o.Ranks) > 1):
 		return usagef("--redundant and --ep: want one value where a placement is written")
 	}

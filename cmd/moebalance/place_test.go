@@ -75,7 +75,7 @@ func TestPlaceWrites(t *testing.T) {
 	args := []string{"place", "--redundant", "8", gptossNormal}
 	var paths []string
 	for _, engine := range []string{"trtllm", "sglang", "vllm", "ascend"} {
-		paths = append(paths, filepath.Join(dir, engine))
+		paths = append(paths, filepath.Join(dir, engine+".json"))
 		args = append(args, "--write-"+engine, paths[len(paths)-1])
 	}
 	if stdout := captured(t, args); strings.Count(stdout, " is written: ") != len(paths) {

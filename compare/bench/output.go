@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func (r *runner) countsOf(l Launch, folder string) string {
 func written(counts string) bool {
 	locks, _ := filepath.Glob(filepath.Join(counts, ".unwritten.*"))
 	return !slices.ContainsFunc(locks, func(path string) bool {
-		lock := flock.New(path)
+		lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // which makes none where the hook has just removed it
 		defer lock.Close()
 		free, err := lock.TryLock()
 		return err == nil && !free

@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                                          "without their shape",
 		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                                      "want the numbers of shape [1 1 3]",
-		`{"routed_experts": "@"}`:                                                                     "routed_experts: want base64",
+		`{"routed_experts": "@"}`:                                                                     "routed_experts: illegal base64",
 		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                                    "recorded no routing",
 		`{"routed_experts": [[[0, -7]]]}`:                                                             "have -7",
 		`{"routed_experts": [[3, 0], [3, 1]]}`:                                                        "with --axes, of other dimensions",

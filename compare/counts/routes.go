@@ -9,22 +9,13 @@ import (
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 )
 
-// unbase64 reads base64.
-func unbase64(v any) []byte {
-	raw, err := base64.StdEncoding.DecodeString(word(v))
-	if err != nil {
-		fail("want base64, have %.40q", word(v))
-	}
-	return raw
-}
-
 // routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), or of int32 whose shape
 // stands beside it (SGLang).
 func routes(v, object any) tensor.Array {
 	if word(v) == "" {
 		return arrayOf(v)
 	}
-	raw := unbase64(v)
+	raw := must(base64.StdEncoding.DecodeString(word(v)))
 	if bytes.HasPrefix(raw, []byte(tensor.NumPyMagic)) {
 		return tensor.ParseNumPy(raw)
 	}
@@ -41,7 +32,8 @@ func routes(v, object any) tensor.Array {
 func (c *collector) calibrated(v, object any, of context) {
 	layers, raw := part(object, "metadata"), []byte(nil)
 	err := attempt(func() { // of one iteration, bounded as it is compressed
-		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(unbase64(v)))), 1<<28)))
+		zipped := must(base64.StdEncoding.DecodeString(word(v)))
+		raw = must(io.ReadAll(io.LimitReader(must(zlib.NewReader(bytes.NewReader(zipped))), 1<<28)))
 	})
 	if err != nil || layers == nil {
 		fail("want base64 of what zlib compressed, whole, beside the metadata of its layers")

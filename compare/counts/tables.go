@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -40,9 +39,10 @@ func openTable(text []byte) *table {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which spreadsheets write
 	for _, comma := range ",;\t" {
 		t := &table{Reader: csv.NewReader(bytes.NewReader(text))}
-		t.ReuseRecord, t.Comment, t.Comma = true, '#', comma
-		head, _ := t.Read() // none where that is no CSV
-		if t.headed(head, bytes.Contains(text, []byte(`"[`))) {
+		t.Comment, t.Comma = '#', comma
+		t.names, _ = t.Read() // none where that is no CSV
+		t.ReuseRecord = true
+		if t.headed(t.names, bytes.Contains(text, []byte(`"[`))) {
 			return t
 		}
 	}
@@ -52,7 +52,6 @@ func openTable(text []byte) *table {
 // headed finds what the columns of a header say; false for no table of counts. Lists in cells are in quotes.
 func (t *table) headed(head []string, lists bool) bool {
 	spelled, list, level := map[int]string{}, false, "" // of numbers
-	t.names = slices.Clone(head)
 	for i, spelling := range head {
 		name := plain(strings.Trim(spelling, "\" \t\r"))
 		number, known := names[name]

@@ -77,10 +77,9 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	c.kind, _ = t.OtherKinds()
 	name, _, _ := strings.Cut(c.kind.Name, ",")
 	c.phase = counts.Phase(name)
-	for _, part := range r.Phases() {
-		if part.Phase == c.phase {
-			r = part
-		}
+	kinds := r.Phases()
+	if at := slices.IndexFunc(kinds, func(kind *counts.Record) bool { return kind.Phase == c.phase }); at >= 0 {
+		r = kinds[at]
 	}
 	where, byLayer := r.Placement, r.ByLayer()
 	if where == nil {

@@ -53,9 +53,13 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 			p.Events = len(p.events)
 		}
 	}
+	header, err := json.Marshal(exports)
+	if len(header) >= summaryLimit {
+		return fmt.Errorf("%d exports have names and places of over %d bytes: give fewer", len(exports), summaryLimit)
+	}
 	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // it fails for other levels than gzip has
-	_, err := io.WriteString(zip, summaryMagic)
-	err = cmp.Or(err, json.NewEncoder(zip).Encode(exports))
+	_, wrong := fmt.Fprintf(zip, "%s%s\n", summaryMagic, header)
+	err = cmp.Or(err, wrong)
 	for _, d := range exports {
 		for _, p := range d.Ranks {
 			for events := range slices.Chunk(p.events, eventsAtOnce) {
