@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 )
 
 // Progress begins to tell how captures are read. It returns what is told of bytes that were read, and of the end.
@@ -75,7 +76,7 @@ func (in Input) item(ranks int) (item Item, err error) {
 		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
 		return item, item.Counts.Add(record, o)
 	}
-	if _, no := readRuns(in.Path, nil); in.Kind == Files && no == nil {
+	if _, no := readRuns(in.Path, nil); in.Kind == Files && !errors.As(no, new(*input.Error)) { // also points of a curve
 		return item, nil
 	} else if errors.Is(err, counts.ErrUnknown) {
 		_, err = ReadResult(in.Path) // which says what it may be

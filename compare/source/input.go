@@ -196,7 +196,7 @@ func inside(path string) Kind {
 		return Counts
 	} else if _, err := counts.ReadPlacement(path, 1); err == nil {
 		return Placements
-	} else if _, err := readRuns(path, nil); err == nil {
+	} else if _, err := readRuns(path, nil); !errors.As(err, new(*input.Error)) { // also points of a curve
 		return Reports
 	}
 	return Files

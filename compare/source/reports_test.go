@@ -29,12 +29,10 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		return Side{Paths: []string{put(t, filepath.Join(folder, name), lines.String())}}
 	}
 	for _, client := range []string{"vllm", "sglang"} {
-		content := get("../../testdata/outputs/serving-" + client + ".jsonl")
-		line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
-		r, err := ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
+		line, _, _ := strings.Cut(strings.TrimSpace(get("../../testdata/outputs/serving-"+client+".jsonl")), "\n")
+		r := require.Value(ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
 			write("perfect.jsonl", line, "120", "124", "116", "118", "122", "120")}, ReportOptions{Trust: true,
-			Metric: metrics.Wanted{Name: "output_throughput"}, Threshold: gain.DefaultThreshold})
-		require.NoError(t, err)
+			Metric: metrics.Wanted{Name: "output_throughput"}, Threshold: gain.DefaultThreshold}))
 		if r.Verdict != gain.NoVerdict || r.Gain.N != 1 || r.Gain.Low.Defined() ||
 			math.Abs(float64(r.Gain.Estimate)-0.2) > 1e-9 { // of means of 100 and 120
 			t.Errorf("%s: %s of %+v", client, r.Verdict, r.Gain)
@@ -57,16 +55,20 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "r.json")
 			text := fmt.Sprintf(`{"completed":10,"duration":%g,"request_throughput":%d,"output_throughput":%d}`,
 				10/float64(10+2*i), 10+2*i, 100+20*i+n%2)
-			put(t, path, text)
-			sides[i].Paths = append(sides[i].Paths, path)
+			sides[i].Paths = append(sides[i].Paths, put(t, path, text))
 		}
 	}
 	r := require.Value(ReadReports(sides, ReportOptions{Trust: true, Threshold: 0.1}))
-	if r.Verdict != gain.Significant || len(r.First()) != 1 ||
-		r.First()[0].Name != gain.CheckLaunches {
+	if r.Verdict != gain.Significant || len(r.First()) != 1 || r.First()[0].Name != gain.CheckLaunches {
 		t.Errorf("%s, first %+v", r.Verdict, r.First())
 	}
-	put(t, sides[1].Paths[3], `{"completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`)
+	const twice = `{"completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`
+	curve := []string{put(t, filepath.Join(t.TempDir(), "normal.json"), get(sides[0].Paths[0])+twice),
+		put(t, filepath.Join(t.TempDir(), "perfect.json"), twice)}
+	if _, err := Gather(t.Context(), curve, nil, nil); !strings.Contains(fmt.Sprint(err), "requests 10 and 20") {
+		t.Errorf("a curve: %v", err)
+	}
+	put(t, sides[1].Paths[3], twice)
 	if _, err := ReadReports(sides, ReportOptions{}); err == nil || !strings.Contains(err.Error(), "requests 10 and 20") {
 		t.Errorf("a point of a curve: %v", err)
 	}
@@ -114,8 +116,7 @@ func TestReportsOfTwoToolsAreNotComparable(t *testing.T) {
 		{Paths: []string{"../../testdata/outputs/trtllm-bench-b.txt"}}}
 	for _, o := range []ReportOptions{{Trust: true}, {Builds: gain.Builds{"a", "b"}}} {
 		r := require.Value(ReadReports(sides, o))
-		if r.Verdict != gain.NotComparable ||
-			!strings.Contains(fmt.Sprint(r.Failed()), "trtllm-bench") {
+		if r.Verdict != gain.NotComparable || !strings.Contains(fmt.Sprint(r.Failed()), "trtllm-bench") {
 			t.Errorf("%+v: %s", o, r.Verdict)
 		}
 	}

@@ -217,8 +217,7 @@ func (want expectation) check(t *testing.T, name, text string) {
 	}
 	format, says, _ := strings.Cut(want.says, " ")
 	if primary, _, _ := strings.Cut(says, "="); err != nil || got.Format != format || got.Primary != primary {
-		t.Errorf("%.80s: format %q with primary %q, want %q with %q, error %v", name, got.Format, got.Primary, format,
-			primary, err)
+		t.Errorf("%.80s: %q with primary %q, want %q with %q, error %v", name, got.Format, got.Primary, format, primary, err)
 		return
 	}
 	for _, said := range strings.Fields(says) {
