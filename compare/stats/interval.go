@@ -8,6 +8,6 @@ type Interval struct {
 	// Confidence is the coverage that was asked for, in (0, 1); NaN where the interval is undefined.
 	Confidence float64
 	N          int // differences used
-	// SD is the sample standard deviation of one difference, about the mean of its group; NaN of a ratio.
+	// SD is the sample standard deviation of one difference, about the mean of its group; NaN where the interval is.
 	SD float64
 }
