@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // document is one file or folder: the names in a folder, or what the container of a file holds.
@@ -57,7 +58,7 @@ func newDocument(path string, text []byte) *document {
 		if d.broken != nil { // a log may begin with "[2026-11-22 …" or "[0] "
 			d.root = nil
 		}
-	case assignments.Match(d.text):
+	case bytes.Contains(d.text, []byte(placement.AssignmentsKey)):
 		d.broken = attempt(func() { d.root = configuration(d.text) })
 	}
 	return d

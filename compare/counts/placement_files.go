@@ -2,7 +2,6 @@ package counts
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -13,17 +12,14 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// assignments tell TensorRT-LLM's EPLB configuration, which is YAML.
-var assignments = regexp.MustCompile(`(?m)^\s*` + placement.AssignmentsKey + `\s*:`)
-
-// configuration is the tree of TensorRT-LLM's EPLB configuration.
+// configuration is the tree of TensorRT-LLM's EPLB configuration, which is YAML.
 func configuration(text []byte) any {
 	var file struct {
 		Ranks  int              `yaml:"ep_size" json:"ep_size"`
 		Slots  int              `yaml:"num_slots" json:"num_slots"`
 		Layers map[string][]int `yaml:"initial_global_assignments" json:"initial_global_assignments"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Layers) == 0 {
 		fail("want initial_global_assignments as lists of experts by layer, such as 0: [0, 1, 2, 0]")
 	}
 	return celled(string(must(json.Marshal(file))))

@@ -74,7 +74,7 @@ func TestPlacementRefusals(t *testing.T) {
 		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",
 		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "a list of 5 slots",
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 1, 3]\n":                                                                                     "no rank holds expert 2",
-		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "names no layer",
+		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "lists of experts by layer",
 		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "lists of experts by layer",
 		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "names no layer",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_list":[{"device_id":1,"device_expert":[0]}]}]}`:                                                        "each of 1 devices once",

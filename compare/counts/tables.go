@@ -126,7 +126,10 @@ func (c *collector) tableRow(t *table, cells []string) {
 	} else if len(t.parts) > 1 {
 		row := make([]int64, len(t.parts))
 		for part, i := range t.parts {
-			within("column "+t.names[i], func() { row[part] = must(number(cells[i])) })
+			n, err := number(cells[i])
+			if row[part] = n; err != nil {
+				fail("column %s: %w", t.names[i], err)
+			}
 		}
 		list = row
 	}

@@ -25,10 +25,7 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 	}
 	p = running
 	p.name, p.layouts = PlanMoves, maps.Clone(running.layouts)
-	set := func(slotsOf func(i int) []int32) error {
-		return p.replace(layers, experts, size, func(i int) ([]int32, error) { return slotsOf(i), nil })
-	}
-	if err := set(func(i int) []int32 { return slots[i] }); err != nil {
+	if err := p.replace(layers, experts, size, func(i int) ([]int32, error) { return slots[i], nil }); err != nil {
 		return p, err
 	}
 	done := loaded(running, p)
@@ -45,5 +42,5 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 		}
 		done += copies
 	}
-	return p, set(m.Slots)
+	return p, p.replace(layers, experts, size, func(i int) ([]int32, error) { return m.Slots(i), nil })
 }
