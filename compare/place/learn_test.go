@@ -110,7 +110,8 @@ func TestClusters(t *testing.T) {
 		!near(router.Number(share[1][0]), 0.35) {
 		t.Errorf("%v", share)
 	}
-	if d := distance(windows[0].shares, windows[3].shares); !near(router.Number(d), 0.1) {
+	if d := distance(windows[0].shares, windows[3].shares); !near(router.Number(d), 0.1) ||
+		distance(map[int][]float64{3: {0.5, 0.5}}, map[int][]float64{3: {0.5}}) != 0.25 {
 		t.Errorf("distance %v", d)
 	}
 }

@@ -147,10 +147,10 @@ func TestVerdicts(t *testing.T) {
 		want         Verdict
 		time         *TimeChange
 	}{
-		{-0.11, 1.01, []Workload{better}, Trial, nil},
+		{-0.1, 1.01, []Workload{better}, Trial, nil},
 		{-0.09, 1.01, []Workload{better}, NotNow, nil},
 		{-0.2, 1.01, []Workload{better, better, better, better, better, worse}, NotNow, nil},
-		{-0.2, 1.6, []Workload{better}, NoVerdict, nil},
+		{-0.2, 1.5, []Workload{better}, NoVerdict, nil},
 		{-0.2, 1.4, []Workload{better}, Trial, nil},
 		{-0.2, router.Undefined(), []Workload{better}, Trial, nil},
 		{-0.2, 1.01, []Workload{better, {Change: -0.2, Repeats: true}}, NoVerdict, nil},
