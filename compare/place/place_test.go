@@ -148,7 +148,7 @@ func TestVerdicts(t *testing.T) {
 		time         *TimeChange
 	}{
 		{-0.1, 1.01, []Workload{better}, Trial, nil},
-		{-0.09, 1.01, []Workload{better}, NotNow, nil},
+		{-0.0999, 1.01, []Workload{better}, NotNow, nil},
 		{-0.2, 1.01, []Workload{better, better, better, better, better, worse}, NotNow, nil},
 		{-0.2, 1.5, []Workload{better}, NoVerdict, nil},
 		{-0.2, 1.4, []Workload{better}, Trial, nil},
