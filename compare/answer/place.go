@@ -22,8 +22,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	best, given := r.Best(), cmp.Or(given, "COUNTS")
 	k := knowing(caveats(r.Caveats(), nil))
 	k.verdict = Verdict(best.Verdict)
-	k.know("ranks", best.Ranks, "copies", best.Redundant, "redundant", positive(best.Redundant),
-		"costs", when(r.Untimed(), "saves"))
+	k.know("ranks", best.Ranks, "copies", best.Redundant, "redundant", positive(best.Redundant))
 	k.judgedOn(r, best)
 	k.flat(best.Reason, Inferred)
 	k.predictions(r, best)
@@ -72,7 +71,7 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	alike, from := warned(r.Warnings, "judged_learned").Args["alike"], best.Before
 	k.know("baseline", cmp.Or(when(from != place.Contiguous && from != "", filepath.Base(from)), "contiguous (assumed)"),
 		"kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
-		"one", when(len(r.Learned) == 1, "one window"), "fall", positive(-best.Change))
+		"one", when(len(r.Learned) == 1, "one window"), "fall", positive(-best.Change), "costs", when(r.Untimed(), "saves"))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
 		k.number("before", "busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)

@@ -182,7 +182,7 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 
 // flat is recorded load that is uneven where the time of experts is not, as a warning says.
 func (k *known) flat(w router.Warning, basis Basis) {
-	k.know("load", w.Args["load"], "time", w.Args["time"], "even", w.Args["gain"])
+	k.know("load", w.Args["load"], "time", w.Args["time"], "even", w.Args["gain"], "unsure", w.Args["unsure"])
 	for label, by := range map[string]Basis{"load imbalance over ranks": Recorded, "time imbalance over ranks": basis,
 		"gain of even ranks": Inferred} {
 		name, _, _ := strings.Cut(label, " ")

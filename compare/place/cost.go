@@ -64,7 +64,8 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		case trace.CountsContradict, trace.OtherSteps:
 			return nil, doubted(w), nil
 		case trace.LoadWithoutTime:
-			reason = noTime(Flat, "load", w.Args["load"], "time", w.Args["time"], "gain", t.Bound.Estimate)
+			reason = noTime(Flat, "load", w.Args["load"], "time", w.Args["time"], "unsure", w.Args["unsure"], "gain",
+				max(t.Bound.Estimate, 0))
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -237,6 +238,7 @@ func (r *reduction) checkLoadFits() {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
 	}
 	uneven, layers := 0, map[string][]int{} // by code
+	var loads, times []float64              // shares of the ranks in each layer
 	for _, l := range r.trace.times.Judged() {
 		c, time, layer := r.options.Recorded.Layers[int(l.Number)], l.Means(), int(l.Number)
 		if len(l.Ranks) < 2 || floats.Sum(time) == 0 || c.Layout.Experts() != len(c.PerExpert) ||
@@ -249,6 +251,9 @@ func (r *reduction) checkLoadFits() {
 			load = append(load, float64(all[rank]))
 		}
 		if floats.Sum(load) > 0 {
+			for i := range load {
+				loads, times = append(loads, load[i]/floats.Sum(load)), append(times, time[i]/floats.Sum(time))
+			}
 			if max(excess(time), excess(load)) >= clearlyUneven {
 				uneven++
 			}
@@ -258,9 +263,10 @@ func (r *reduction) checkLoadFits() {
 	}
 	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
 	load := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Load)
+	unsure := map[bool]string{true: "run"}[!(stat.Correlation(loads, times, nil) >= surelyOfRun)]
 	for _, code := range []string{CountsContradict, LoadWithoutTime} {
 		if at := layers[code]; 2*len(at) > uneven {
-			r.warn(code, "layer", at[0], "load", load.Imbalance, "time", time.Imbalance)
+			r.warn(code, "layer", at[0], "load", load.Imbalance, "time", time.Imbalance, "unsure", unsure)
 			return
 		}
 	}
@@ -294,6 +300,9 @@ const (
 	// computeBound slots time has 0.29 to 0.86 of the imbalance of the load in their own counts, and at
 	// most 0.06 of the imbalance in the other arm's counts; with fewer 0.08 and more.
 	follows = 0.15
+	// surelyOfRun is the correlation of the ranks' shares of load and time from which counts are of the traced run: of
+	// kernels that hardly follow load 0.85 and 0.26, of the other arm's counts at most 0.
+	surelyOfRun = 0.5
 	// computeBound is the number of slots per expert and step from which the time of its GEMM
 	// follows them; below, it mostly reads weights.
 	computeBound = 128

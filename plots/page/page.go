@@ -231,7 +231,8 @@ var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset"
 // tone is by what a verdict means for the user: a placement that is worth a trial is good news.
 func tone(v answer.Verdict) string {
 	switch v {
-	case "even", "load without time", "complete", "below the threshold", "faster", "equivalent", "not now", "worth a trial":
+	case "even", "load without time", "complete", "below the threshold", "faster", "equivalent", "not now",
+		"worth a trial":
 		return "good"
 	case "uneven", "late launches", "slower GPU", "attention uneven", "failed", "not comparable", "imbalance significant",
 		"slower", "invalid":

@@ -91,8 +91,7 @@ var Lines = map[string][]Line{
 
 	"counts": {
 		{"uneven", "{part} gets {load:.2} × the mean load[ in {where}][ of {source}]" +
-			"[; uneven in {flagged} of {layers:layer}].",
-			countsOf, "experts untimed", "ep|place|measure trace_counts"},
+			"[; uneven in {flagged} of {layers:layer}].", countsOf, "experts untimed", "ep|place|measure trace_counts"},
 		{"even", "the {level} load is {how}: at most {load:.2} × the mean[ in {where}][ of {source}].", countsOf, "experts",
 			"ep|keep"},
 		{"no answer", "the engine reports a rank load of {reported:.2} × the mean[ ({phase})], but no counts. | " +
@@ -124,7 +123,8 @@ var sentences = map[string]string{
 	"basis.plans": "{basis}",
 	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
 
-	"why.flat": "nothing to do: load is {load:%} uneven, but expert time only {time:%}; {=even_ranks}",
+	"why.flat": "[if the counts are of this {unsure}, ]nothing to do: load is {load:%} uneven, but expert time only " +
+		"{time:%}; {=even_ranks}",
 	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} " +
 		"{saved:ns} and {part3} {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
 	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
@@ -134,13 +134,13 @@ var sentences = map[string]string{
 	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
 		"expert time is uneven[{most}] in {where}",
 
-	"why.slower_gpu": "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
-	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
-	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more; " +
-		"or the counts are of another run",
-	"why.expert": "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
-	"why.wait":   "ranks wait {wait:ns} per step, {=caused}",
-	"caused":     "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
+	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
+	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
+	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more",
+	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
+	"why.wait":              "ranks wait {wait:ns} per step, {=caused}",
+
+	"caused": "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
 
 	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
 	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
@@ -209,8 +209,8 @@ var steps = map[string][2]string{
 
 	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
-	"loads": {"Measure at the loads that you serve.",
-		"bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
+
+	"loads":      {"Measure at your loads.", "bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
 	"backend":    {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
 	"small":      {"{?bar}Record another load that you serve: it may gain more.", record},
 	"builds":     {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
