@@ -31,7 +31,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	switch {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
 		k.know("undecided", decided, "unjudged", given,
-			"same_run", when(why == place.Contradicts || why == place.Unlike, "trace"))
+			"unsure", when(why == place.Contradicts || why == place.Unlike || k.values["unsure"] == "run", "run"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
 		k.know("keep", keeping(best.Ranks, given), "worth", when(why == "time" || why == "time_rises", "not worth it"))

@@ -16,7 +16,7 @@ const (
 	campaignWhy = "dose checks points share"
 	compared    = "gain step alone saved"
 	measureNext = "backend|measure.hook|measure"
-	kindsWhy    = "flat load_without_time kinds"
+	kindsWhy    = "flat flat_time kinds"
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
@@ -42,7 +42,7 @@ var Lines = map[string][]Line{
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
-		{"load without time", under + "{=why.flat}.", "gain saved loss load time", "load_without_time", "both backend"},
+		{"load without time", under + "{=why.flat}.", "gain saved loss load time", "flat_time", "both backend same_run"},
 		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
 			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
@@ -57,7 +57,7 @@ var Lines = map[string][]Line{
 			"normal perfect change", "phase", "builds"},
 		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
-		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, kindsWhy, "backend"},
+		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, kindsWhy, "backend same_run"},
 		{"no verdict", "{=foreseen}" + slowerToo, compared, kindsWhy, "small measure.hook|measure"},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
 			"{here:.3}.", compared, kindsWhy, measureNext},
@@ -82,7 +82,7 @@ var Lines = map[string][]Line{
 		{"", "{=said}[, below the {below:0%} threshold][{=caution}].", "gain", campaignWhy, "page acted|measure.hook|loads"}},
 
 	"place": {
-		{"not now", "{=why.flat}.", "gain load time fall before", "written load_without_time", "backend"},
+		{"not now", "{=why.flat}.", "gain load time fall before", "written flat_time", "backend same_run"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
 		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
@@ -134,11 +134,11 @@ var sentences = map[string]string{
 	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
 		"expert time is uneven[{most}] in {where}",
 
-	"why.slower_gpu":        "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
-	"why.attention":         "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
-	"why.load_without_time": "{?time}these kernels take as long for few tokens as for many, so no placement gains more",
-	"why.expert":            "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
-	"why.wait":              "ranks wait {wait:ns} per step, {=caused}",
+	"why.slower_gpu": "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
+	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
+	"why.flat_time":  "{?time}these kernels take as long for few tokens as for many, so no placement gains more",
+	"why.expert":     "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
+	"why.wait":       "ranks wait {wait:ns} per step, {=caused}",
 
 	"caused": "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
 
@@ -191,7 +191,7 @@ var steps = map[string][2]string{
 	"again":      {"Fix that, and record again.", record},
 	"other_load": {"Record another load that you serve: it may be uneven there.", record},
 	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
-	"same_run":   {"{?same_run}Record a trace of the run that the counts are of.", record},
+	"same_run":   {"{?unsure}Record a trace of the run that the counts are of.", record},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 
 	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
