@@ -161,7 +161,7 @@ func TestTimeOutsideSteps(t *testing.T) {
 }
 
 // Balance saves a fifth of the expert time at most; launches that are late in the normal arm alone, by more than 0.17
-// of its step where the other's are by less than 0.05, are no load.
+// of its step where the other's are by less than 0.05, are no load. Nothing is predicted where a replay's law fails.
 func TestLimitsOfAPrediction(t *testing.T) {
 	run := func(experts int64, late float64) *replay.Run { // of two ranks alike, whose experts' launch is late for a share
 		by := int64(max(0, late*(136e3+float64(experts))-3e3) / (1 - late)) // launches in time save 3 µs, too
@@ -190,6 +190,15 @@ func TestLimitsOfAPrediction(t *testing.T) {
 		c.predict(arms{{trace: &trace.Trace{}, run: k.normal}, {trace: &trace.Trace{}, run: k.perfect}})
 		if len(c.Refusals) > 0 != (k.why != nil) || k.why != nil && c.Refusals[0].Args["why"] != k.why || k.why == nil && !c.Split.Known() {
 			t.Errorf("late by %v and %v: %v, want %v", k.normal.Late(), k.perfect.Late(), c.Refusals, k.why)
+		}
+	}
+	lawless := run(64e3, 0)
+	lawless.Law = 0.03
+	for _, runs := range [][2]*replay.Run{{lawless, run(64e3, 0)}, {run(64e3, 0), lawless}} {
+		c := Comparison{Comparable: true, Ranks: []int{0, 1}, Layers: []int{0}}
+		c.predict(arms{{trace: &trace.Trace{}, run: runs[0]}, {trace: &trace.Trace{}, run: runs[1]}})
+		if c.Split.Known() || len(c.Refusals) > 0 {
+			t.Errorf("predicted where the law does not hold: %+v, %v", c.Split, c.Refusals)
 		}
 	}
 }
