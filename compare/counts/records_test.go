@@ -75,8 +75,8 @@ func TestRoutedPadding(t *testing.T) {
 	slot := parsed(`{"routed_experts": [[[0, -1]], [[1, 2]]]}`)
 	checkSteps(t, slot, []step{{0, 0, []int64{1, 1, 1}, nil}})
 	// A model may have more experts than occur.
-	layers, _, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
-	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 {
+	layers, named, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
+	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 || slices.Contains(codes(named), "experts_seen") {
 		t.Errorf("8 experts on 2 ranks: %+v, %v", layers, err)
 	}
 	_, warnings, err := r.Imbalance(Options{Ranks: 2})
