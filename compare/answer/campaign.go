@@ -160,13 +160,12 @@ var spawning = regexp.MustCompile(`(?:^|[\s'])([^\s'=]*trtllm-(?:bench|serve|eva
 func (k *known) failed(r gain.Result, run gain.Run) {
 	why := Failures(r)
 	k.refuse(why)
-	fails := func(check string) bool { return k.values[check] == string(gain.Fail) }
 	said := strings.Join(why, " ")
 	swapped := strings.Contains(said, gain.Swapped)
 	k.know("swapped", when(swapped, run.Reports))
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
-	case run.Treatment == "hook", !fails(gain.CheckProof), fails(gain.CheckWork),
-		strings.Contains(said, gain.BalancedToo), swapped: // no better proof mends it
+	case run.Treatment == "hook", k.values[gain.CheckProof] != string(gain.Fail), swapped,
+		k.values[gain.CheckWork] == string(gain.Fail), strings.Contains(said, gain.BalancedToo): // no better proof mends it
 	case !byItself:
 		k.know("unproved", "balance")
 	default:

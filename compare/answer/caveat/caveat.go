@@ -37,14 +37,12 @@ func SeverityOf(w router.Warning) Severity {
 func Group(w router.Warning) string {
 	lists := router.Args{}
 	for name, v := range w.Args {
-		if _, numbers := split(v); several(v) && len(numbers) > 0 {
+		if _, numbers := split(v); len(numbers) > 0 && numbers[0] != v { // a number alone is no list
 			lists[name] = v
 		}
 	}
 	return w.Key() + fmt.Sprint(lists)
 }
-
-func several(v any) bool { _, ok := v.([]any); return ok }
 
 // Say words a row of answers; empty where some of its values are not known.
 func Say(key string, values router.Args) string { return whollyFilled(sentences[key], values) }
