@@ -95,7 +95,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 			k.know("evidence", "waits measured, gain inferred")
 		}
 		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
-			stall = rank.WaitNS
+			stall = rank.Explained()
 			k.know("on", rank.Rank, "whom", "the ranks", "stall", stall)
 		}
 		k.number("stall", "waiting for late launches per step", stall, NS, Measured)

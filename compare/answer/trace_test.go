@@ -52,7 +52,7 @@ func TestWaitingReasons(t *testing.T) {
 		}
 	}
 	for want, w := range map[string]trace.Waiting{
-		"Late launches on rank 2 make the ranks wait 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
+		"Late launches on rank 2 make the ranks wait 6.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
 			Cause: cause(trace.LateHosts, 8e6, ""), Ranks: []trace.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(trace.LateHosts,
 				6e6, "")}}},
 		"Late launches make the ranks in turn wait 8.00 ms per step": {WaitNS: 1e7, Cause: cause(trace.LateHosts, 8e6, ""),

@@ -101,7 +101,8 @@ func (t *torchReader) recording() (*Recording, error) {
 			Found: "JSON without a list traceEvents",
 			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts"}
 	case len(t.work.Kernels) == 0:
-		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA"}
+		return nil, &input.Error{Expected: "GPU kernels", Try: "record with ProfilerActivity.CUDA",
+			Found: map[bool]string{true: "events at impossible times", false: "none"}[t.work.badTimes > 0]}
 	case slices.ContainsFunc(t.calls.threads.Values,
 		func(tid int64) bool { return (tid^t.calls.threads.Values[0])&processMask != 0 }):
 		return nil, &input.Error{Expected: "launches of one process", Found: "several processes",

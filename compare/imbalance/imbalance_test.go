@@ -236,12 +236,12 @@ func TestKindsOfUnequalGEMMs(t *testing.T) {
 		gemms, router int64
 		count, lost   []int
 	}{{3, 4, 1, []int{1, 3, 5}, nil}, {1, 0, 1, []int{1, 3, 5}, nil}, {2, 4, 1, []int{5}, nil},
-		{1, 3, 1, []int{3, 5}, []int{1}}, {1, 4, 2, []int{3, 5}, []int{1}}} {
+		{1, 3, 1, []int{3, 5}, []int{1}}, {1, 4, 2, []int{3, 5}, []int{1}}, {1, 4, 0, []int{3, 5}, []int{1}}} {
 		var cells []Cell
 		for i := range 12 {
 			rank, step := i%2, router.OptInt(i/2)
 			experts, other := expertCell(rank, step, 0, []int64{10, 70}[step%2]), expertCell(rank, step, 0, 1)
-			experts.GEMMs, experts.Kind, other.Instances, other.Phase = 2, step%2, 1, kernel.PhaseRouter
+			experts.GEMMs, experts.Kind, other.Instances, other.Phase = 2, step%2, min(1, c.router), kernel.PhaseRouter
 			if other.Kind = step % 2; rank == 1 && step%2 == 1 && int(step) < 2*c.unequal {
 				experts.GEMMs, other.Instances = c.gemms, c.router
 			}

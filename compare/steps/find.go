@@ -41,10 +41,7 @@
 // kernels look like one whose loads vary.
 package steps
 
-import (
-	"slices"
-	"sort"
-)
+import "slices"
 
 // Anchor is what a kernel is known to be before any structure is.
 type Anchor uint8
@@ -121,7 +118,7 @@ var unclear = []string{severalPeriods, backwardToo, noAttention, denseBetween, o
 // Place is the step and layer of a block, counted from 0, where the step was recorded whole; else both are −1. A
 // step that the recording begins within is step 0. Blocks of a step that is unlike the others have no layer.
 func (s Structure) Place(block int) (step, layer int) {
-	step = sort.Search(len(s.steps), func(i int) bool { return block < s.steps[i].to })
+	step, _ = slices.BinarySearchFunc(s.steps, block, func(w stretch, b int) int { return w.to - b - 1 })
 	if step == len(s.steps) || block < s.steps[step].from {
 		return -1, -1
 	}
