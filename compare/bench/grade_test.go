@@ -85,7 +85,7 @@ func TestClaims(t *testing.T) {
 		"the first planner on expert groups": {"trtllm", Spec{Ranks: 1,
 			Command: Command{Normal: []string{"trtllm-bench", "--model", "deepseek-ai/DeepSeek-R1-FP4"}}},
 			firstLine, trtllmReport("1"), "ignores the expert groups of deepseek-ai/DeepSeek-R1-FP4"},
-		"one rank of four printed it": {"trtllm", Spec{Ranks: 4}, rankLine, trtllmReport("4"), "no evidence of this rank"},
+		"one rank of four printed it": {"trtllm", Spec{Ranks: 1}, rankLine, trtllmReport("4"), "no evidence of this rank"},
 		"both of the hook's ranks":    {"hook", Spec{}, fmt.Sprintf(hook+hook, 0, 1), servingReport, ""},
 		"ranks of the lines": {"trtllm", Spec{}, rankLine + strings.Replace(rankLine, "=0", "=1", 1), trtllmReport("2"),
 			""},

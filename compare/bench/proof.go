@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -56,11 +55,13 @@ func (s Spec) shown(v view) proof.Launch {
 	return l
 }
 
-// ranks is how many ranks a launch must prove: as the spec says, else as many as its
-// report names, else its counts or proof lines, or those that acknowledged, else as many as its command asks for;
-// 0 if unknown.
+// ranks is how many ranks a launch must prove: the most of what the spec, its report and its command say, else of its
+// counts, its proof lines and the ranks that acknowledged; 0 if unknown.
+//
+//	--ranks 1, a report of "EP Size: 4" → 4
 func (s Spec) ranks(v view) int {
-	if said := cmp.Or(s.Ranks, v.report.Proof.Ranks); said > 0 {
+	asked, _ := evidence.Ranks(s.Command.engine())
+	if said := max(s.Ranks, v.report.Proof.Ranks, asked); said > 0 {
 		return said
 	}
 	ranks := v.order.Ranks
@@ -70,8 +71,7 @@ func (s Spec) ranks(v view) int {
 	for _, f := range v.LinesFound {
 		ranks = max(ranks, f.Ranks)
 	}
-	asked, _ := evidence.Ranks(s.Command.engine())
-	return cmp.Or(ranks, asked)
+	return ranks
 }
 
 // tokensOff is the factor by which counted and reported tokens may differ: prefix caches,
@@ -135,6 +135,7 @@ func ReportLines(path string) ([]evidence.ProofLine, error) {
 // their ranks. A report that shows neither proves nothing: trust takes it as the arm that it is given as, and never
 // overrides what another one shows. Sides of which each proves the other's arm, and not its own, are swapped.
 func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
+	unproved := func(p gain.Proof) bool { return p.Grade == gain.None }
 	all, other := judgeReports(launches, trust), judgeReports([2][]proof.Launch{launches[1], launches[0]}, false)
 	if !slices.ContainsFunc(all, unproved) || slices.ContainsFunc(other, unproved) {
 		return all
@@ -146,8 +147,6 @@ func JudgeReports(launches [2][]proof.Launch, trust bool) []gain.Proof {
 	}
 	return other
 }
-
-func unproved(p gain.Proof) bool { return p.Grade == gain.None }
 
 func judgeReports(launches [2][]proof.Launch, trust bool) (all []gain.Proof) {
 	rules := proof.Rules{Treatment: treatments[0].Name, Line: treatments[0].Line}

@@ -23,8 +23,10 @@ func Recorded(c *Campaign) gain.Recorded {
 		}
 	}
 	differences, compared := c.allDifferences()
-	proofs := c.proofs()
-	proved := len(proofs) > 0 && !slices.ContainsFunc(proofs, unproved)
+	proofs := c.proofs() // where an engine is silent, its command's word is no sign that ranks saw the switch
+	proved := len(proofs) > 0 && !slices.ContainsFunc(proofs, func(p gain.Proof) bool {
+		return p.Grade == gain.None || p.Grade == gain.Claimed && c.Spec.Treatment.Silent
+	})
 	ranks := 0
 	for _, v := range c.views(gain.Normal) {
 		ranks = max(ranks, c.Spec.ranks(v))
