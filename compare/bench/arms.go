@@ -111,10 +111,10 @@ func (s Spec) arm(a gain.Arm) ArmSpec {
 	return own
 }
 
-// own are the variables that arms set.
+// own are the variables that arms, and the treatment in both, set.
 func (s Spec) own() (own map[string]string) {
 	for _, arm := range s.arms() {
-		own = merged(own, s.arm(arm).Env)
+		own = merged(own, s.Treatment.Each, s.arm(arm).Env)
 	}
 	return own
 }

@@ -15,11 +15,10 @@ import (
 )
 
 // checks answers what only the launches themselves can. Work is for package gain, which has the values.
-func (c *Campaign) checks(m gain.Metric, proved bool) []gain.Check {
+func (c *Campaign) checks(m gain.Metric, seen bool) []gain.Check {
 	checks := append([]gain.Check{c.checkRetries()}, c.checkGPUs()...)
 	var said []string
-	set := merged(c.Spec.own(), c.Spec.Treatment.Each)
-	if _, lost := launch.PassOn(c.Spec.Command.engine(), set); lost != "" && !proved { // proved ranks saw the switch
+	if _, lost := launch.PassOn(c.Spec.Command.engine(), c.Spec.own()); !seen && lost != "" {
 		said = append(said, lost)
 	}
 	for _, l := range c.Launches {

@@ -53,13 +53,10 @@ func (s Spec) loadOf(a Attempt, of Segment) gain.Load {
 }
 
 // reportedLoad is max/mean of the load of ranks, a mean over layers, as a report says it.
-func reportedLoad(said metrics.Proof) (load gain.Load) {
+func reportedLoad(said metrics.Proof) gain.Load {
 	sum, n := router.Number(0), router.Number(len(said.Layers))
 	for _, l := range said.Layers {
 		sum += l.RankMaxOverMean
 	}
-	if sum > 0 {
-		load = gain.Load{MaxOverMean: sum / n, Measured: true}
-	}
-	return load
+	return gain.Load{MaxOverMean: sum / max(1, n), Measured: sum > 0}
 }

@@ -3,11 +3,11 @@ package bench
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/shown"
 )
@@ -23,10 +23,7 @@ func Recorded(c *Campaign) gain.Recorded {
 		}
 	}
 	differences, compared := c.allDifferences()
-	proofs := c.proofs() // where an engine is silent, its command's word is no sign that ranks saw the switch
-	proved := len(proofs) > 0 && !slices.ContainsFunc(proofs, func(p gain.Proof) bool {
-		return p.Grade == gain.None || p.Grade == gain.Claimed && c.Spec.Treatment.Silent
-	})
+	proofs := c.proofs()
 	ranks := 0
 	for _, v := range c.views(gain.Normal) {
 		ranks = max(ranks, c.Spec.ranks(v))
@@ -36,7 +33,7 @@ func Recorded(c *Campaign) gain.Recorded {
 	return gain.Recorded{
 		Head: gain.Head{Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Design: design, Metric: r.metric,
 			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: proofs,
-			Differences: differences, Checks: c.checks(r.metric, proved)},
+			Differences: differences, Checks: c.checks(r.metric, proof.Seen(proofs, c.Spec.Treatment.Silent))},
 		Measurements: all, Ranks: ranks, Compared: compared, More: c.Spec.more(), PointName: pointName, Points: judged,
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,11 @@ type Event struct {
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
 	for _, arm := range s.arms() {
-		for _, words := range [][]string{s.Command.Normal, s.Command.Server} {
-			for _, program := range words[:min(1, len(words))] {
-				program = strings.ReplaceAll(program, "{arm}", string(s.Builds.Called(arm)))
-				if _, err := launch.FindProgram(program, s.Folder, h.Executable); err != nil {
-					return err
-				}
+		normal, server := s.Command.Normal, s.Command.Server
+		for _, program := range slices.Concat(normal[:min(1, len(normal))], server[:min(1, len(server))]) {
+			program = strings.ReplaceAll(program, "{arm}", string(s.Builds.Called(arm)))
+			if _, err := launch.FindProgram(program, s.Folder, h.Executable); err != nil {
+				return err
 			}
 		}
 	}

@@ -115,10 +115,7 @@ func (c *comparison) check() {
 	if uneven > leastUneven {
 		c.warn(CheckAttention, "tokens", "imbalance", uneven)
 	}
-	key, most := "load", load-1
-	if load == 0 { // one rank may have all
-		key, most = "ranks", router.Number(c.Ranks-1)
-	}
+	key, most := map[bool]string{true: "ranks", false: "load"}[load == 0], cmp.Or(load, router.Number(c.Ranks))-1
 	switch times := 1 + c.Gain.Estimate; {
 	case c.builds():
 	case times > max(plausible, most+1) || times < 1./plausible:

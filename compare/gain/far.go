@@ -98,10 +98,7 @@ func (c *comparison) leaveOut() {
 // fell is the check that names what is far off, by its launches.
 func (c *comparison) fell(name, why string, far []*Measurement) {
 	pairs := mapped(far, func(m *Measurement) int { return m.Unit })
-	launches := pairs
-	if !c.within() {
-		launches = mapped(far, func(m *Measurement) int { return m.Position })
-	}
+	launches := mapped(far, func(m *Measurement) int { return map[bool]int{true: m.Unit, false: m.Position}[c.within()] })
 	if len(far) > 0 {
 		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", pairs,
 			"changes", mapped(far, func(m *Measurement) float64 { return fraction(m.off).Float64() }))

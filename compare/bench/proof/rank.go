@@ -83,3 +83,11 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []gain.Proof) {
 	}
 	return all
 }
+
+// Seen reports whether the proofs show that every rank saw its switch. Of a silent engine the claim of its command
+// shows nothing of them.
+func Seen(proofs []gain.Proof, silent bool) bool {
+	return len(proofs) > 0 && !slices.ContainsFunc(proofs, func(p gain.Proof) bool {
+		return p.Grade == gain.None || p.Grade == gain.Claimed && silent
+	})
+}
