@@ -97,10 +97,9 @@ func (c *comparison) leaveOut() {
 
 // fell is the check that names what is far off, by its launches.
 func (c *comparison) fell(name, why string, far []*Measurement) {
-	pairs := mapped(far, func(m *Measurement) int { return m.Unit })
 	launches := mapped(far, func(m *Measurement) int { return map[bool]int{true: m.Unit, false: m.Position}[c.within()] })
 	if len(far) > 0 {
-		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", pairs,
+		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", mapped(far, func(m *Measurement) int { return m.Unit }),
 			"changes", mapped(far, func(m *Measurement) float64 { return fraction(m.off).Float64() }))
 	}
 }

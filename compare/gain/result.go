@@ -60,13 +60,17 @@ func (r Result) Main() []Comparison {
 func (r Result) More() bool { return len(r.Comparisons) > len(r.Main()) }
 
 // Leading are the comparisons at the point that leads.
-func (r Result) Leading() []Comparison { return only(r.Comparisons, func(c Comparison) bool { return c.Leads }) }
+func (r Result) Leading() []Comparison {
+	return only(r.Comparisons, func(c Comparison) bool { return c.Leads })
+}
 
 // Units are the launches that hold all arms, or the pairs.
 func (r Result) Units() []Unit { return slices.Concat(r.Launches, r.Pairs) }
 
 // Failed are the failed checks.
-func (r Result) Failed() []Check { return only(r.Checks, func(c Check) bool { return c.Status == Fail }) }
+func (r Result) Failed() []Check {
+	return only(r.Checks, func(c Check) bool { return c.Status == Fail })
+}
 
 // First are the checks that a reader has to know of before the gain.
 func (r Result) First() []Check { return only(r.Checks, Check.leads) }
