@@ -73,10 +73,9 @@ type Metric struct {
 // so many tokens in a step. Undefined for other metrics, and for no tokens.
 func (m Metric) stepNS(value, tokens float64) router.Number {
 	switch {
-	case !(value > 0):
-	case m.Unit == "ms" && strings.HasPrefix(m.Name, "step_time"):
+	case value > 0 && m.Unit == "ms" && strings.HasPrefix(m.Name, "step_time"):
 		return router.Number(1e6 * value)
-	case tokens > 0 && slices.Contains([]string{"tok/s", "tokens/s"}, m.Unit):
+	case value > 0 && tokens > 0 && slices.Contains([]string{"tok/s", "tokens/s"}, m.Unit):
 		return router.Number(1e9 * tokens / value)
 	}
 	return router.Undefined()

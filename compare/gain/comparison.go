@@ -111,8 +111,8 @@ func (c *comparison) estimate() {
 	}
 	c.sd = t.SD
 	c.Gain = Gain{method, fractions(t), t.N}
-	noisy := method == OneLaunch && t.High-t.Low > math.Ln2 // two blocks apart may span −99.7 to +35,738 %
-	if !c.within() && len(c.whole) < MinPairs || c.copied() || noisy {
+	// of two blocks that are apart, one launch may span −99.7 to +35,738 %
+	if !c.within() && len(c.whole) < MinPairs || c.copied() || method == OneLaunch && t.High-t.Low > math.Ln2 {
 		c.Gain.Interval = Interval{c.Gain.Estimate, router.Undefined(), router.Undefined(), router.Undefined()}
 	}
 }

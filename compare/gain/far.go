@@ -99,7 +99,8 @@ func (c *comparison) leaveOut() {
 func (c *comparison) fell(name, why string, far []*Measurement) {
 	launches := mapped(far, func(m *Measurement) int { return map[bool]int{true: m.Unit, false: m.Position}[c.within()] })
 	if len(far) > 0 {
-		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", mapped(far, func(m *Measurement) int { return m.Unit }),
+		c.warn(name, why, "segments", len(far), "launches", launches,
+			"pairs", mapped(far, func(m *Measurement) int { return m.Unit }),
 			"changes", mapped(far, func(m *Measurement) float64 { return fraction(m.off).Float64() }))
 	}
 }

@@ -131,8 +131,7 @@ func (r *Result) Upgrade() error {
 	case r.SchemaVersion >= SchemaVersion:
 		return nil
 	case r.SchemaVersion > 1:
-		return fmt.Errorf("schema_version %d is not read: write it again from its campaign, with 'moebalance bench "+
-			"--resume DIR --format json'", r.SchemaVersion)
+		return fmt.Errorf("schema_version %d is not read: write it again by 'bench --resume DIR --json'", r.SchemaVersion)
 	}
 	if r.SchemaVersion = SchemaVersion; r.Verdict == "not significant" {
 		r.Verdict = NotSignificant
