@@ -102,7 +102,12 @@ func playEngine(addr, mode string) int {
 		}
 		if counts != "" { // they are in files a moment after the last request, as the hook's are
 			_, _ = os.MkdirAll(counts, 0o755), unwritten.Lock()
-			time.AfterFunc(400*time.Millisecond, func() { changed(last); _ = unwritten.Unlock() })
+			time.AfterFunc(400*time.Millisecond, func() {
+				lock.Lock() // or an order is written with the router of the one before
+				defer lock.Unlock()
+				changed(last)
+				_ = unwritten.Unlock()
+			})
 		}
 		rate := 1000.0 + float64(requests%3)
 		if told := (control.Arm{Router: routed}).Target(); told > 0 {
