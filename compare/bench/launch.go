@@ -44,7 +44,8 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
-	name := fmt.Sprintf("%05d-%d", l.Position, number) // no arm: a client is given a folder in it
+	server := map[bool]string{true: "server"}[len(r.Spec.Command.Server) > 0] // its client is given a folder, and no arm
+	name := fmt.Sprintf("%05d-%s-%d", l.Position, cmp.Or(server, string(r.Spec.Builds.Called(l.Arm))), number)
 	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {

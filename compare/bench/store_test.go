@@ -78,7 +78,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	for state, exists := range map[State]bool{Started: true, Ran: true, Finished: true, Failed: false, Lost: false,
 		Interrupted: false} {
 		c := create(t, testSpec(1, "x"))
-		log := filepath.Join(c.Folder, launchesFolder, "00000-1", "stdout.log")
+		log := filepath.Join(c.Folder, launchesFolder, "00000-normal-1", "stdout.log")
 		require.NoError(t, errors.Join(c.store.save(0, Attempt{Number: 1, State: state}), c.Close(),
 			os.MkdirAll(filepath.Dir(log), 0o755), os.WriteFile(log, nil, 0o600)))
 		again, err := Create(c.Folder, testSpec(2, "x"), time.Now())

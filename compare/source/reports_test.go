@@ -37,32 +37,31 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 			math.Abs(float64(r.Gain.Estimate)-0.2) > 1e-9 { // of means of 100 and 120
 			t.Errorf("%s: %s of %+v", client, r.Verdict, r.Gain)
 		}
-		if !strings.Contains(strings.Join(r.Notes, "\n"), "normal.jsonl: 6 runs of a client count as one launch") {
-			t.Errorf("%s: notes %q", client, r.Notes)
-		}
-		// Of one file on each side there is nothing to doubt.
-		if slices.ContainsFunc(r.Checks, func(c gain.Check) bool { return c.Name == gain.CheckLaunches }) {
-			t.Errorf("%s: %+v", client, r.Checks)
+		if !strings.Contains(strings.Join(r.Notes, "\n"), "normal.jsonl: 6 runs of a client count as one launch") ||
+			slices.ContainsFunc(r.Checks, func(c gain.Check) bool { return c.Name == gain.CheckLaunches }) { // nothing to doubt
+			t.Errorf("%s: notes %q, checks %+v", client, r.Notes, r.Checks)
 		}
 	}
 }
 
-// That each report of a client is of a start of its own of the server is said first. Runs of other work are no launches.
+// That each report of a client is of a start of its own of the server is said first. Printed reports tell less than
+// JSON. Runs of other work are no launches.
 func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
+	formats := [2]string{`{"backend":"vllm","completed":10,"duration":%g,"request_throughput":%d,"output_throughput":%d}`,
+		"=== Serving Benchmark Result ===\nSuccessful requests: 10\nBenchmark duration (s): %g\n" +
+			"Request throughput (req/s): %d\nOutput token throughput (tok/s): %d\n"} // which names no backend
 	var sides [2]Side
 	for i := range sides {
 		for n := range 6 {
-			path := filepath.Join(t.TempDir(), "r.json")
-			text := fmt.Sprintf(`{"completed":10,"duration":%g,"request_throughput":%d,"output_throughput":%d}`,
-				10/float64(10+2*i), 10+2*i, 100+20*i+n%2)
-			sides[i].Paths = append(sides[i].Paths, put(t, path, text))
+			sides[i].Paths = append(sides[i].Paths, put(t, filepath.Join(t.TempDir(), "r.json"),
+				fmt.Sprintf(formats[n/5], 10/float64(10+2*i), 10+2*i, 100+20*i+n%2)))
 		}
 	}
 	r := require.Value(ReadReports(sides, ReportOptions{Trust: true, Threshold: 0.1}))
 	if r.Verdict != gain.Significant || len(r.First()) != 1 || r.First()[0].Name != gain.CheckLaunches {
 		t.Errorf("%s, first %+v", r.Verdict, r.First())
 	}
-	const twice = `{"completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`
+	const twice = `{"backend":"vllm","completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`
 	curve := []string{put(t, filepath.Join(t.TempDir(), "normal.json"), get(sides[0].Paths[0])+twice),
 		put(t, filepath.Join(t.TempDir(), "perfect.json"), twice)}
 	if _, err := Gather(t.Context(), curve, nil, nil); !strings.Contains(fmt.Sprint(err), "requests 10 and 20") {

@@ -7,6 +7,7 @@ The floor of a step is the least that whole slots allow: the busiest expert and 
 import glob
 import json
 import os
+import sqlite3
 import sys
 
 import torch
@@ -20,13 +21,11 @@ def lines(path, rows):
         f.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def segment(launch, path):
-    """A run's folder: run-012-normal, with -untimed after a change."""
-    number, arm = os.path.basename(path).removeprefix("run-").split("-", 1)
+def segment(launch, run, path):
     with open(path + "/out/r.json") as f:
         r = json.load(f)
     tokens = 8192 if r["total_num_tokens"] >= 1024 * r["num_requests"] else r["num_requests"]
-    return {"launch": launch, "run": int(number), "arm": arm.removesuffix("-untimed"), "timed": not arm.endswith("-untimed"),
+    return {"launch": launch, "run": run["number"], "arm": run["arm"], "timed": run["timed"],
             "tokens_per_step": tokens, "tokens_per_second": r["tokens_per_second"]}
 
 
@@ -72,8 +71,12 @@ def balance(slots, ranks):
 
 def main(campaign, segments, counts):
     runs, rows = [], []
-    for launch, folder in enumerate(sorted(glob.glob(campaign + "/launches/*"))):
-        runs += [segment(launch, path) for path in sorted(glob.glob(folder + "/run-*")) if os.path.exists(path + "/out/r.json")]
+    with sqlite3.connect(campaign + "/campaign.sqlite") as stored:
+        attempts = [json.loads(text) for text, in stored.execute("SELECT record FROM attempt ORDER BY position, number")]
+    for launch, attempt in enumerate(attempts):
+        folder = os.path.join(campaign, attempt["folder"])
+        paths = [(run, os.path.join(folder, run["folder"])) for run in attempt.get("segments", [])]
+        runs += [segment(launch, run, path) for run, path in paths if os.path.exists(path + "/out/r.json")]
         found, ranks = counted(folder + "/out/counts")
         rows += [{"launch": launch, "router": router, "tokens_per_step": tokens, **balance(slots, ranks)}
                  for (router, tokens), slots in sorted(found.items())]

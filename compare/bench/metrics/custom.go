@@ -116,13 +116,12 @@ func (r *rule) match(text, found, rest string, line int) {
 	}
 	metric, by, fits := r.Metric, 1.0, true
 	metric.Unit, by, fits = inUnit(unitBehind.FindStringSubmatch(rest)[1], r.Unit)
-	x *= by
 	if err != nil || !fits || numberGoesOn.MatchString(rest) || spaced.MatchString(found+rest) {
 		r.fail(line, input.Error{Expected: fmt.Sprintf("%q to match all of a number, of a unit like %q", r.Name, r.Unit),
 			Found: fmt.Sprintf("%q in %.80q", found, strings.TrimSpace(text)),
 			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
 	}
-	r.found = append(r.found, Metric{metric, router.Number(x), line})
+	r.found = append(r.found, Metric{metric, router.Number(x * by), line})
 }
 
 // inUnit returns the unit of a number that is printed in one unit and wanted in another, by how much to multiply it,

@@ -18,10 +18,8 @@ import (
 // is read again; maxLabels how many labels are looked up, maxPrefix how far into a line its text may begin, and
 // maxLine how far its labels are read.
 const (
-	maxOutput, maxReports = 256 << 20, 10_000
-	maxAgain              = 1 << 20
-
-	maxPrefix, maxLine, maxLabels = 1 << 10, 1 << 12, 1 << 16
+	maxOutput, maxReports, maxAgain = 256 << 20, 10_000, 1 << 20
+	maxPrefix, maxLine, maxLabels   = 1 << 10, 1 << 12, 1 << 16
 )
 
 // Parse reads the output of one launch, which errors call by its name. Custom metrics

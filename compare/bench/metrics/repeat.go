@@ -23,7 +23,9 @@ func (r Result) OfClient() bool { return ofClient.MatchString(r.Format) }
 // setting, but for the router, which is proved elsewhere, and the engine's own, or twice the work.
 func Apart(a, b Result) string {
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(a.Setup)), slices.Sorted(maps.Keys(b.Setup))) {
-		if x, y := a.Setup[name], b.Setup[name]; x != y && name != "router" && !strings.HasPrefix(name, "runtime ") {
+		x, y := a.Setup[name], b.Setup[name]
+		told := a.Format == b.Format || min(x, y) != "" // JSON tells more than what is printed
+		if told && x != y && name != "router" && !strings.HasPrefix(name, "runtime ") {
 			return fmt.Sprintf("%s %s and %s", name, cmp.Or(x, "none"), cmp.Or(y, "none"))
 		}
 	}
