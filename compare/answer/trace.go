@@ -215,7 +215,8 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
 	found, model := when(!t.Warned(trace.OtherSteps), flag(given, "counts")), flag(given, "model") // if they were used
 	k.know("counts", when(found != "", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model)), "model",
-		strings.TrimPrefix(model, "--model "), "hook", t.Treatment())
+		strings.TrimPrefix(model, "--model "), "traces",
+		argument.ReplaceAllString(typed.ReplaceAllString(given, ""), "--trace $0"), "hook", t.Treatment())
 	for _, p := range t.Phases {
 		k.exchanges(p.Phase, router.Number(p.CollectiveNS))
 	}
@@ -228,8 +229,8 @@ func (k *known) exchanges(p trace.Phase, ns router.Number) {
 	}
 }
 
-// typed finds the flags before the files of arguments.
-var typed = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`)
+// typed finds the flags before the files of arguments, argument one of these.
+var typed, argument = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`), regexp.MustCompile(`(?:'[^']*'|\S)+`)
 
 // flag is a flag of arguments, with its value: "--model 'm 1' --ep 4 x", model → "--model 'm 1'".
 func flag(given, name string) string {

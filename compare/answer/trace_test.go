@@ -88,7 +88,7 @@ func TestTracesLeadOn(t *testing.T) {
 		"Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
 		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
-		"moebalance place --ep 2 --judge OTHER_COUNTS c --model m; moebalance bench")
+		"moebalance place --ep 2 --trace a.sqlite --judge OTHER_COUNTS c --model m; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	part := warned(router.Warn("missing_ranks", "", "given", 2, "world", 8))

@@ -230,7 +230,7 @@ var steps = map[string][2]string{
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
 	"ep":           {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
 	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
-	"place":        {"Find a placement, judged on other counts.", "place[ --ep {ranks}] --judge OTHER_COUNTS {counts}"},
+	"place":        {"Find a placement, judged on other counts.", "place[ --ep {ranks}][ {traces}] --judge OTHER_COUNTS {counts}"},
 	"judge":        {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
 	"time":         {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
 	"write":        {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
