@@ -31,9 +31,9 @@ func TestPlacementsLeadOn(t *testing.T) {
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
 		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running "+
 			"--arm 'placed=--init-expert-location n.json --ep-num-redundant-experts 2' --server SERVER")
-	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"sglang", "n.json"}),
+	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"vllm", "n.json"}),
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
-		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
+		"--extra_llm_api_options OPTIONS.yaml; moebalance hook -o hook && export PYTHONPATH=$PWD/hook MOEBALANCE_CACHE=")
 	two := windows(trial)
 	two.Engine, two.Placements = placement.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
 		Baseline: 2, Judged: 1.6, Change: -0.2})
