@@ -67,8 +67,7 @@ func (s Spec) Check() error {
 	switch {
 	case s.Points != nil && !in(s.Command.Normal, s.Points.Name) && !s.perLaunch():
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
-	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"),
-		strings.Contains(s.Output+s.Counts, "/../"):
+	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case s.Ranks < 0 || s.Ranks > router.MaxExperts:
 		return fmt.Errorf("--ranks %d: want 0 to %d", s.Ranks, router.MaxExperts)
