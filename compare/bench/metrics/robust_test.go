@@ -32,7 +32,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 		"progress bar":    func(s string) string { return "  0%|   | 0/8\r 50%|#  | 4/8\r100%|###| 8/8\r" + s },
 		"indent":          eachLine("     ", "   "),
 		"bar at a title":  func(s string) string { return strings.ReplaceAll(s, "============ S", bar+"============ S") },
-		"other text":      func(s string) string { return "import done\n{not json\n{'cut': \n" + s + "\nbye: 5\n" },
+		"other text":      func(s string) string { return "import done\n{not json\n{'cut': \nKey, Value\n" + s + "\nbye: 5\n" },
 	}
 	for name, want := range fixtures {
 		want.warns = "" // line numbers move

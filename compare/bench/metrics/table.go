@@ -38,7 +38,7 @@ func (p *parser) inTable(d *document) bool {
 		return false
 	}
 	row := p.cells(line)
-	if len(row) < 2 {
+	if len(row) < 2 || strings.ContainsAny(row[0], ":=") { // "Throughput: 6.5 requests/s, 1000.0 total tokens/s"
 		if !goesOn.MatchString(line) {
 			p.columns = nil
 		}
