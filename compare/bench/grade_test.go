@@ -106,6 +106,10 @@ func TestClaims(t *testing.T) {
 			c.wants == "" && proofOf(r).Args["why"] != "claimed" {
 			t.Errorf("%s: %s, balance %s, %q; want %s with %q", name, r.Verdict, r.Balance, because(r), balance, c.wants)
 		}
+		warned := slices.ContainsFunc(r.Checks, func(k gain.Check) bool { return k.Name == "launcher" })
+		if spawns := c.spec.Command.engine() != nil; warned != (spawns && c.wants != "") { // proved ranks saw the switch
+			t.Errorf("%s: a warning of spawned ranks: %t", name, warned)
+		}
 	}
 }
 
