@@ -67,9 +67,12 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	if _, err := Gather(t.Context(), curve, nil, nil); !strings.Contains(fmt.Sprint(err), "requests 10 and 20") {
 		t.Errorf("a curve: %v", err)
 	}
-	put(t, sides[1].Paths[3], twice)
-	if _, err := ReadReports(sides, ReportOptions{}); err == nil || !strings.Contains(err.Error(), "requests 10 and 20") {
-		t.Errorf("a point of a curve: %v", err)
+	failed := strings.Replace(twice, "20", `5,"failed":5`, 1)
+	for text, want := range map[string]string{twice: "requests 10 and 20", failed: "<nil>"} {
+		put(t, sides[1].Paths[3], text)
+		if _, err := ReadReports(sides, ReportOptions{}); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("a launch of %s: %v, want %s", text, err, want)
+		}
 	}
 }
 

@@ -20,7 +20,8 @@ var ofClient = regexp.MustCompile(`serving/|aiperf|evalscope|ais_bench|guidellm|
 func (r Result) OfClient() bool { return ofClient.MatchString(r.Format) }
 
 // Apart finds what shows that runs are points of a curve and no repetitions: "max_concurrency 8 and 16". It is a
-// setting, but for the router, which is proved elsewhere, and the engine's own, or twice the work.
+// setting, but for the router, which is proved elsewhere, and the engine's own, or twice the work,
+// unless requests failed.
 func Apart(a, b Result) string {
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(a.Setup)), slices.Sorted(maps.Keys(b.Setup))) {
 		x, y := a.Setup[name], b.Setup[name]
@@ -31,7 +32,7 @@ func Apart(a, b Result) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Work)) {
 		x, y := a.Work[name], b.Work[name]
-		if name != failures && min(x, y) > 0 && max(x, y) >= 2*min(x, y) {
+		if a.Work[failures]+b.Work[failures] == 0 && min(x, y) > 0 && max(x, y) >= 2*min(x, y) {
 			return fmt.Sprintf("%s %s and %s", name, quantity.Plain(x), quantity.Plain(y))
 		}
 	}
