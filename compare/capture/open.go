@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/moebalance/moebalance/compare/capture/rows"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -155,18 +156,10 @@ func (db *database) each(ctx context.Context, list []string, from string, visit 
 	for i, c := range list {
 		texts[i], targets[i] = "ifnull(CAST("+c+" AS TEXT), '')", &values[i]
 	}
-	found, err := db.sql.QueryContext(ctx, "SELECT "+strings.Join(texts, ", ")+" FROM "+from)
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	for found.Next() {
-		if err := found.Scan(targets...); err != nil {
-			return err
-		}
+	return rows.Ask(ctx, db.sql, "SELECT "+strings.Join(texts, ", ")+" FROM "+from, nil, targets, func() error {
 		visit(values)
-	}
-	return found.Err()
+		return nil
+	})
 }
 
 // readAll reads groups of tables, each group beside the others. The first error ends them all.

@@ -74,8 +74,7 @@ func (d *decoder) decode(record []byte, length int) error {
 		case to == unread:
 			continue
 		case to >= 0 && kind-1 < typeLong && value <= length: // mostly
-			row.integers[to] = int64(binary.BigEndian.Uint64(record[begin:])) >> (drops[kind] % 64)
-			row.null &^= 1 << to
+			row.set(to, int64(binary.BigEndian.Uint64(record[begin:]))>>(drops[kind]%64))
 			continue
 		case value > length || !row.take(to, kind, record[begin:], value-begin):
 			return errFallback

@@ -30,23 +30,23 @@ const (
 // resolve looks the table up.
 func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 	t := &table{Query: q, plain: true}
-	return t, ask(ctx, db, `SELECT m.rootpage, c.name, c.type, c.pk > 0, c.hidden > 0
+	var c column
+	var declared string
+	var key, generated bool
+	return t, Ask(ctx, db, `SELECT m.rootpage, c.name, c.type, c.pk > 0, c.hidden > 0
 		FROM sqlite_master m, pragma_table_xinfo(m.name) c
-		WHERE m.type = 'table' AND m.name = ? COLLATE NOCASE ORDER BY c.cid`, q.Table, func(row *sql.Rows) error {
-		var c column
-		var declared string
-		var key, generated bool
-		err := row.Scan(&t.root, &c.name, &declared, &key, &generated)
-		c.to = q.place(c.name)
-		t.columns = append(t.columns, c)
-		// A key may be the row number, a column of reals may hold integers that are
-		// read as reals, and a generated column need not be stored.
-		if c.to != unread && (key || declared != "INTEGER" && declared != "TEXT") || generated ||
-			strings.EqualFold(c.name, "rowid") {
-			t.plain = false
-		}
-		return err
-	})
+		WHERE m.type = 'table' AND m.name = ? COLLATE NOCASE ORDER BY c.cid`,
+		[]any{q.Table}, []any{&t.root, &c.name, &declared, &key, &generated}, func() error {
+			c.to = q.place(c.name)
+			t.columns = append(t.columns, c)
+			// A key may be the row number, a column of reals may hold integers that are
+			// read as reals, and a generated column need not be stored.
+			if c.to != unread && (key || declared != "INTEGER" && declared != "TEXT") || generated ||
+				strings.EqualFold(c.name, "rowid") {
+				t.plain = false
+			}
+			return nil
+		})
 }
 
 // place is where the query wants the column of a name.
@@ -80,10 +80,7 @@ func (t *table) step(ctx context.Context, db *sql.DB, without int64, visit func(
 	for i := range numbers {
 		targets = append(targets, &numbers[i])
 	}
-	return ask(ctx, db, t.sql(), without, func(found *sql.Rows) error {
-		if err := found.Scan(append(targets, &text)...); err != nil {
-			return err
-		}
+	return Ask(ctx, db, t.sql(), []any{without}, append(targets, &text), func() error {
 		row.clear()
 		row.text, row.hasText = text, text != nil
 		for i, n := range numbers {
@@ -97,15 +94,19 @@ func (t *table) step(ctx context.Context, db *sql.DB, without int64, visit func(
 
 func (t *table) newRow() *Row { return &Row{integers: make([]int64, len(t.Integers))} }
 
-// ask hands every row of a statement with an argument to visit.
-func ask(ctx context.Context, db *sql.DB, text string, argument any, visit func(*sql.Rows) error) error {
-	found, err := db.QueryContext(ctx, text, argument)
+// Ask puts every row of what a statement with arguments finds into the targets, and calls visit. It returns the first
+// error of SQLite or of visit.
+func Ask(ctx context.Context, db *sql.DB, text string, arguments, targets []any, visit func() error) error {
+	found, err := db.QueryContext(ctx, text, arguments...)
 	if err != nil {
 		return err
 	}
 	defer found.Close()
 	for found.Next() {
-		if err := visit(found); err != nil {
+		if err := found.Scan(targets...); err != nil {
+			return err
+		}
+		if err := visit(); err != nil {
 			return err
 		}
 	}
