@@ -50,11 +50,8 @@ const (
 // have 0.003 to 0.027. It has nothing to do with the threshold of a verdict on gain.
 const balancedWithin = 0.10
 
-// moePhases are the phases that only an MoE layer has; outsidePhases the ones that balance does not change.
-var (
-	moePhases     = []trace.Phase{trace.PhaseRouter, trace.PhaseDispatch, trace.PhaseExperts, trace.PhaseCombine}
-	outsidePhases = []trace.Phase{trace.PhaseAttention, trace.PhaseOther}
-)
+// outsidePhases are the phases that balance does not change.
+var outsidePhases = []trace.Phase{trace.PhaseAttention, trace.PhaseOther}
 
 // share is the unit of quantities that differ by a share themselves.
 const share = "share"
@@ -82,7 +79,7 @@ func (c *Comparison) check(why string, w Work, args ...any) {
 // asked about arms and balance.
 func (c *Comparison) judge(a arms) {
 	for i, name := range c.Builds.Names() {
-		routed := func(x trace.Cell) bool { return slices.Contains(moePhases, x.Phase) }
+		routed := func(x trace.Cell) bool { return slices.Contains(kernel.Routed, x.Phase) }
 		if cells := a[i].trace.Cells; len(cells) == 0 || !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
 			c.refuse("no_moe", "arm", name)
 		}

@@ -216,8 +216,7 @@ func excludeWarmUp(steps []Step) {
 }
 
 // StepsOf lists the numbers of the steps that are excluded so, or that count.
-func (t *Times) StepsOf(e Exclusion) []int {
-	var numbers []int
+func (t *Times) StepsOf(e Exclusion) (numbers []int) {
 	for _, s := range t.Steps {
 		if s.Excluded == e {
 			numbers = append(numbers, int(s.Number))

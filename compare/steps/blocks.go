@@ -17,8 +17,7 @@ const fewestBlocks = 4
 
 // runsOf are the runs of expert GEMMs with no anchors between them but GEMMs and
 // norms, of shared experts.
-func runsOf(launches []Launch) []Block {
-	var runs []Block
+func runsOf(launches []Launch) (runs []Block) {
 	inside := false
 	for i, l := range launches {
 		switch l.Anchor {

@@ -32,16 +32,12 @@ func settle(ranks []*Structure, list []*recording) {
 		return
 	}
 	found, several := list[0].steps(marksOf(list))
-	for _, r := range list {
-		if several != "" && !slices.Equal(r.collectives(), list[0].collectives()) { // ranks skip layers of their own
-			return
-		}
-	}
 	settled := make([]Structure, len(ranks))
 	for i, r := range list {
 		s := Structure{Blocks: r.layers, of: r}
 		s.settle(found, "")
-		if s.Layers == 0 || ranks[i].Layers > 0 && ranks[i].of == r && !slices.Equal(ranks[i].steps, found) {
+		if s.Layers == 0 || ranks[i].Layers > 0 && ranks[i].of == r && !slices.Equal(ranks[i].steps, found) ||
+			several != "" && !slices.Equal(r.collectives(), list[0].collectives()) { // ranks skip layers of their own
 			return
 		}
 		settled[i] = s

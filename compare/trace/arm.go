@@ -23,11 +23,10 @@ func ReadArm(ctx context.Context, path string) (arm string, err error) {
 		return arm, err
 	}
 	p, err := capture.ReadMetadata(ctx, path)
-	if err != nil {
-		return "", err
+	if err == nil {
+		arm, _ = p.Arm()
 	}
-	arm, _ = p.Arm()
-	return arm, nil
+	return arm, err
 }
 
 // armOf is the arm of all exports with its evidence; unknown where some of them do not say. oneRun has

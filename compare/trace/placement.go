@@ -64,9 +64,8 @@ func (p *rankEvents) placement() *placement {
 	bare, named, layered := map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
 	for e, at := range p.each() {
 		c := p.class(e)
-		gemm := c.GEMM || c.FusedExperts()
 		layered[at.Step] = layered[at.Step] || at.Layer != NoID
-		if gemm {
+		if c.GEMM || c.FusedExperts() {
 			bare[at.Step], named[at.Layer] = true, true
 		}
 	}

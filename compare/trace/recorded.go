@@ -240,26 +240,20 @@ func (r *reduction) checkLoadFits() {
 	uneven, layers := 0, map[string][]int{} // by code
 	var loads, times []float64              // shares of the ranks in each layer
 	for _, l := range r.trace.times.Judged() {
-		c, time, layer := r.options.Recorded.Layers[int(l.Number)], l.Means(), int(l.Number)
-		if len(l.Ranks) < 2 || floats.Sum(time) == 0 || c.Layout.Experts() != len(c.PerExpert) ||
-			slices.Max(l.Ranks) >= c.Layout.Ranks() {
+		layer := int(l.Number)
+		c := r.options.Recorded.Layers[layer]
+		time, load := l.Means(), c.loadOf(l.Ranks)
+		if len(l.Ranks) < 2 || floats.Sum(time) == 0 || floats.Sum(load) == 0 {
 			continue
 		}
-		var load []float64
-		all := c.Layout.RankLoad(c.PerExpert)
-		for _, rank := range l.Ranks {
-			load = append(load, float64(all[rank]))
+		for i := range load {
+			loads, times = append(loads, load[i]/floats.Sum(load)), append(times, time[i]/floats.Sum(time))
 		}
-		if floats.Sum(load) > 0 {
-			for i := range load {
-				loads, times = append(loads, load[i]/floats.Sum(load)), append(times, time[i]/floats.Sum(time))
-			}
-			if max(excess(time), excess(load)) >= clearlyUneven {
-				uneven++
-			}
-			code := contradicts(time, load, float64(c.Total())/float64(len(c.PerExpert))/float64(max(1, steps[layer])))
-			layers[code] = append(layers[code], layer)
+		if max(excess(time), excess(load)) >= clearlyUneven {
+			uneven++
 		}
+		code := contradicts(time, load, float64(c.Total())/float64(len(c.PerExpert))/float64(max(1, steps[layer])))
+		layers[code] = append(layers[code], layer)
 	}
 	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
 	load := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Load)
@@ -272,11 +266,23 @@ func (r *reduction) checkLoadFits() {
 	}
 }
 
+// loadOf is the recorded load of each of the ranks, none where it is not known which experts these hold.
+func (c Counted) loadOf(ranks []int) (load []float64) {
+	if c.Layout.Experts() != len(c.PerExpert) || slices.Max(ranks) >= c.Layout.Ranks() {
+		return nil
+	}
+	all := c.Layout.RankLoad(c.PerExpert)
+	for _, rank := range ranks {
+		load = append(load, float64(all[rank]))
+	}
+	return load
+}
+
 // excess is max/mean − 1.
 func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/floats.Sum(v) - 1 }
 
 // contradicts is the code of the warning that the recorded load of a layer does not fit its measured expert
-// time; empty where nothing says so. Both are by rank, over the same ranks; slots is
+// time, empty where nothing says so. Both are by rank, over the same ranks; slots is
 // the mean number of slots of an expert and step.
 func contradicts(time, load []float64, slots float64) string {
 	t, l := excess(time), excess(load)
