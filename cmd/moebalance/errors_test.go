@@ -48,7 +48,7 @@ const asked = `
 2 bench --server x --ready localhost:1/health -- true :: want a full URL
 2 bench --server x -- true :: belong together
 2 bench --client x :: --server
-2 bench --result r.json -- true :: needs {out} in its path
+2 bench --result {out}/../r.json -- true :: needs {out} in its path
 2 bench --metric 'x:ms=(' -- true :: --metric
 2 bench --ranks 65537 -- true :: --ranks 65537: want 0 to 65536
 2 bench --resume x --pairs 3 :: --pairs

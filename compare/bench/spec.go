@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,7 +68,8 @@ func (s Spec) Check() error {
 	switch {
 	case s.Points != nil && !in(s.Command.Normal, s.Points.Name) && !s.perLaunch():
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", s.Points.Name)
-	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"):
+	case s.Output != "" && !strings.Contains(filepath.Clean(s.Output), "{out}"), // {out}/../x is every launch's
+		s.Counts != "" && !strings.Contains(filepath.Clean(s.Counts), "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case s.Ranks < 0 || s.Ranks > router.MaxExperts:
 		return fmt.Errorf("--ranks %d: want 0 to %d", s.Ranks, router.MaxExperts)

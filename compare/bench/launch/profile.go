@@ -107,13 +107,12 @@ func CheckProfilable(words []string) error {
 // script runs in each rank's place and becomes the profiler, or the command
 // itself on ranks that are not profiled.
 func (p Profile) script(folder string) string {
-	var b strings.Builder
-	b.WriteString(`rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; `)
+	text := `rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; `
 	if p.Rank >= 0 {
-		fmt.Fprintf(&b, `[ "$rank" = %d ] || exec "$@"; `, p.Rank)
+		text += fmt.Sprintf(`[ "$rank" = %d ] || exec "$@"; `, p.Rank)
 	}
-	fmt.Fprintf(&b, `exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), Quote([]string{filepath.Join(folder, "report.rank")}))
-	return b.String()
+	report := Quote([]string{filepath.Join(folder, "report.rank")})
+	return text + fmt.Sprintf(`exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), report)
 }
 
 // nsys is the profiler with its switches.
