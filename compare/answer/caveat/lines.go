@@ -215,7 +215,7 @@ var steps = map[string][2]string{
 	"small":      {"{?bar}Record another load that you serve: it may gain more.", record},
 	"builds":     {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":     {"Run the rest.", "bench --resume {folder}"},
-	"more":       {"Run {more:.0} {units} in a new campaign: these do not count.", "bench --{units} {more:.0}" + asBefore},
+	"more":       {"Run {more:.0} {units} in a campaign of their own.", "bench --{units} {more:.0}" + asBefore},
 	"longer":     {"Repeat it with longer runs, which vary less.", "bench --{units} {n}" + asBefore},
 	"five":       {"Start the server anew for each launch.", "bench --treatment hook {again|" + anyServer + "}"},
 	"prove_hook": {"{?unproved}Use the hook: counts prove it.", "bench --treatment hook {again|-- YOUR_BENCHMARK}"},
