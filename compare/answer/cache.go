@@ -35,8 +35,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 
 // OfWritten answers what generate made sure of in a cache.
 func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
-	fresh, replaced, bytes := 0, 0, int64(0)
-	k := knowing([]Caveat{})
+	k, fresh, replaced, bytes := knowing([]Caveat{}), 0, 0, int64(0)
 	for _, o := range list {
 		bytes += o.Bytes
 		switch {

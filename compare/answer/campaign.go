@@ -124,10 +124,8 @@ func (k *known) repeats(r gain.Result, run gain.Run) {
 		k.know("hook", "hook")
 	}
 	command := strings.ReplaceAll(r.Command, "{out}/", "") // which bench fills in, with other names in braces
-	if run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch && !strings.Contains(command, "{") {
-		k.know("benchmark", command)
-	}
-	k.know("server", when(run.Server || r.Design == gain.WithinLaunch, "server"),
+	whole := run.Folder != "" && !run.Server && r.Design != gain.WithinLaunch && !strings.Contains(command, "{")
+	k.know("benchmark", when(whole, command), "server", when(run.Server || r.Design == gain.WithinLaunch, "server"),
 		"claimed", when(r.Balance == gain.Claimed && treatment != "hook", "claimed"))
 }
 

@@ -135,12 +135,9 @@ func (p Profile) nsys() []string {
 // Script is the profiled command as a shell script that can be read, changed
 // and run by hand.
 func (p Profile) Script(words []string, folder string) string {
-	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n")
-	variables := p.Variables()
+	text, variables := "#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n", p.Variables()
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		fmt.Fprintf(&b, "export %s=%s\n", name, Quote([]string{variables[name]}))
+		text += fmt.Sprintf("export %s=%s\n", name, Quote([]string{variables[name]}))
 	}
-	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.wrap(words, folder)))
-	return b.String()
+	return text + fmt.Sprintf("mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.wrap(words, folder)))
 }
