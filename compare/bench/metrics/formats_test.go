@@ -102,20 +102,22 @@ var samples = []struct {
 	text string
 	want expectation
 }{
-	// SGLang's client of 2024 (datacrunch-research/h200-benchmarks @c091ef530a52): no request_throughput
+	// SGLang's client of 2024 (datacrunch-research/h200-benchmarks @c091ef530a52), no request_throughput; the peak of 36272
 	{`{"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": null,
-		"total_input_tokens": 10000, "total_output_tokens": 5120000, "total_output_tokens_retokenized": 5115342,
+		"max_output_tokens_per_s": 5.0, "total_input_tokens": 10000, "total_output_tokens": 5120000, "total_output_tokens_retokenized": 5115342,
 		"median_ttft_ms": 10014.104524045251, "mean_e2e_latency_ms": 381236.82297268615,
 		"output_throughput": 12412.394674113431, "duration": 412.49091206211597, "completed": 10000}`,
 		expectation{"sglang-serving/json output_throughput=12412.394674113431 ttft_p50=10014.104524045251 " +
 			"request_latency_mean=381236.82297268615 duration=412490.91206211597 requests=10000 input_tokens=10000 " +
-			"output_tokens=5120000", ""}},
+			"output_tokens=5120000", "the peak of 5.00 tok/s lies below the mean of 12412.39"}},
 	// the keys that vLLM's pull request 29495 adds
 	{`{"elapsed_time": 120.5, "num_requests": 1000, "total_num_tokens": 6514, "total_input_tokens": 5014,
 		"total_output_tokens": 1500, "requests_per_second": 8.30, "tokens_per_second": 1244.81,
 		"output_tokens_per_second": 1072.15}`,
 		expectation{"vllm-throughput/json output_throughput=1072.15 total_throughput=1244.81 request_throughput=8.3 " +
 			"requests=1000 input_tokens=5014 output_tokens=1500", ""}},
+	{"Scenario : Offline\nTokens per second: 22212.2\nResult is : INVALID\n",
+		expectation{"mlperf/summary output_throughput=22212.2", "MLPerf's loadgen calls this result invalid"}},
 	// vLLM of July 2023 (its issue 359)
 	{"Total time: 166.88 s\nThroughput: 5.99 requests/s\nAverage latency: 67.59 s\n",
 		expectation{"vllm-throughput/stdout request_throughput=5.99", ""}},

@@ -148,6 +148,9 @@ func (r *report) end() (Result, *input.Error) {
 				Try: "choose a number by --metric 'NAME:UNIT:higher=REGEX'"})
 		}
 	}
+	if r.out.Setup["validity"] == "INVALID" {
+		r.out.warn("MLPerf's loadgen calls this result invalid")
+	}
 	for _, m := range r.found {
 		switch name := m.Name; {
 		case m.Unit != "":
@@ -160,6 +163,11 @@ func (r *report) end() (Result, *input.Error) {
 			r.out.warn("speculative decoding was on: its acceptance depends on the text, which a perfect router makes " +
 				"meaningless; compare step times of equal batches")
 		case name == accepted:
+		case name == peak: // such as 5 tok/s with a mean of 223.49, of SGLang's issue 36272
+			if i := r.at("output_throughput"); i >= 0 && m.Value < r.found[i].Value {
+				r.out.warn(fmt.Sprintf("the peak of %.2f tok/s lies below the mean of %.2f: tokens came in few pieces, or the run "+
+					"took under a second", m.Value, r.found[i].Value))
+			}
 		case strings.HasPrefix(name, mean):
 			if i, all := r.at(requests), name[len(mean):]; i >= 0 && r.at(all) < 0 {
 				r.out.Work[all] = math.Round(float64(r.found[i].Value * m.Value))

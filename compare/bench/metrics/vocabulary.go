@@ -58,15 +58,15 @@ func readDictionary() (words map[string]word, units map[string]measure, meanings
 // isFamily reports the name of a family without its end: "ttft".
 func isFamily(name string) bool { return vocabulary[name+"_"].unit != "" }
 
-// Numbers that are no metrics: work, by the names that are compared, tokens of a mean request, ranks, and tokens that a
-// step of speculative decoding accepts.
+// Numbers that are no metrics: work, by the names that are compared, tokens of a mean request, ranks, tokens that a
+// step of speculative decoding accepts, and the generated tokens of the fullest second.
 const (
 	requests, failures        = gain.WorkRequests, gain.WorkErrors
 	inputTokens, outputTokens = gain.WorkInputTokens, gain.WorkOutputTokens
 	concurrent                = gain.WorkConcurrency
 	mean                      = "mean " // of a request: meanInput makes inputTokens where they are not said
 	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
-	ranks, accepted           = "ranks", "accepted"
+	ranks, accepted, peak     = "ranks", "accepted", "peak"
 )
 
 // metric makes a metric of the vocabulary; another number gets no unit. The tool's rule for percentiles, minimum and
