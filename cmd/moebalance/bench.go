@@ -128,6 +128,6 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	case errors.Is(cause, context.Canceled):
 		return failf(exitInterrupted, "interrupted after %d of %d launches; resume with: %s", finished, total, resume)
 	}
-	return fmt.Errorf("%w; %d of %d launches are kept: mend the cause and resume with '%s', or run a corrected command",
+	return fmt.Errorf("%w; %d of %d launches are kept: fix the cause and resume with '%s', or run a corrected command",
 		cause, finished, total, resume)
 }

@@ -187,14 +187,14 @@ func TestBenchInterruptAndResume(t *testing.T) {
 	}
 }
 
-// Of a number without a unit, a gain that no routing makes is another unit, and passes no gate.
+// Of a number without a unit, a gain that routing cannot explain is another unit, and passes no gate.
 func TestBenchReadsAnyNumber(t *testing.T) {
 	for took, want := range map[string]struct {
 		code int
 		line string
 	}{"800": {exitDone, "Balanced routing is 25.0 % faster.\nimbalance significant"},
-		"0.800":  {exitInconclusive, "No decision: no routing makes a gain of +124"},
-		"900000": {exitInconclusive, "No decision: no routing makes a gain of −99.9 %."}} {
+		"0.800":  {exitInconclusive, "No decision: routing cannot explain a gain of +124"},
+		"900000": {exitInconclusive, "No decision: routing cannot explain a gain of −99.9 %."}} {
 		t.Chdir(t.TempDir())
 		odd := script(t, eachPair+fmt.Sprintf(`if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took %s$p"; else
 echo "took 1000$p"; fi`, took))

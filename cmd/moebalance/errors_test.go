@@ -59,7 +59,7 @@ const asked = `
 1 bench --campaign D/1 -- D/fails :: no memory
 1 bench --campaign D/2 -- D/silent :: printed nothing
 1 bench --campaign D/4 --metric speed -- D/engine :: token_throughput
-1 bench --resume D/4 :: 0 of 16 launches are kept: mend the cause and resume with 
+1 bench --resume D/4 :: 0 of 16 launches are kept: fix the cause and resume with 
 0 bench --campaign D/4 --pairs 2 -- D/engine ::
 0 bench --campaign D/6 --pairs 6 --fail-above 20% -- D/engine ::
 3 bench --campaign D/7 --pairs 6 --fail-above 5% -- D/engine :: above 5 %

@@ -66,7 +66,7 @@ func next(again string) string {
 
 // again is how this program, called by a name, can be called once more.
 func again(called string) string {
-	if strings.Contains(called, "go-build") { // where 'go run' keeps what it built
+	if strings.Contains(called, "go-build") || strings.HasSuffix(filepath.Dir(called), "-d") { // as 'go run' keeps it
 		return "go run ./cmd/moebalance"
 	}
 	return launch.Quote([]string{called})

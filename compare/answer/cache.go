@@ -12,12 +12,13 @@ import (
 
 // OfCache answers whether the entries of a cache are whole and balanced.
 func OfCache(v *logits.Verification, dir string) Answer {
-	k, bad, drawn, plans := knowing([]Caveat{}), 0, 0, []string{}
+	k, bad, drawn, plans, disagree := knowing([]Caveat{}), 0, 0, []string{}, false
 	for _, e := range v.Entries {
 		if fault := e.Fault(); fault != "" {
 			bad++
 			k.because("fault", e.Path+": "+fault)
-			k.know("bad", bad, "agreed", when(strings.HasPrefix(fault, logits.Disagree), word(dir+"-diagonal")))
+			disagree = disagree || strings.HasPrefix(fault, logits.Disagree) // writing it again does not mend it
+			k.know("bad", bad, "agreed", when(disagree, word(strings.TrimRight(dir, "/")+"-diagonal")))
 		}
 	}
 	for _, b := range v.Balance {
@@ -27,9 +28,9 @@ func OfCache(v *logits.Verification, dir string) Answer {
 			k.know("drawn", drawn, "plan", strings.Join(slices.Compact(plans), " and "))
 		}
 	}
-	k.know("folder", word(dir), "files", len(v.Entries), "exact", len(v.Entries)-bad)
 	best, sizes := v.AtFloor()
-	k.know("balanced", when(drawn == 0 && best == sizes, "as balanced as can be"), "best", best, "sizes", positive(sizes))
+	k.know("folder", word(dir), "files", len(v.Entries), "exact", len(v.Entries)-bad, "best", best, "sizes",
+		positive(sizes), "balanced", when(drawn == 0 && best == sizes, "as balanced as can be"))
 	return k.tell("cache")
 }
 
@@ -38,10 +39,9 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 	k, fresh, replaced, bytes := knowing([]Caveat{}), 0, 0, int64(0)
 	for _, o := range list {
 		bytes += o.Bytes
-		switch {
-		case o.New:
+		if o.New {
 			fresh++
-		case o.Damage != "":
+		} else if o.Damage != "" {
 			replaced++
 			k.because("fault", fmt.Sprintf("replaced %s: %s", o.Path, o.Damage))
 		}

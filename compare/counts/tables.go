@@ -122,7 +122,7 @@ func (c *collector) tableRow(t *table, cells []string) {
 	}
 	list := celled(cells[t.parts[0]])
 	if shape, _ := shapeOf(list); len(t.parts) == 1 && len(shape) != 1 {
-		fail("want a list of counts, have %.60q", list)
+		fail("want a list of counts, have %.60q", cells[t.parts[0]])
 	} else if len(t.parts) > 1 {
 		row := make([]int64, len(t.parts))
 		for part, i := range t.parts {

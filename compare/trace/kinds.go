@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,7 +91,8 @@ func (r *reduction) kinds() {
 		if s.Kind.Defined() {
 			k := &kinds[s.Kind]
 			k.Steps, k.batches = append(k.Steps, int(s.Number)), append(k.batches, r.batch(int32(s.Number)))
-			k.busyNS, k.Engine = k.busyNS+s.BusyNS, ranges.EngineOf(r.ranks[0].of.StepNames[int32(s.Number)])
+			k.busyNS += s.BusyNS
+			k.Engine = cmp.Or(k.Engine, ranges.EngineOf(r.ranks[0].of.StepNames[int32(s.Number)]))
 		}
 	}
 	for i := range r.trace.Cells {

@@ -21,7 +21,7 @@ var catalog = map[string]string{
 	"rank_groups":        "doubt: not all ranks wait for each other: give each group's files by themselves",
 	"rank_groups.unseen": "doubt: collectives wait {ratio:.1} times as long in some layers: a rank not given is late",
 
-	"ranks_differ.stages": "ranks {rank} and {other} are of two stages of a pipeline: give each stage's files alone",
+	"ranks_differ.stages": "ranks {rank} and {other} belong to two stages of a pipeline: give each stage's files alone",
 
 	// Steps and layers.
 	"inferred":        "layers are inferred: kernels repeat as {steps} steps of {layers} MoE layers",
@@ -59,7 +59,7 @@ var catalog = map[string]string{
 	"one_rank":             "warning: {level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
 	"no_ranks":             "the number of ranks is not recorded, so only expert load is reported",
 	"experts_seen":         "the number of experts is not recorded; {experts} are assumed, the largest that occurs",
-	"no_top_k":             "top-k is not recorded; random routing is most uneven with 1, which is taken: give --model",
+	"no_top_k":             "top-k is not recorded: chance assumes 1, where random routing is most uneven; give --model",
 	"window":               "each step is a sum over forward passes: single passes are at least as uneven",
 	"dense_layers":         "{layers:#layer} excluded: no step has a slot there, as in dense layers",
 	"idle_steps":           "{steps:idle step} excluded",
@@ -163,7 +163,7 @@ var catalog = map[string]string{
 	"equal_work.none":               "no launch reported requests or tokens",
 	"explained_gain.more": "{gain:+%} is more than even ranks can give (at most {most:+%}[: rank load {load:.3}]" +
 		"[: all load on one of {ranks:rank}]): the rest is from the experts' GEMMs, or not from balance",
-	"implausible_gain.units":  "{gain:+%} is beyond what routing does: see that both arms report the same, in one unit",
+	"implausible_gain.units":  "{gain:+%} is more than routing can do: check that both arms report one metric in one unit",
 	"fixed_rate.client":       "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"outliers.launches":       "{launches:#launch}: {changes:+%} from the arm's median: look for what disturbed it",
 	"outliers.pairs":          "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",

@@ -32,9 +32,10 @@ var formatTable string
 
 // iterations recognizes the rows of engines' iteration logs, which are objects or lines. The other formats are tried in
 // order; the first that fits takes an object, or the labels under a title.
-var iterations, formats = readFormats()[0], readFormats()[1:]
+var iterations, formats = readFormats()
 
-func readFormats() (all []*format) {
+func readFormats() (first *format, others []*format) {
+	var all []*format
 	for block := range strings.SplitSeq(formatTable, "\n\n") {
 		of, means := map[string]string{}, map[string]string{}
 		for line := range strings.Lines(block) {
@@ -50,7 +51,7 @@ func readFormats() (all []*format) {
 				regexp.MustCompile(of["without"]), means, more[name]})
 		}
 	}
-	return all
+	return all[0], all[1:]
 }
 
 // paths reads how a format is recognized: "a, b | c" → a and b, or c alone.
