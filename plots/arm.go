@@ -134,7 +134,7 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 	for i, a := range arms {
 		for _, e := range a.Trace.Experts {
 			c := cell{i, int(e.Layer), e.Expert, float64(e.TotalNS) / float64(max(1, len(a.Trace.Times().Steps)))}
-			if !drawable(c.value) {
+			if c.value < 0 { // as a broken file may hold
 				c.value = nan
 			}
 			cells = append(cells, c)

@@ -34,8 +34,8 @@ type Figure struct {
 	Caption string // shape, basis, units: what a reader must know to trust it
 
 	legend []key
-	panels []*plot.Plot // of equal height, one below the other
-	height vg.Length    // of all panels together
+	panels [][]*plot.Plot // of equal height, one below the other, as plot.Align takes them
+	height vg.Length      // of all panels together
 }
 
 // Mark begins the SVG files of this program.
@@ -101,12 +101,8 @@ func (f Figure) draw(c draw.Canvas, titled bool) {
 	}
 	drawLegend(c, f.legend)
 	c.Max.Y -= legendHeight(f.legend)
-	column := make([][]*plot.Plot, len(f.panels))
-	for i, p := range f.panels {
-		column[i] = []*plot.Plot{p}
-	}
-	for i, row := range plot.Align(column, draw.Tiles{Rows: len(column), Cols: 1, PadY: 10}, c) {
-		column[i][0].Draw(row[0])
+	for i, row := range plot.Align(f.panels, draw.Tiles{Rows: len(f.panels), Cols: 1, PadY: 10}, c) {
+		f.panels[i][0].Draw(row[0])
 	}
 }
 

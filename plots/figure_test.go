@@ -147,13 +147,8 @@ func render(t *testing.T, write func(io.Writer) error) string {
 
 func checkXML(t *testing.T, name, doc string) {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(doc))
-	for {
-		if _, err := d.Token(); err == io.EOF {
-			return
-		} else if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+	if err := xml.Unmarshal([]byte(doc), new(struct{})); err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 

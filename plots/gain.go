@@ -116,7 +116,7 @@ func (g *gains) draw(f *Figure, threshold float64) {
 	p.X.Min, p.X.Max, p.X.Tick.Marker = g.first, g.last, g.ticks
 	p.Y.Min, p.Y.Max = padded(append(slices.Concat(g.points.ends(), g.line.ends()), 100*threshold)...)
 	p.Y.Tick.Marker = valueTicks{" %"}
-	if f.panels, f.legend = []*plot.Plot{p}, g.legend; threshold > 0 { // zero has a line of its own
+	if f.panels, f.legend = [][]*plot.Plot{{p}}, g.legend; threshold > 0 { // zero has a line of its own
 		p.Add(across(100*threshold, thresholdLine))
 		f.legend = append(g.legend, lineKey("threshold "+quantity.Confidence(threshold), thresholdLine))
 	}

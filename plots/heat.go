@@ -57,7 +57,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		p.Y.Tick.Marker = indexTicks{labels(s.Rows), max(1, int(height/13))}
 		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // layer 0 on top
 		p.Add(h)
-		f.panels = append(f.panels, p)
+		f.panels = append(f.panels, []*plot.Plot{p})
 		f.height += height + 52
 	}
 	if len(f.panels) == 0 {

@@ -10,10 +10,9 @@ import (
 )
 
 // upTo is 0, 1, … n−1.
-func upTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
+func upTo(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
 	}
 	return out
 }

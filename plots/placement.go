@@ -48,11 +48,12 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	p.Add(slices.Concat(placed.points(disc(blue), softInk), now.points(ring(ink), softInk))...)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, float64(len(layers))-0.5, indexTicks{labels(layers), 24}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+1.06*max(p.Y.Max-1, 0.01), valueTicks{""}
-	f.panels = []*plot.Plot{p}
+	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), ring(ink)), glyphKey(best.Title(), disc(blue))}
-	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
-		quantity.Count(len(layers), "layer"), layers[worst], quantity.Decimals(now.XYs[worst].Y, 2),
-		quantity.Decimals(placed.XYs[worst].Y, 2))
+	was, is := quantity.Decimals(now.XYs[worst].Y, 2), quantity.Decimals(placed.XYs[worst].Y, 2)
+	goes := map[bool]string{false: "goes from " + was + " to", true: "stays at"}[was == is]
+	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, %s %s × the mean", lower,
+		quantity.Count(len(layers), "layer"), layers[worst], goes, is)
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil

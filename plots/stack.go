@@ -55,7 +55,7 @@ func (b *Bar) Add(of string, ns float64) {
 
 // partColors belong to the phases by name, so that a phase looks the same on every page.
 var partColors = map[string]color.NRGBA{
-	string(trace.PhaseExperts): orange, string(trace.PhaseAttention): purple, string(trace.PhaseRouter): vermilion,
+	string(trace.PhaseExperts): orange, string(trace.PhaseAttention): purple, string(trace.PhaseRouter): indigo,
 	string(trace.PhaseDispatch): tint(skyBlue, 0.55), string(trace.PhaseCombine): green, string(trace.PhaseOther): brown,
 	string(trace.PhaseCommunication): softInk,
 	Transfer:                         waitInk, Collectives: tint(waitInk, 0.4),
@@ -121,7 +121,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		p.Y.Tick.Marker = names
 		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // the first rank on top
 		p.Add(&stack{a.Bars, unit.Per})
-		f.panels = append(f.panels, p)
+		f.panels = append(f.panels, []*plot.Plot{p})
 		f.height += 44 + vg.Length(min(320, 28*most))
 	}
 	return f, nil

@@ -46,10 +46,10 @@ var (
 	skyBlue = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
 	green   = color.NRGBA{0x00, 0x9e, 0x73, 0xff}
 	orange  = color.NRGBA{0xe6, 0x9f, 0x00, 0xff}
-	// vermilion stands out on paper as well as on the dark ground of an inverted figure, where yellow fades.
-	vermilion = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
-	purple    = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
-	brown     = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
+	purple  = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
+	brown   = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
+	// indigo stays apart from orange also on the dark ground of an inverted figure, where vermilion is like it.
+	indigo = color.NRGBA{0x33, 0x22, 0x88, 0xff}
 )
 
 // tint lets the ground show through: share 1 is c itself, 0 nothing of it.
@@ -178,10 +178,7 @@ func flow(keys []key) (at []vg.Point, rows int) {
 		at = append(at, vg.Point{X: x, Y: -vg.Length(row) * legendRow})
 		x += w + legendGap
 	}
-	if len(keys) == 0 {
-		return nil, 0
-	}
-	return at, row + 1
+	return at, min(len(keys), row+1)
 }
 
 func legendHeight(keys []key) vg.Length {
@@ -259,10 +256,6 @@ func (v valueTicks) Ticks(low, high float64) (out []plot.Tick) {
 var nan = math.NaN()
 
 func known(v float64) bool { return quantity.Known(v) }
-
-// drawable reports a finite value that is not negative. Results read from files
-// can hold anything; what is below zero is no time and no load, and is not drawn.
-func drawable(v float64) bool { return known(v) && v >= 0 }
 
 // knowns are the finite values.
 func knowns(values []float64) []float64 {

@@ -90,7 +90,7 @@ var tour = []tourStep{
 	{"made here: logits", "logits verify DIR/cache -o DIR/logits.json"},
 	{"run here: CPU workload", "bench --pairs 6 --campaign DIR/campaign -o DIR/bench.json -- moebalance workload " +
 		"--steps 6"},
-	{"", "report --title 'DeepSeek-V3-like layers on 4 H200s, recorded' -o DIR/report.html " +
-		"DIR/captures/campaign-deepseek-ep4.json DIR/deepseek.json DIR/captures/deepseek-ep4-ranks DIR/counts.json"},
+	{"", "report --title 'DeepSeek-V3-like layers on 4 H200s, recorded' -o DIR/report.html DIR/deepseek.json " +
+		"DIR/captures/campaign-deepseek-ep4.json DIR/captures/deepseek-ep4-ranks DIR/captures/*/counts-normal"},
 	{"", "report --title 'The CPU workload on this machine' -o DIR/workload.html DIR/bench.json DIR/logits.json"},
 }

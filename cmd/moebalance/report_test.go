@@ -60,15 +60,14 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 }
 
 // One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
-// text, Markdown and --brief say the same line and the same first numbers. Those that CSV tables hold are there
-// to the last digit. A layer, step, rank or count that there is none of is null, never a number that stands for none.
+// text, Markdown and --brief say the same line and the same first numbers, and an interval in the line is a number's.
+// Those that CSV tables hold are there to the last digit. A layer, step, rank or count that there is none of is null, never a number that stands for none.
 func TestOneResultHasOneNumber(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
 		inCSV string // labels of numbers that the CSV has
 	}{
-		{[]string{"trace", "../../testdata/torch/grouped-normal.rank0.json.gz", "../../testdata/torch/grouped-normal.rank1.json.gz"},
-			"worst imbalance (layer 1)"},
+		{[]string{"trace", "../../testdata/deepseek-ep4-ranks/normal.rank?.sqlite"}, "worst imbalance (layer 0)"},
 		{[]string{"compare", "../../testdata/gptoss-ep4-loop", "--table", "gain"}, "saved by even ranks"},
 		{[]string{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"}, "worst layer; floor there; by chance, 95th percentile"},
 		{[]string{"place", "--ep", "4", "../../testdata/placement/stats"},
@@ -107,6 +106,11 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		if strings.TrimSpace(brief) != a.Line {
 			t.Errorf("%v: --brief says %q, JSON %q", args, brief, a.Line)
 		}
+		for _, said := range betweenTwo.FindAllStringSubmatch(a.Line, -1) {
+			if !slices.ContainsFunc(a.Numbers, func(n answer.Number) bool { return n.Interval() == said[1]+" to "+said[2] }) {
+				t.Errorf("%v: %q is the interval of none of %v", args, said[0], a.Numbers)
+			}
+		}
 		cells := map[float64]bool{}
 		for _, cell := range strings.FieldsFunc(out["csv"], func(r rune) bool { return r == ',' || r == '\n' }) {
 			if x, err := strconv.ParseFloat(cell, 64); err == nil {
@@ -134,15 +138,19 @@ func TestOneResultHasOneNumber(t *testing.T) {
 	}
 }
 
+// betweenTwo is an interval in a sentence: −1.3 % to +1.7 %.
+var betweenTwo = regexp.MustCompile(`([−\d.]+) % to \+?([−\d.]+ %)`)
+
 // The page of several counts is of the one that counts leads with: the most uneven, over experts where no
-// number of ranks is known.
+// number of ranks is known. It names files that are named alike by their folders, and each one's evidence.
 func TestReportLeadsWithTheWorstCounts(t *testing.T) {
-	mild := put(t, filepath.Join(t.TempDir(), "mild.csv"), "layer,expert,count\n0,0,60000\n0,1,40000\n")
-	worst := put(t, filepath.Join(t.TempDir(), "worst.csv"), "layer,expert,count\n0,0,90000\n0,1,10000\n")
+	mild := put(t, filepath.Join(t.TempDir(), "mild/c.csv"), "layer,expert,count\n0,0,60000\n0,1,40000\n")
+	worst := put(t, filepath.Join(t.TempDir(), "worst/c.csv"), "layer,expert,count\n0,0,90000\n0,1,10000\n")
 	stdout, stderr, _ := invoke(t.Context(), "counts", mild, worst)
 	page, errs, code := invoke(t.Context(), "report", mild, worst)
-	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of worst.csv") || code != exitDone ||
-		!strings.Contains(page, "1.80\u00a0× the mean load in layer 0") || !strings.Contains(page, " · worst.csv</p>") {
+	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of c.csv") || code != exitDone ||
+		!strings.Contains(page, "1.80\u00a0× the mean load in layer 0") || !strings.Contains(page, " · worst/c.csv</p>") ||
+		!strings.Contains(page, "<span>mild/c.csv: Expert 0 gets 1.20\u00a0× the mean load in layer 0. <small>recorded load over experts") {
 		t.Errorf("exit %d, %q, %q\n%s\n%.3000s", code, stderr, errs, stdout, page)
 	}
 }

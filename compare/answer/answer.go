@@ -68,7 +68,7 @@ const (
 )
 
 // Number is one number of an answer. Low and High are its interval at the confidence of the
-// result, undefined where there is none.
+// result, or what late launches leave open; undefined where there is none.
 type Number struct {
 	Label string        `json:"label"`
 	Value router.Number `json:"value"`

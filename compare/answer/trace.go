@@ -70,7 +70,6 @@ func (k *known) judge(t *trace.Trace, given string) {
 		basis, evidence = Inferred, "inferred from one trace"
 	}
 	k.know("evidence", evidence)
-	k.number("gain", "gain of even ranks", t.Bound.Estimate, Fraction, Inferred)
 	k.number("saved", "saved by even ranks", positive(t.Bound.SavedNS), NS, Inferred)
 	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step (max − mean)", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
@@ -110,16 +109,18 @@ func (k *known) judge(t *trace.Trace, given string) {
 	k.unevenKind(t)
 }
 
-// evened is what even ranks and even tokens would gain.
+// evened is what even ranks and even tokens would gain: 6.2 %, or 6.2 to 8.1 % as late launches hide a part.
 func (k *known) evened(t *trace.Trace) {
-	k.know("even", max(t.Bound.Estimate, 0), "little", when(t.Bound.Estimate < 0.0005, "gain"))
+	even := Number{"gain of even ranks", t.Bound.Estimate, Fraction, router.Undefined(), router.Undefined(), Inferred}
+	k.know("even", even.Value, "little", when(even.Value < 0.0005, "gain"))
 	if p := t.Replay(); p != nil {
 		if t.Bound.InTime > 0.0005 && p.Undecided && t.Warned(trace.LateLaunches) {
-			k.know("most_gain", t.Bound.InTime)
+			even.Low, even.High = even.Value, t.Bound.InTime
 		}
-		k.know("token_gain", max(p.EvenTokens.Estimate, 0))
+		k.know("most_gain", even.High, "token_gain", max(p.EvenTokens.Estimate, 0))
 		k.number("tokens", "gain of even tokens", p.EvenTokens.Estimate, Fraction, Inferred)
 	}
+	k.add("gain", even)
 }
 
 // waits says how long ranks wait and mostly why, where that matters, and what to look at on the host of the rank that

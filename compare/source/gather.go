@@ -44,6 +44,7 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		} else if item.Name == "" {
 			reports = append(reports, in.Path)
 		} else {
+			item.Name = named(in.Path, byKind[false])
 			items = append(items, item)
 		}
 	}
@@ -59,6 +60,15 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
 	return compared(items, traced)
+}
+
+// named is a file's name, behind its folder where another input has the same: a/r.json and b/r.json.
+func named(path string, inputs []Input) string {
+	name := filepath.Base(path)
+	if slices.ContainsFunc(inputs, func(in Input) bool { return in.Path != path && filepath.Base(in.Path) == name }) {
+		return filepath.Join(filepath.Base(filepath.Dir(path)), name)
+	}
+	return name
 }
 
 // item reads an input that is no capture; counts that do not name ranks have the captures' ranks. A file without a mark

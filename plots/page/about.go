@@ -16,8 +16,9 @@ func titleOf(items []Input) string {
 		switch {
 		case in.Campaign != nil && in.Campaign.Command != "":
 			return shorten(in.Campaign.Command, 90)
-		case len(in.Given) > 0:
-			names = append(names, filepath.Base(in.Given[0])) // a pattern, of several captures
+		case in.Trace != nil && len(in.Given) > 0: // a pattern of captures: every run names them rank0, rank1
+			dir, name := filepath.Split(in.Given[0])
+			names = append(names, filepath.Join(filepath.Base(dir), name))
 		case in.Compared == nil || len(items) == 1:
 			names = append(names, in.Name)
 		}
@@ -31,9 +32,8 @@ func titleOf(items []Input) string {
 
 // about says where and when results were recorded, as far as they tell.
 func about(items []Input) (facts []Fact) {
-	add := func(name string, values ...string) {
-		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
-		if f := (Fact{name, strings.Join(values, ", ")}); len(values) > 0 && !slices.Contains(facts, f) {
+	add := func(name, when, gpu string) {
+		if f := (Fact{name, strings.TrimSuffix(when+", "+gpu, ", ")}); !slices.Contains(facts, f) {
 			facts = append(facts, f)
 		}
 	}
@@ -41,10 +41,8 @@ func about(items []Input) (facts []Fact) {
 		if c := in.Campaign; c != nil && !c.Run.Created.IsZero() {
 			add("Campaign", "begun "+c.Run.Created.UTC().Format("2006-01-02 15:04 UTC"), c.Run.GPUs)
 		}
-		if in.Trace == nil || len(in.Trace.Exports) == 0 {
-			continue
-		}
-		if e := in.Trace.Exports[0]; e.CapturedNS > 0 {
+		if t := in.Trace; t != nil && len(t.Exports) > 0 && t.Exports[0].CapturedNS > 0 {
+			e := t.Exports[0]
 			add("Trace", time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02"), e.GPU)
 		}
 	}

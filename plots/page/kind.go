@@ -83,11 +83,9 @@ func (p *Page) answer(lead Input) answer.Answer {
 // A refused campaign has none: nobody should remember its gain.
 func (p *Page) gains(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
-		c := in.Campaign
-		if c.Verdict.Refused() {
-			continue
+		if c := in.Campaign; !c.Verdict.Refused() {
+			out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Run.Left) })
 		}
-		out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Run.Left) })
 	}
 	return out
 }
@@ -147,7 +145,7 @@ func (p *Page) times(inputs []Input) []drawing {
 	}
 	out := []drawing{phases, heat(plots.ExpertTimes)}
 	if slices.ContainsFunc(inputs, func(in Input) bool { return len(in.Trace.Ranks) > 1 }) {
-		out = append(out[:1], append([]drawing{heat(plots.RankLayerTimes)}, out[1:]...)...)
+		out = slices.Insert(out, 1, heat(plots.RankLayerTimes))
 	}
 	switch {
 	case len(inputs) > 1 && len(p.of(isCompared)) > 0: // the comparison shows it
@@ -177,7 +175,11 @@ func (p *Page) loads(inputs []Input) []drawing {
 	for _, in := range inputs[:min(mostMaps, len(inputs))] {
 		at := map[string]int{}
 		for _, l := range in.Counts.Loads {
-			name := shorten(strings.TrimSpace(filepath.Base(l.Source)+" "+string(l.Phase)), 40)
+			name := filepath.Base(l.Source)
+			if name == filepath.Base(in.Name) {
+				name = in.Name // behind its folder, where two are alike
+			}
+			name = shorten(strings.TrimSpace(name+" "+string(l.Phase)), 40)
 			if _, seen := at[name]; !seen {
 				at[name], records = len(records), append(records, plots.Recorded{Name: name, Layers: map[int][]int64{}})
 			}

@@ -49,12 +49,14 @@ type Input struct {
 // supports them.
 type section struct {
 	ID, Title, Short string
-	Lines            []string // the answers
-	Key              string   // the number beside Short in the contents
+	Lines            []line
 	Figures          []plots.Figure
 	Tables           []table.Table
 	Notes            []note
 }
+
+// line is the answer of an input, and its evidence where the page does not say it above: the steps that a gain is of.
+type line struct{ Text, Basis string }
 
 // note is the caveats of one input.
 type note struct {
@@ -89,9 +91,6 @@ func (p *Page) build() error {
 			continue
 		}
 		s := section{ID: k.name, Title: k.title, Short: k.short}
-		if first := inputs[0].Answer; strings.Contains(first.Line, key(first)) {
-			s.Key = key(first)
-		}
 		if k.name == leads.name && len(inputs) == 1 { // the lead's own
 			s.Figures = leading[min(1, len(leading)):]
 		} else {
@@ -102,10 +101,11 @@ func (p *Page) build() error {
 			p.Of = p.called(lead)
 		}
 		if s.fill(p, inputs); len(s.Lines) == 0 { // the page says it above
-			s.Key, s.Lines = "", []string{quantity.Count(len(s.Tables), "table")}
+			has := quantity.Count(len(s.Tables), "table")
 			if n := len(s.Figures); n > 0 {
-				s.Lines[0] = quantity.Count(n, "more figure") + ", " + s.Lines[0]
+				has = quantity.Count(n, "more figure") + ", " + has
 			}
+			s.Lines = []line{{Text: has}}
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -149,18 +149,15 @@ func (p Page) Figures() (out []plots.Figure) {
 	return out
 }
 
-// Key is the number that decides.
-func (p Page) Key() string { return key(p.Answer) }
-
-// key is the number that an answer leads with: the first of its numbers that its line names, else the first.
-func key(a answer.Answer) string {
-	named := slices.IndexFunc(a.Numbers, func(n answer.Number) bool {
-		return strings.Contains(a.Line, strings.Trim(n.Shown(), "−+"))
+// Key is the number that the answer leads with: the first of its numbers that its line names, else the first.
+func (p Page) Key() string {
+	named := slices.IndexFunc(p.Answer.Numbers, func(n answer.Number) bool {
+		return strings.Contains(p.Answer.Line, strings.Trim(n.Shown(), "−+"))
 	})
-	if len(a.Numbers) == 0 {
+	if len(p.Answer.Numbers) == 0 {
 		return ""
 	}
-	return a.Numbers[max(0, named)].Shown()
+	return p.Answer.Numbers[max(0, named)].Shown()
 }
 
 // fill adds what a section has of each of its inputs.
@@ -170,11 +167,12 @@ func (s *section) fill(p *Page, inputs []Input) {
 		if len(inputs) > 1 {
 			of = p.called(in) + ": "
 		}
-		switch line := in.Answer.Line; {
-		case strings.HasPrefix(line, "Under "+strings.TrimSuffix(of, ": ")+","): // which names the input
-			s.Lines = append(s.Lines, line)
-		case line != p.Answer.Line || of != "":
-			s.Lines = append(s.Lines, of+line)
+		text := in.Answer.Line
+		if !strings.HasPrefix(text, "Under "+strings.TrimSuffix(of, ": ")+",") { // which names the input
+			text = of + text
+		}
+		if of != "" || text != p.Answer.Line {
+			s.Lines = append(s.Lines, line{text, in.Answer.Basis})
 		}
 		for _, t := range in.Tables {
 			if t.Len() > 0 {
@@ -201,22 +199,16 @@ func (p *Page) called(in Input) string {
 	return shorten(in.Name, 40)
 }
 
-// of lists the inputs of a kind, of traces the learned arm first.
+// of lists the inputs of a kind, traces of the balanced arm last.
 func (p *Page) of(is func(source.Item) bool) (out []Input) {
-	for _, in := range p.inputs {
-		if is(in.Item) {
-			out = append(out, in)
+	for _, balanced := range []bool{false, true} {
+		for _, in := range p.inputs {
+			if is(in.Item) && balanced == (in.Trace != nil && in.Trace.Arm == string(gain.Perfect)) {
+				out = append(out, in)
+			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Input) int { return place(a) - place(b) })
 	return out
-}
-
-func place(in Input) int {
-	if in.Trace == nil {
-		return 0
-	}
-	return max(0, slices.Index([]string{string(gain.Normal), string(gain.Perfect)}, in.Trace.Arm))
 }
 
 //go:embed page.html
