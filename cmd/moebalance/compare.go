@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -100,11 +101,11 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		}
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
-	var counted []string
+	counted := ""
 	if o.Normal != "" {
-		counted = []string{c.same([]string{o.Normal}, effective[source.Captures][2:]...)} // with the model
+		counted = c.same([]string{o.Normal}, effective[source.Captures][2:]...) // with the model
 	}
-	if d = render.Comparison(result, counted...); !result.Comparable {
+	if d = render.Comparison(result, counted, launch.Quote(source.Pattern(sides[0].Paths))); !result.Comparable {
 		err = failf(exitNotComparable, "%s", result.Verdict)
 	}
 	return d, err

@@ -42,6 +42,7 @@ var held = map[string]string{
 	"answer":                   "verdict basis line",
 	"answer.numbers":           "label value unit low high basis",
 	"answer.reasons":           "",
+	"answer.kinds":             "",
 	"answer.next":              "text command",
 	"answer.caveats":           "code severity",
 	"gain":                     "estimate low high confidence n",

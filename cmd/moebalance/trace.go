@@ -86,7 +86,7 @@ func traceGate(t *trace.Trace, limit float64) error {
 		return unknown("layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges")
 	}
 	for _, k := range t.StepKinds {
-		large := slices.ContainsFunc(t.Replays, func(p trace.Replay) bool { return p.Kind == k.Kind })
+		large := slices.ContainsFunc(t.Replays, func(p trace.Replay) bool { return p.Kind == k.Kind && !p.Little })
 		if large && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return above(k.Time.WorstLayer, k.Time.WorstMaxOverMean-1,
 				fmt.Sprintf(" in %s (%s)", quantity.Numbered("step", k.Steps), k.Name))

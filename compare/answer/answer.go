@@ -25,7 +25,8 @@ type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Basis is the evidence of the verdict: measured, inferred, predicted or claimed, on how much.
 	Basis   string   `json:"basis"`
-	Line    string   `json:"line"`    // one sentence
+	Line    string   `json:"line"`    // one sentence, with the steps that it is about
+	Kinds   []string `json:"kinds"`   // a sentence for each other kind of steps that has enough time: decode
 	Numbers []Number `json:"numbers"` // at most five, the one that decides first
 	Reasons []string `json:"reasons"` // at most three: where, why, how much of the effect
 	Next    []Step   `json:"next"`    // at most two
@@ -66,6 +67,9 @@ const (
 	NS       Unit = "ns"       // shown in the unit that fits
 	MaxMean  Unit = "max/mean"
 )
+
+// Lines are the answer alone: of the steps that it leads with, then of each other kind.
+func (a Answer) Lines() []string { return append([]string{a.Line}, a.Kinds...) }
 
 // Number is one number of an answer. Low and High are its interval at the confidence of the
 // result, or what late launches leave open; undefined where there is none.

@@ -25,7 +25,7 @@ func check(t *testing.T, name string, a Answer, verdict Verdict, line, reasons, 
 	if a.Verdict != verdict || !strings.Contains(a.Line, line) {
 		t.Errorf("%s: %s: %q, want %s: %q", name, a.Verdict, a.Line, verdict, line)
 	}
-	said := strings.Join(a.Reasons, "\n")
+	said := strings.Join(append(a.Kinds, a.Reasons...), "\n")
 	for want := range strings.SplitSeq(reasons, ";") {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s: %q lacks %q", name, said, want)

@@ -15,11 +15,12 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// OfComparison answers what balance, or a build, changes by the traces of both. counts are the arguments that name
-// recorded counts of the normal side, if any.
-func OfComparison(c *diff.Comparison, counts ...string) Answer {
-	k := knowing(caveats(c.Warnings, nil))
-	k.know("hook", c.Normal.Treatment, "counts", append(counts, "COUNTS")[0])
+// OfComparison answers what balance, or a build, changes by the traces of both. given are the arguments that name
+// the normal side's counts and its traces, each empty where it is not known.
+func OfComparison(c *diff.Comparison, given ...string) Answer {
+	k, of := knowing(caveats(c.Warnings, nil)), append(given, "", "")
+	counts, traces := of[0], of[1]
+	k.know("hook", c.Normal.Treatment, "traces", argument.ReplaceAllString(traces, "--trace $0"))
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)
@@ -38,7 +39,7 @@ func OfComparison(c *diff.Comparison, counts ...string) Answer {
 	case c.Builds.Named():
 		k.wholeSteps(c)
 	default:
-		k.predicted(c)
+		k.predicted(c, counts)
 	}
 	return k.tell("compare")
 }
@@ -97,11 +98,12 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 }
 
 // predicted gathers the gain that a campaign measured beside two arms, else what they predict.
-func (k *known) predicted(c *diff.Comparison) {
+func (k *known) predicted(c *diff.Comparison, counts string) {
 	s := c.Split
 	k.flat(warned(c.Warnings, trace.LoadWithoutTime), Inferred)
 	switch {
 	case s.Measured != nil:
+		k.know("counts", cmp.Or(counts, "COUNTS"))
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
 			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"],
@@ -113,6 +115,9 @@ func (k *known) predicted(c *diff.Comparison) {
 		k.know("evidence", "predicted from", "doubt", caveat.Text(warned(c.Warnings, diff.CampaignUnlike)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
+		if s.Parts[0].Low > 0 { // else no placement gains
+			k.know("counts", counts, "movable", "ranks")
+		}
 	case warned(c.Warnings, diff.FewRanks).Code != "":
 		k.doubt(warned(c.Warnings, diff.FewRanks))
 		k.know("apart", "ranks")
@@ -147,10 +152,14 @@ func (k *known) parts(c *diff.Comparison) {
 		case other.Low < 0 && other.High > 0:
 			k.know("kind_gain", "")
 		}
-		k.because("kinds", k.say("of_kind"))
+		if text := k.say("of_kind"); text != "" {
+			k.kinds = append(k.kinds, text)
+		}
 	}
 	for _, w := range c.Warnings {
-		k.because("kinds", when(w.Code == diff.KindsApart, caveat.Text(w)))
+		if w.Code == diff.KindsApart {
+			k.kinds = append(k.kinds, caveat.Text(w))
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type known struct {
 	values  router.Args
 	numbers map[string][]Number
 	reasons map[string][]string // in words of their own
+	kinds   []string            // what is said of other kinds of steps
 	steps   []Step              // before the steps of the row
 }
 
@@ -96,8 +97,8 @@ func word(name string) string { return strings.TrimPrefix(launch.Quote([]string{
 // three reasons and two steps, for no more are read.
 func (k *known) tell(kind string) Answer {
 	var row caveat.Line
-	a := Answer{Basis: k.say("basis." + kind), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: k.caveats}
+	a := Answer{Basis: k.say("basis." + kind), Kinds: []string{}, Numbers: []Number{}, Reasons: []string{},
+		Next: []Step{}, Caveats: k.caveats}
 	for _, row = range caveat.Lines[kind] {
 		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
 		k.know("verdict", string(a.Verdict))
@@ -108,6 +109,11 @@ func (k *known) tell(kind string) Answer {
 	}
 	if !strings.HasPrefix(row.Text, "{other}") { // a name, which stays as it is
 		a.Line = Sentence(a.Line)
+	}
+	for _, text := range k.kinds {
+		if !strings.Contains(a.Line, text[1:]) { // else it leads
+			a.Kinds = append(a.Kinds, Sentence(text))
+		}
 	}
 	for name := range strings.FieldsSeq(row.Numbers) {
 		a.Numbers = append(a.Numbers, k.numbers[name]...)

@@ -106,7 +106,9 @@ func (k *known) judge(t *trace.Trace, given string) {
 	if len(rows) > 0 {
 		k.uneven(t, rows)
 	}
-	k.unevenKind(t)
+	if k.values["slow_rank"] == nil { // whose steps say nothing of load
+		k.otherKinds(t)
+	}
 }
 
 // evened is what even ranks and even tokens would gain: 6.2 %, or 6.2 to 8.1 % as late launches hide a part.
@@ -193,17 +195,25 @@ func (k *known) flat(w router.Warning, basis Basis) {
 	}
 }
 
-// unevenKind finds steps of another kind, with a tenth of the expert time at least, that are uneven: "even"
-// speaks of all of them.
-func (k *known) unevenKind(t *trace.Trace) {
+// otherKinds says what uneven ranks cost in each other kind of steps that is replayed. "Even" speaks of all with much
+// of the expert time: an uneven one may lead.
+func (k *known) otherKinds(t *trace.Trace) {
 	_, others := t.OtherKinds()
 	for _, p := range t.Replays {
-		for _, other := range others {
-			if p.Kind == other.Kind && other.Time.Flagged > 0 && t.Replay() != nil {
-				k.know("kind_steps", len(other.Steps), "kind", other.Name, "uneven", other.Time.Imbalance,
-					"kind_gain", p.EvenRanks.Estimate)
-				k.number("kind_gain", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
-			}
+		at := slices.IndexFunc(others, func(kind trace.StepKind) bool { return kind.Kind == p.Kind })
+		if at < 0 || len(others) == len(t.StepKinds) {
+			continue
+		}
+		other, uneven := others[at], router.Undefined()
+		if other.Time.Flagged > 0 {
+			uneven = other.Time.Imbalance
+		}
+		k.know("kind", fmt.Sprintf("%s (%s)", quantity.Count(len(other.Steps), "step"), other.Name), "kind_time", uneven,
+			"kind_gain", p.EvenRanks.Estimate, "kind_low", positive(p.EvenRanks.Low), "kind_high", p.EvenRanks.High)
+		k.kinds = append(k.kinds, k.say("trace_kind"))
+		if uneven.Defined() && !p.Little && k.values["uneven"] == nil {
+			k.know("uneven", k.say("trace_kind"))
+			k.number("uneven", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 		}
 	}
 }

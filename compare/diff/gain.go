@@ -31,7 +31,8 @@ type Split struct {
 	Basis StepBasis     `json:"basis"` // of Gain
 	Gain  router.Number `json:"gain"`  // a fraction
 	// Low and High are the interval of Gain at 95 %. Of a predicted one it is over steps of one launch of each arm,
-	// with the law's error, widened by how gains of launches differ (gain.LaunchSD), which one launch does not show.
+	// with the law's error, widened by how gains of launches differ (gain.LaunchSD), which one launch does not show. Where
+	// launches are late in either arm and the recorded steps change the other way, it holds their change, too.
 	Low       router.Number `json:"low"`
 	High      router.Number `json:"high"`
 	PerfectNS router.Number `json:"perfect_step_ns"`
@@ -139,6 +140,11 @@ func (c *Comparison) predict(a arms) {
 		return stats.Interval{Estimate: float64(g.SavedNS), Low: float64(g.Low) * left, High: float64(g.High) * left}
 	}
 	c.Split.saved, c.Split.ranks = ofLaunches(saved(change), float64(change.LeftNS)), saved(even)
+	recorded, all := (normal.StepNS/perfect.StepNS-1)*float64(change.LeftNS), &c.Split.saved
+	late := normal.LaunchesMatter() || perfect.LaunchesMatter()
+	if sure := all.Low*all.High > 0; late && sure && recorded*all.Low < 0 {
+		all.Low, all.High = min(all.Low, recorded), max(all.High, recorded)
+	}
 	c.Split.over(change.LeftNS, Profiled)
 	if w, due := trace.WarnLate(change); due {
 		c.Warnings = append(c.Warnings, w)

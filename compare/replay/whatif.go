@@ -129,6 +129,9 @@ func (r *Run) decide() {
 // of the step: without a profiler less of a gain may be lost to them.
 func (r *Run) Undecided() bool { return r.hosts == together }
 
+// LaunchesMatter reports that launches are late by more than chance, under the profiler alone or without it.
+func (r *Run) LaunchesMatter() bool { return r.hosts != inTime }
+
 // Late is the share of the recorded steps that kernels waited for launches.
 func (r *Run) Late() float64 { return 1 - floats.Sum(r.times[inTime])/floats.Sum(r.times[asRecorded]) }
 

@@ -28,23 +28,17 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 	if err != nil {
 		return nil, err
 	}
-	byKind := map[bool][]Input{}
-	for _, in := range inputs {
-		byKind[in.Kind == Captures] = append(byKind[in.Kind == Captures], in)
-	}
-	traced, err := traces(ctx, byKind[true], progress)
-	if err != nil {
-		return nil, err
-	}
-	ranks := len(append(traced, Item{Trace: &trace.Trace{}})[0].Trace.Ranks)
+	var captures []Input
 	var reports []string
-	for _, in := range byKind[false] {
-		if item, err := in.item(ranks); err != nil {
+	for _, in := range inputs { // small ones first, as they may be broken
+		if in.Kind == Captures {
+			captures = append(captures, in)
+		} else if item, err := in.item(); err != nil {
 			return nil, err
 		} else if item.Name == "" {
 			reports = append(reports, in.Path)
 		} else {
-			item.Name = named(in.Path, byKind[false])
+			item.Name = named(in.Path, inputs)
 			items = append(items, item)
 		}
 	}
@@ -59,6 +53,22 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		}
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
+	traced, err := traces(ctx, captures, items, progress)
+	if err != nil {
+		return nil, err
+	}
+	ranks := len(append(traced, Item{Trace: &trace.Trace{}})[0].Trace.Ranks)
+	for _, in := range items {
+		if r := in.record; r != nil {
+			o := counts.Options{Threshold: gain.DefaultThreshold}
+			if ranks > 0 && r.Ranks == 0 && r.Experts > 0 && r.Experts%ranks == 0 {
+				o.Ranks = ranks
+			}
+			if err := in.Counts.Add(r, o); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return compared(items, traced)
 }
 
@@ -71,20 +81,16 @@ func named(path string, inputs []Input) string {
 	return name
 }
 
-// item reads an input that is no capture; counts that do not name ranks have the captures' ranks. A file without a mark
-// is of counts if they can be read; of a benchmark report there is no item.
-func (in Input) item(ranks int) (item Item, err error) {
+// item reads an input that is no capture. A file without a mark is of counts if they can be read, which are judged when
+// the captures' ranks are known; of a benchmark report there is no item.
+func (in Input) item() (item Item, err error) {
 	if in.Kind == Campaigns || in.Kind == Results {
 		return ReadResult(in.Path)
 	}
 	record, err := ReadCounts(in.Path, nil)
 	if err == nil {
-		o := counts.Options{Threshold: gain.DefaultThreshold}
-		if ranks > 0 && record.Ranks == 0 && record.Experts > 0 && record.Experts%ranks == 0 {
-			o.Ranks = ranks
-		}
-		item = Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold)}
-		return item, item.Counts.Add(record, o)
+		return Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold),
+			record: record}, nil
 	}
 	if _, no := readRuns(in.Path, nil); in.Kind == Files && !errors.As(no, new(*input.Error)) { // also points of a curve
 		return item, nil
@@ -95,8 +101,8 @@ func (in Input) item(ranks int) (item Item, err error) {
 }
 
 // traces reads captures: a side for each arm where names or records tell both, else one run, which may
-// hold the steps of both.
-func traces(ctx context.Context, captures []Input, progress Progress) (items []Item, err error) {
+// hold the steps of both. Counts among the others are set beside the traces that they fit.
+func traces(ctx context.Context, captures []Input, others []Item, progress Progress) (items []Item, err error) {
 	all := pathsOf(captures)
 	if len(all) == 0 {
 		return nil, nil
@@ -109,7 +115,8 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 	}
 	for i, side := range sides {
 		o := trace.Options{Threshold: gain.DefaultThreshold, Progress: read, Arm: string(side.Arm)}
-		t, err := trace.Read(ctx, side.Paths, o)
+		arm := cmp.Or(side.Arm, armOf(side.Paths[0]), map[bool]gain.Arm{true: gain.Arms[i]}[mixed == nil])
+		t, counted, err := readBeside(ctx, side.Paths, o, arm, others)
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds
 			return items, nil
@@ -118,13 +125,31 @@ func traces(ctx context.Context, captures []Input, progress Progress) (items []I
 		case mixed == nil && t.Arm == "":
 			t = diff.AssumeArm(t, gain.Arms[i])
 		}
-		items = append(items, Item{Name: cmp.Or(t.Arm, filepath.Base(side.Paths[0])), Given: Pattern(side.Paths), Trace: t})
+		items = append(items, Item{Name: cmp.Or(t.Arm, filepath.Base(side.Paths[0])), Given: Pattern(side.Paths),
+			Counted: counted, Trace: t})
 		other := func(w router.Warning) bool { return w.Code == trace.OtherArms }
 		if mixed != nil && !slices.ContainsFunc(t.Warnings, other) {
 			break
 		}
 	}
 	return items, nil
+}
+
+// readBeside reads captures of an arm with the first counts that fit them: counts of other steps, layers or ranks, and
+// those that the trace contradicts, as they may be of the other arm, stay by themselves.
+func readBeside(ctx context.Context, paths []string, o trace.Options, arm gain.Arm, others []Item) (*trace.Trace,
+	[]string, error) {
+	for _, in := range others {
+		if in.record == nil || arm != "" && armOf(in.Given[0]) != "" && armOf(in.Given[0]) != arm {
+			continue
+		}
+		t, err := Trace(ctx, paths, o, in.record, nil)
+		if err == nil && !t.Warned(trace.OtherSteps) && !t.Warned(trace.CountsContradict) && !t.Warned(trace.CountsLayers) {
+			return t, in.Given, nil
+		}
+	}
+	t, err := trace.Read(ctx, paths, o)
+	return t, nil, err
 }
 
 // compared adds the traces to the results, and their comparison where they are of both arms and none is given, beside

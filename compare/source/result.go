@@ -25,12 +25,14 @@ type Item struct {
 	Name     string
 	Next     []Step   // what the JSON of a verb says to do next
 	Given    []string // the files that it was read from, of traces and counts; none of a verb's JSON
+	Counted  []string // of a trace, the counts beside it, one file or none
 	Trace    *trace.Trace
 	Campaign *Campaign // judged, also while it runs
 	Cache    *logits.Verification
 	Counts   *counts.Result
 	Compared *diff.Comparison
 	Place    *place.Result
+	record   *counts.Record // of Counts
 }
 
 // Step is something to do next: in words, and the command as it is typed.

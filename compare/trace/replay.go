@@ -14,6 +14,8 @@ import (
 type Replay struct {
 	Kind  int `json:"step_kind"`
 	Steps int `json:"steps"`
+	// Little says that its steps have less than a tenth of the expert time; it is the first of its phase.
+	Little bool `json:"little_expert_time"`
 	// StepNS is the mean recorded time of a step, Law by how much a replay that changes nothing
 	// differs from it, a fraction.
 	StepNS router.Number `json:"step_ns"`
@@ -45,16 +47,17 @@ func (r *Replay) Of(steps []int) *replay.Run {
 	return r.Run.Only(func(i int) bool { return slices.Contains(steps, r.steps[i]) })
 }
 
-// leastExperts is the share of all expert time from which a kind of steps is worth a replay.
+// leastExperts is the share of all expert time from which a kind of steps counts.
 const leastExperts = 0.1
 
 // replays fills Replays, where every rank of the run is there: one that is missing may be the
-// one that all wait for. A kind that cannot be replayed has none.
+// one that all wait for. A kind that cannot be replayed has none, nor one with little time beside a larger one of
+// its phase, prefill or decode.
 func (r *reduction) replays() {
 	if len(r.ranks) < 2 || int(r.trace.World) > len(r.ranks) {
 		return
 	}
-	whole, found := 0.0, []Replay(nil)
+	whole, found, most := 0.0, []Replay(nil), map[string]float64{} // most of a kind in each phase
 	worth := slices.Concat(r.trace.times.StepsOf(imbalance.Counts), r.trace.times.StepsOf(imbalance.OtherKind))
 	for _, k := range r.trace.StepKinds {
 		p := Replay{Kind: k.Kind}
@@ -63,11 +66,14 @@ func (r *reduction) replays() {
 		list, p.hosts = r.stepsToReplay(p.steps)
 		if p.Run = replay.New(list); p.Run != nil {
 			found = append(found, p)
-			whole += p.Run.ExpertsNS()
+			ns, phase := p.Run.ExpertsNS(), k.batches[0].String()
+			whole, most[phase] = whole+ns, max(most[phase], ns)
 		}
 	}
 	for _, p := range found {
-		if run := p.Run; run.ExpertsNS() >= leastExperts*whole {
+		run, first := p.Run, r.trace.StepKinds[p.Kind].batches[0]
+		p.Little = run.ExpertsNS() < leastExperts*whole
+		if !p.Little || first.Named && !first.Dummy && run.ExpertsNS() == most[first.String()] {
 			p.Steps, p.StepNS, p.Law = run.Steps(), router.Number(run.StepNS), router.Number(run.Law)
 			p.Undecided = run.Undecided()
 			p.EvenRanks, p.EvenTokens = run.EvenRanks(), run.EvenTokens()

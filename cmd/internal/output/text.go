@@ -22,11 +22,11 @@ type writer struct {
 
 // document writes the answer with its lead, or a listing with all its tables.
 func (w *writer) document(d Document) {
-	w.line(w.marked("**", w.prose(d.Headline)))
 	if d.Answer != nil {
 		w.answer(d)
 		return
 	}
+	w.line(w.marked("**", w.prose(d.Headline)))
 	for _, t := range d.Tables {
 		w.WriteString("\n")
 		w.table(t, 20)
@@ -34,9 +34,12 @@ func (w *writer) document(d Document) {
 	w.notes(d.Notes)
 }
 
-// answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
+// answer writes its lines, the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
 func (w *writer) answer(d Document) {
 	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
+	for _, line := range a.Lines() {
+		w.line(w.marked("**", w.prose(line)))
+	}
 	w.line(w.prose(strings.TrimSuffix(string(a.Verdict)+" · "+a.Basis, " · ")))
 	for _, n := range a.Numbers[:min(3, len(a.Numbers))] {
 		numbers = append(numbers, n.String())

@@ -3,31 +3,29 @@ package render
 import (
 	"cmp"
 	"path/filepath"
-	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
 // Of lays a gathered result out as its verb does, beside others. Its commands name the files that it was read from, and
-// the counts among the others; the result of a verb, which does not hold these, has its commands.
+// those of the normal side among the others; the result of a verb, which does not hold these, has its commands.
 func Of(in source.Item, beside ...source.Item) output.Document {
 	d, given := output.Document{}, cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {
 	case in.Campaign != nil:
 		return Campaign(*in.Campaign)
 	case in.Compared != nil:
-		var counted []string
+		of := source.Item{}
 		for _, other := range beside {
-			alike := func(r counts.ResultRecord) bool { return int(r.Ranks) == len(in.Compared.Ranks) }
-			if c := other.Counts; c != nil && len(other.Given) > 0 && slices.ContainsFunc(c.Records, alike) {
-				counted = append(counted, launch.Quote(other.Given))
+			if t := other.Trace; t != nil && t.Arm == string(gain.Normal) {
+				of = other
 			}
 		}
-		return Comparison(*in.Compared, counted...)
+		return Comparison(*in.Compared, launch.Quote(of.Counted), launch.Quote(of.Given))
 	case in.Cache != nil:
 		folder := in.Name
 		if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
@@ -35,6 +33,9 @@ func Of(in source.Item, beside ...source.Item) output.Document {
 		}
 		return VerifiedCache(folder, *in.Cache)
 	case in.Trace != nil:
+		if len(in.Counted) > 0 {
+			given = "--counts " + launch.Quote(in.Counted) + " " + given
+		}
 		d = Trace(in.Trace, given)
 	case in.Counts != nil:
 		d = Counts(in.Counts, given)

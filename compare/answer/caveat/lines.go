@@ -16,7 +16,7 @@ const (
 	campaignWhy = "dose checks points share"
 	compared    = "gain step alone saved"
 	measureNext = "backend|measure.hook|measure"
-	kindsWhy    = "flat flat_time kinds"
+	flatWhy     = "flat flat_time"
 	countsOf    = "reported mean worst floor null"
 	placed      = "time fall before after gains"
 	placedWhy   = "written decision unpredicted untimed payback"
@@ -43,8 +43,7 @@ var Lines = map[string][]Line{
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
 		{"load without time", under + "{=why.flat}.", "gain saved loss load time", "flat_time", "both backend same_run"},
-		{"uneven", under + "expert time is {uneven:%} uneven in {kind_steps:step} ({kind}), where even ranks would gain " +
-			"about {kind_gain:%}; even in {steps}.", "kind_gain worst", "", unevenNext},
+		{"uneven", under + "{uneven}; it is even in {steps}.", "uneven worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
 			"host profiler", "both|balanced|again"},
 		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait", "both|balanced|other_load"}},
@@ -52,18 +51,18 @@ var Lines = map[string][]Line{
 	"compare": {
 		{"not comparable", "{?refusal}{verdict}: {why|the sides are no two arms of one run}" + slowerToo,
 			"", "rest", "swapped|one_arm|whole|builds|both_arms trust"},
-		{"no answer", "no answer: {doubt}.", compared, "remedy kinds", "whole|" + measureNext},
+		{"no answer", "no answer: {doubt}.", compared, "remedy", "whole|" + measureNext},
 		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 			"normal perfect change", "phase", "builds"},
-		{"imbalance significant", "{=said}" + foretold, compared, "placement kinds", "place"},
-		{"", "{=said}[, below the {bar}]" + foretold, compared, "kinds", "loads|other_load"},
-		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, kindsWhy, "backend same_run"},
-		{"no verdict", "{=foreseen}" + slowerToo, compared, kindsWhy, "small measure.hook|measure"},
+		{"imbalance significant", "{=said}" + foretold, compared, "placement", "place"},
+		{"", "{=said}[, below the {bar}]" + foretold, compared, "", "loads|other_load"},
+		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, flatWhy, "backend same_run"},
+		{"no verdict", "{=foreseen}" + slowerToo, compared, flatWhy, "small|place|cause measure.hook|measure"},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
-			"{here:.3}.", compared, kindsWhy, measureNext},
+			"{here:.3}.", compared, flatWhy, measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
-			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, kindsWhy, measureNext},
-		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, kindsWhy, measureNext}},
+			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, flatWhy, measureNext},
+		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, flatWhy, measureNext}},
 
 	"bench": {
 		{"", "{?refusal}{verdict}: {why|a check failed, so the gain decides nothing}.",
@@ -148,11 +147,15 @@ var sentences = map[string]string{
 	"why.profiler":                   "{suspect} slows launches, too: see whether they are late under nsys",
 	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
 
-	"mode":      "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
-	"why.phase": "most of it is {phase}: {phase_ns:+ns} per step",
+	"mode":       "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
+	"why.phase":  "most of it is {phase}: {phase_ns:+ns} per step",
+	"trace_kind": "in {kind} expert time is {=kind_is}; {=kind_much}",
+	"kind_is":    "{kind_time:%} uneven | even",
+	"kind_much": "even ranks would gain about {kind_gain:%} ({kind_low:%} to {kind_high:%}) | " +
+		"even ranks would gain {kind_high:%} at most | what even ranks would gain is unknown",
 	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
 		"({kind_low:+%} to {kind_high:+%})[: the slowest rank's experts take {slower_experts:%} longer] | " +
-		"for {kind} it would change speed by {kind_low:+%} to {kind_high:+%} | " +
+		"for {kind} it cannot be told: speed would change by {kind_low:+%} to {kind_high:+%} | " +
 		"for {kind} it would be about {kind_gain:speed}, as far as one step tells",
 
 	"said": "undecided: {undecided} is {low:%} to {high:%} faster[{place}] | " +
@@ -228,6 +231,7 @@ var steps = map[string][2]string{
 
 	"counts":       {"Let the engine record expert counts.", "help formats"},
 	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"cause":        {"{?movable}Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
 	"ep":           {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
 	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
 	"place": {"Find a placement, judged on other counts.",
