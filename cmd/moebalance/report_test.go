@@ -50,7 +50,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		fieldResults + "vllm-qwen3-normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		captures + "counts-normal", "../../testdata/campaign-deepseek-ep4.json"})
 	for _, want := range []string{" UTC, moebalance " + version, "vllm-qwen3-normal.counts.json: Rank 0 gets", // of the captures' ranks
-		"learned routing: ", "balanced routing: ",
+		"learned routing: ", "balanced routing: ", ">allocated<", "they stand by themselves",
 		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "saved by even ranks",
 		"<span>OTHER_COUNTS</span> <span>../../testdata/deepseek-ep4-ranks/counts-normal</span>"} {
 		if !strings.Contains(out, want) {
@@ -60,7 +60,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 }
 
 // One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
-// text, Markdown and --brief say the same line and the same first numbers, and an interval in the line is a number's.
+// text, Markdown and --brief say the same lines and first numbers, and an interval in the line is a number's.
 // Those that CSV tables hold are there to the last digit. A layer, step, rank or count that there is none of is null, never a number that stands for none.
 func TestOneResultHasOneNumber(t *testing.T) {
 	for _, c := range []struct {
@@ -68,6 +68,7 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		inCSV string // labels of numbers that the CSV has
 	}{
 		{[]string{"trace", "../../testdata/deepseek-ep4-ranks/normal.rank?.sqlite"}, "worst imbalance (layer 0)"},
+		{[]string{"trace", fieldResults + "vllm-two-h200-quantized/mxfp4-marlin/normal"}, "worst imbalance (layer 1)"},
 		{[]string{"compare", "../../testdata/gptoss-ep4-loop", "--table", "gain"}, "saved by even ranks"},
 		{[]string{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"}, "worst layer; floor there; by chance, 95th percentile"},
 		{[]string{"place", "--ep", "4", "../../testdata/placement/stats"},
@@ -103,8 +104,8 @@ func TestOneResultHasOneNumber(t *testing.T) {
 			t.Fatalf("%v: %v, exit %d, %s", args, err, code, errs)
 		}
 		a, page := result.Answer, regexp.MustCompile(`(<[^>]*>|\s)+`).ReplaceAllString(plainText(page), " ")
-		if strings.TrimSpace(brief) != a.Line {
-			t.Errorf("%v: --brief says %q, JSON %q", args, brief, a.Line)
+		if lines := append([]string{a.Line}, a.Kinds...); strings.TrimSpace(brief) != strings.Join(lines, "\n") {
+			t.Errorf("%v: --brief says %q, JSON %q", args, brief, lines)
 		}
 		for _, said := range betweenTwo.FindAllStringSubmatch(a.Line, -1) {
 			if !slices.ContainsFunc(a.Numbers, func(n answer.Number) bool { return n.Interval() == said[1]+" to "+said[2] }) {
@@ -124,8 +125,9 @@ func TestOneResultHasOneNumber(t *testing.T) {
 			}
 		}
 		for place, text := range map[string]string{"page": page, "text": out["text"], "md": out["md"]} {
-			if !strings.Contains(text, a.Line) || !strings.Contains(text, a.Basis) {
-				t.Errorf("%v: the %s lacks %q or %q", args, place, a.Line, a.Basis)
+			lacks := func(want string) bool { return !strings.Contains(text, want) }
+			if said := append(a.Kinds, a.Line, a.Basis); slices.ContainsFunc(said, lacks) {
+				t.Errorf("%v: the %s lacks one of %q", args, place, said)
 			}
 			for i, n := range a.Numbers {
 				want := map[bool]string{true: n.Label + " " + n.Shown() + " " + strings.TrimPrefix(n.Interval()+" · "+string(n.Basis), " · "),

@@ -68,9 +68,6 @@ const (
 	MaxMean  Unit = "max/mean"
 )
 
-// Lines are the answer alone: of the steps that it leads with, then of each other kind.
-func (a Answer) Lines() []string { return append([]string{a.Line}, a.Kinds...) }
-
 // Number is one number of an answer. Low and High are its interval at the confidence of the
 // result, or what late launches leave open; undefined where there is none.
 type Number struct {

@@ -19,8 +19,7 @@ import (
 // the normal side's counts and its traces, each empty where it is not known.
 func OfComparison(c *diff.Comparison, given ...string) Answer {
 	k, of := knowing(caveats(c.Warnings, nil)), append(given, "", "")
-	counts, traces := of[0], of[1]
-	k.know("hook", c.Normal.Treatment, "traces", argument.ReplaceAllString(traces, "--trace $0"))
+	k.know("hook", c.Normal.Treatment, "traces", argument.ReplaceAllString(of[1], "--trace $0"))
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)
@@ -39,7 +38,10 @@ func OfComparison(c *diff.Comparison, given ...string) Answer {
 	case c.Builds.Named():
 		k.wholeSteps(c)
 	default:
-		k.predicted(c, counts)
+		k.predicted(c)
+		if s := c.Split; s.Known() && s.Parts[0].Low > 0 { // else no placement gains
+			k.know("counts", cmp.Or(of[0], when(s.Measured != nil, "COUNTS")), "movable", "ranks")
+		}
 	}
 	return k.tell("compare")
 }
@@ -98,12 +100,11 @@ func (k *known) wholeSteps(c *diff.Comparison) {
 }
 
 // predicted gathers the gain that a campaign measured beside two arms, else what they predict.
-func (k *known) predicted(c *diff.Comparison, counts string) {
+func (k *known) predicted(c *diff.Comparison) {
 	s := c.Split
 	k.flat(warned(c.Warnings, trace.LoadWithoutTime), Inferred)
 	switch {
 	case s.Measured != nil:
-		k.know("counts", cmp.Or(counts, "COUNTS"))
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
 			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"],
@@ -115,9 +116,6 @@ func (k *known) predicted(c *diff.Comparison, counts string) {
 		k.know("evidence", "predicted from", "doubt", caveat.Text(warned(c.Warnings, diff.CampaignUnlike)))
 		k.add("gain", Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
 		k.foretold(c)
-		if s.Parts[0].Low > 0 { // else no placement gains
-			k.know("counts", counts, "movable", "ranks")
-		}
 	case warned(c.Warnings, diff.FewRanks).Code != "":
 		k.doubt(warned(c.Warnings, diff.FewRanks))
 		k.know("apart", "ranks")

@@ -204,14 +204,12 @@ func (k *known) otherKinds(t *trace.Trace) {
 		if at < 0 || len(others) == len(t.StepKinds) {
 			continue
 		}
-		other, uneven := others[at], router.Undefined()
-		if other.Time.Flagged > 0 {
-			uneven = other.Time.Imbalance
-		}
-		k.know("kind", fmt.Sprintf("%s (%s)", quantity.Count(len(other.Steps), "step"), other.Name), "kind_time", uneven,
+		other := others[at]
+		k.know("kind", fmt.Sprintf("%s (%s)", quantity.Count(len(other.Steps), "step"), other.Name),
+			"kind_even", when(other.Time.Flagged == 0, "even"), "kind_time", other.Time.Imbalance,
 			"kind_gain", p.EvenRanks.Estimate, "kind_low", positive(p.EvenRanks.Low), "kind_high", p.EvenRanks.High)
 		k.kinds = append(k.kinds, k.say("trace_kind"))
-		if uneven.Defined() && !p.Little && k.values["uneven"] == nil {
+		if other.Time.Flagged > 0 && !p.Little && k.values["uneven"] == nil {
 			k.know("uneven", k.say("trace_kind"))
 			k.number("uneven", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 		}

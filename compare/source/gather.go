@@ -139,17 +139,28 @@ func traces(ctx context.Context, captures []Input, others []Item, progress Progr
 // those that the trace contradicts, as they may be of the other arm, stay by themselves.
 func readBeside(ctx context.Context, paths []string, o trace.Options, arm gain.Arm, others []Item) (*trace.Trace,
 	[]string, error) {
+	var apart []router.Warning
 	for _, in := range others {
 		if in.record == nil || arm != "" && armOf(in.Given[0]) != "" && armOf(in.Given[0]) != arm {
 			continue
 		}
 		t, err := Trace(ctx, paths, o, in.record, nil)
-		if err == nil && !t.Warned(trace.OtherSteps) && !t.Warned(trace.CountsContradict) && !t.Warned(trace.CountsLayers) {
+		if err == nil && !slices.ContainsFunc(t.Warnings, unfit) {
+			t.Warnings = append(t.Warnings, apart...)
 			return t, in.Given, nil
 		}
+		apart = append(apart, router.Warn("counts_apart", in.Given[0]))
 	}
 	t, err := trace.Read(ctx, paths, o)
+	if err == nil && arm != gain.Perfect { // whose counts show nothing
+		t.Warnings = append(t.Warnings, apart...)
+	}
 	return t, nil, err
+}
+
+// unfit is a warning of counts that are not of the trace's steps, layers or run.
+func unfit(w router.Warning) bool {
+	return slices.Contains([]string{trace.OtherSteps, trace.CountsContradict, trace.CountsLayers}, w.Code)
 }
 
 // compared adds the traces to the results, and their comparison where they are of both arms and none is given, beside

@@ -22,11 +22,11 @@ type writer struct {
 
 // document writes the answer with its lead, or a listing with all its tables.
 func (w *writer) document(d Document) {
+	w.headline(d)
 	if d.Answer != nil {
 		w.answer(d)
 		return
 	}
-	w.line(w.marked("**", w.prose(d.Headline)))
 	for _, t := range d.Tables {
 		w.WriteString("\n")
 		w.table(t, 20)
@@ -34,12 +34,16 @@ func (w *writer) document(d Document) {
 	w.notes(d.Notes)
 }
 
-// answer writes its lines, the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
-func (w *writer) answer(d Document) {
-	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
-	for _, line := range a.Lines() {
+// headline writes the answer alone, a line for each kind of steps.
+func (w *writer) headline(d Document) {
+	for line := range strings.SplitSeq(d.Headline, "\n") {
 		w.line(w.marked("**", w.prose(line)))
 	}
+}
+
+// answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
+func (w *writer) answer(d Document) {
+	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
 	w.line(w.prose(strings.TrimSuffix(string(a.Verdict)+" · "+a.Basis, " · ")))
 	for _, n := range a.Numbers[:min(3, len(a.Numbers))] {
 		numbers = append(numbers, n.String())

@@ -16,8 +16,8 @@ type answered[T any] struct {
 
 // document is an answer with its tables; notes come beside its caveats.
 func document[T any](a answer.Answer, notes []string, result T, tables ...table.Table) output.Document {
-	d := output.Document{Headline: strings.Join(a.Lines(), " "), Answer: &a, Tables: tables,
-		Value: answered[T]{result, &a}}
+	lines := strings.Join(append([]string{a.Line}, a.Kinds...), "\n")
+	d := output.Document{Headline: lines, Answer: &a, Tables: tables, Value: answered[T]{result, &a}}
 	for _, c := range a.Caveats {
 		weight := map[bool]string{true: string(c.Severity) + ": "}[c.Severity != answer.Note]
 		d.Notes = append(d.Notes, weight+c.String())

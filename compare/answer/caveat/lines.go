@@ -54,7 +54,7 @@ var Lines = map[string][]Line{
 		{"no answer", "no answer: {doubt}.", compared, "remedy", "whole|" + measureNext},
 		{"no verdict", "steps of {other} take {change:%} {less|more} GPU time than steps of {one}.",
 			"normal perfect change", "phase", "builds"},
-		{"imbalance significant", "{=said}" + foretold, compared, "placement", "place"},
+		{"imbalance significant", "{=said}" + foretold, compared, "placement", "place|cause"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "", "loads|other_load"},
 		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, flatWhy, "backend same_run"},
 		{"no verdict", "{=foreseen}" + slowerToo, compared, flatWhy, "small|place|cause measure.hook|measure"},
@@ -150,7 +150,7 @@ var sentences = map[string]string{
 	"mode":       "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
 	"why.phase":  "most of it is {phase}: {phase_ns:+ns} per step",
 	"trace_kind": "in {kind} expert time is {=kind_is}; {=kind_much}",
-	"kind_is":    "{kind_time:%} uneven | even",
+	"kind_is":    "{kind_even} | {kind_time:%} uneven",
 	"kind_much": "even ranks would gain about {kind_gain:%} ({kind_low:%} to {kind_high:%}) | " +
 		"even ranks would gain {kind_high:%} at most | what even ranks would gain is unknown",
 	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
@@ -182,6 +182,12 @@ var sentences = map[string]string{
 	"why.payback": "predicted: each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
 	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
 	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
+
+	"no_time":       "the trace predicts no time",
+	"unmeasured":    " is not known on two ranks of both arms, so the traces do not show whether routing was balanced",
+	"over_ranks":    "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm",
+	"apart_kinds":   "{kinds} in the normal arm and {others} in the perfect arm are not compared",
+	"other_kernels": "mostly {kernel} in the {arm} arm and {others} in the {other} arm",
 }
 
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
