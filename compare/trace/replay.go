@@ -26,6 +26,7 @@ type Replay struct {
 	EvenTokens replay.Gain `json:"even_tokens"` // see replay.Run.EvenTokens
 
 	Run   *replay.Run `json:"-"` // for other changes; nil of a result that was read again
+	ns    float64     // of experts, in all steps
 	steps []int       // that were replayed
 	hosts [][]deeds   // by step of these and rank
 }
@@ -65,15 +66,16 @@ func (r *reduction) replays() {
 		var list []replay.Step
 		list, p.hosts = r.stepsToReplay(p.steps)
 		if p.Run = replay.New(list); p.Run != nil {
+			phase := k.batches[0].String()
+			p.ns = p.Run.ExpertsNS()
+			whole, most[phase] = whole+p.ns, max(most[phase], p.ns)
 			found = append(found, p)
-			ns, phase := p.Run.ExpertsNS(), k.batches[0].String()
-			whole, most[phase] = whole+ns, max(most[phase], ns)
 		}
 	}
 	for _, p := range found {
 		run, first := p.Run, r.trace.StepKinds[p.Kind].batches[0]
-		p.Little = run.ExpertsNS() < leastExperts*whole
-		if !p.Little || first.Named && !first.Dummy && run.ExpertsNS() == most[first.String()] {
+		p.Little = p.ns < leastExperts*whole
+		if !p.Little || first.Named && !first.Dummy && p.ns == most[first.String()] {
 			p.Steps, p.StepNS, p.Law = run.Steps(), router.Number(run.StepNS), router.Number(run.Law)
 			p.Undecided = run.Undecided()
 			p.EvenRanks, p.EvenTokens = run.EvenRanks(), run.EvenTokens()
