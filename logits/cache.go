@@ -75,7 +75,7 @@ func (c *Cache) Plan(text string) (name string, err error) {
 	case drawn && kind == "target":
 		most, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(most >= 1) {
-			return "", fmt.Errorf("%w: --plan target: want a max/mean over ranks of at least 1, have %q", ErrSpec, value)
+			return "", fmt.Errorf("%w: target: want a max/mean over ranks of at least 1, have %q", ErrSpec, value)
 		}
 		return plan.Target(most), nil
 	case drawn && kind == "recorded":

@@ -1,6 +1,9 @@
 package counts
 
 import (
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,14 +34,10 @@ func InFolder(path string) bool {
 
 // readFolder reads what the ranks wrote to a folder.
 func (c *collector) readFolder(d *document) {
-	torch, proofs := d.named(torchRecord), d.named(hookProof)
-	var proof any // nil where it cannot be read
-	if len(proofs) > 0 {
-		_ = attempt(func() { proof = openDocument(proofs[0]).root })
-	}
+	torch := d.named(torchRecord)
 	switch {
 	case len(d.named(tensorrtInfo)) > 0:
-		c.readTensorRT(d, proof, len(proofs) > 0)
+		c.readTensorRT(d)
 	case len(torch) > 0:
 		if c.Format = passFormat; len(torch) == 1 {
 			if stat := openDocument(torch[0]); part(stat.root, "logical_count") != nil {
@@ -52,15 +51,46 @@ func (c *collector) readFolder(d *document) {
 			}
 			c.records(dump)
 		})
-	case len(proofs) > 0:
+	case len(d.named(hookProof)) > 0:
+		proof := d.proof()
 		why := append(listOf(part(proof, "hidden")), "it writes them once the engine has been idle for two seconds, or "+
 			"ends by itself, so the engine was ended before")[0]
 		steps, _ := number(part(proof, "steps"))
 		fail("the hook recorded no counts in %d steps: %s", steps, why)
+	case len(d.within()) > 0:
+		fail("no expert counts in this folder itself: give one within it, such as %s", strings.Join(d.within(), " or "))
 	default:
 		fail("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
 			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one, as in DIR/*.json")
 	}
+}
+
+// proof is what the hook says of the first rank whose proof is here; nil where there is none, or none can be read.
+func (d *document) proof() (proof any) {
+	for _, path := range d.named(hookProof) {
+		_ = attempt(func() { proof = openDocument(path).root })
+		break
+	}
+	return proof
+}
+
+// within names folders of counts below this one, the first of each arm that the hook's proof tells: a campaign's
+// launches, and the sequences of a launch that switches, such as counts/sequence1 (normal).
+func (d *document) within() (found []string) {
+	arms, root := map[string]bool{}, os.DirFS(d.path)
+	for _, depth := range []string{"*/*", "*/*/*", "*/*/*/*"} {
+		for _, name := range must(fs.Glob(root, depth)) {
+			path := filepath.Join(d.path, filepath.Dir(name))
+			if base := filepath.Base(name); !tensorrtInfo.MatchString(base) && !torchRecord.MatchString(base) {
+				continue
+			}
+			arm := word(part(openDocument(path).proof(), "arm"))
+			if !arms[arm] {
+				arms[arm], found = true, append(found, strings.TrimSuffix(fmt.Sprintf("%s (%s)", path, arm), " ()"))
+			}
+		}
+	}
+	return found
 }
 
 // ofRanks reads a file of each rank, from 0 on, which all record the same steps. The name of a file ends in its rank.
@@ -92,7 +122,7 @@ var stepLayer = regexp.MustCompile(`^(\d{1,18})_(\d{1,5})$`)
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors of slots that that rank's own tokens chose, so
 // the load is the sum over the files, and the number of files is the EP size. 'moebalance hook' writes this form in any
 // engine, with a proof of its own; with tep all its files hold the same slots.
-func (c *collector) readTensorRT(d *document, proof any, hooked bool) {
+func (c *collector) readTensorRT(d *document) {
 	c.Engine, c.ofAll = placement.TensorRT, true
 	meta, of := openDocument(d.named(tensorrtInfo)[0]), nothing()
 	each(meta.root, of.describe)
@@ -110,8 +140,8 @@ func (c *collector) readTensorRT(d *document, proof any, hooked bool) {
 	if c.Experts, c.TopK = int(experts), int(topK); c.Experts%len(files) != 0 {
 		c.warn("rank_files", "experts", c.Experts, "ranks", len(files))
 	}
-	if hooked {
-		c.Engine = word(part(proof, "engine"))
+	if len(d.named(hookProof)) > 0 {
+		c.Engine = word(part(d.proof(), "engine"))
 	}
 	read := files
 	if word(part(meta.root, "mode")) == string(router.TEP) {

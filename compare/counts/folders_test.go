@@ -93,8 +93,9 @@ func TestFoldersRefused(t *testing.T) {
 	cases := map[string]string{
 		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
-		`keys ["architectures"`:  fixture("..", "router", "presets", "deepseek-v3.json"),
+		`keys: "architectures, `: fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
+		"sglang-pass":            fixture("counts"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),
 	}
 	for want, c := range map[string]struct {
@@ -171,6 +172,10 @@ func TestEngineOfTheHook(t *testing.T) {
 	put(t, dir, "moebalance-hook.rank0.json", []byte(`{"engine": "vllm", "steps": 7}`))
 	if r := mustRead(dir); r.Engine != placement.VLLM {
 		t.Error(r.Engine)
+	}
+	put(t, dir, "moebalance-hook.rank0.json", []byte(`{"arm": "perfect"}`))
+	if _, err := Read(filepath.Dir(dir)); err == nil || !strings.HasSuffix(err.Error(), dir+" (perfect)") {
+		t.Errorf("the folder around it: %v", err)
 	}
 	put(t, dir, "moebalance-hook.rank0.json", []byte("{"))
 	if r := mustRead(dir); r.Engine != "" || r.Slots() != 2 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Read reads the expert statistics at path, a file or a folder, whatever engine
@@ -137,7 +138,7 @@ func (d *document) fail() {
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
 	if object, is := d.root.(map[string]any); is {
 		keys := slices.Sorted(maps.Keys(object))
-		found = fmt.Sprintf("an object of the keys %q", keys[:min(len(keys), 8)])
+		found = fmt.Sprintf("an object of %s: %q", quantity.Count(len(keys), "key"), strings.Join(keys[:min(len(keys), 8)], ", "))
 	}
 	fail("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
 }

@@ -84,6 +84,7 @@ var payloads = map[string]payload{
 	"logicalcount":        {countsFormat, Axes{"steps", "layers", "experts"}, 2},
 	"logicalexpertcounts": {loadFormat, Axes{"layers", "experts"}, 2},
 	"expertload":          {loadFormat, Axes{"layers", "copies"}, 1},
+	"experthistogram":     {layerFormat, Axes{"ranks", "experts"}, 2}, // of TensorRT-LLM's bench_moe: experts of each rank
 	"globalphysicalcount": {passFormat, Axes{"layers", "copies"}, 2},
 	"rawdata":             {format: "TensorRT-LLM calibration data"},
 }

@@ -192,6 +192,9 @@ func arrayOf(v any) tensor.Array {
 	return tensor.Array{Shape: shape, Values: slices.Concat(rows(nil, v, shape, make([]int64, 0, maxDimensions))...)}
 }
 
+// indices write where an item stands: [0, 1] is the second of the first list.
+func indices(at []int64) string { return strings.ReplaceAll(fmt.Sprint(at), " ", ", ") }
+
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
 
@@ -201,8 +204,8 @@ func rows(all [][]int64, v any, shape, within []int64) [][]int64 {
 	numbers, _ := v.([]int64)
 	if depth == maxDimensions || isLeaf(v) || shape[depth] != int64(len(list)+len(numbers)) ||
 		numbers != nil && depth+1 < len(shape) {
-		fail("want lists of counts, layers × experts, of one length and depth, at most %d, have others at item %d",
-			maxDimensions, within)
+		fail("want lists of counts, layers × experts, of one length and depth, at most %d, have others at item %s",
+			maxDimensions, indices(within))
 	}
 	for i, item := range list {
 		at := append(within, int64(i))
@@ -212,7 +215,7 @@ func rows(all [][]int64, v any, shape, within []int64) [][]int64 {
 		}
 		n, err := number(item)
 		if err != nil {
-			fail("item %d: %w", at, err)
+			fail("item %s: %w", indices(at), err)
 		}
 		numbers = append(numbers, n)
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // DType is the element type of a tensor, spelled as in the file.
@@ -38,12 +40,24 @@ var sizes = map[DType]int64{
 // Size is the bytes of one element, 0 for an unknown type.
 func (d DType) Size() int64 { return sizes[d] }
 
+// Shape is the dimensions of a tensor, the outermost first.
+type Shape []int64
+
+// String writes 2 × 3, and 2 (1 dimension).
+func (s Shape) String() string {
+	text := strings.ReplaceAll(strings.Trim(fmt.Sprint([]int64(s)), "[]"), " ", " × ")
+	if len(s) < 2 {
+		text += fmt.Sprintf(" (%s)", quantity.Count(len(s), "dimension"))
+	}
+	return strings.TrimSpace(text)
+}
+
 // Tensor describes one tensor of a file.
 type Tensor struct {
 	Name  string
 	DType DType
-	Shape []int64 // outermost dimension first; empty for a scalar
-	Data  []byte  // of a file that was read: its elements, little-endian
+	Shape Shape  // empty for a scalar
+	Data  []byte // of a file that was read: its elements, little-endian
 
 	begin, end uint64 // of Data, counted from the end of the header
 }

@@ -10,7 +10,8 @@ import (
 
 // Array is a row-major tensor of integers.
 type Array struct {
-	Shape, Values []int64
+	Shape  safetensors.Shape
+	Values []int64
 }
 
 // Strides say for each dimension how many elements lie between neighbors: 2 × 3 → 3 and 1.
@@ -23,7 +24,7 @@ func (a Array) Strides() []int64 {
 }
 
 // elements is the product of the dimensions, none of which is negative or more than a file can hold.
-func elements(shape []int64) int {
+func elements(shape safetensors.Shape) int {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > 1<<30/d { // far above any record
@@ -67,7 +68,7 @@ func decode(raw []byte, name string) []int64 {
 }
 
 // Dense decodes the elements of an array without gaps, which must fill raw.
-func Dense(raw []byte, dtype string, shape []int64) Array {
+func Dense(raw []byte, dtype string, shape safetensors.Shape) Array {
 	values := decode(raw, dtype)
 	if elements(shape) != len(values) {
 		Fail("want the numbers of shape %v, have %d of type %s", shape, len(values), dtype)
@@ -76,7 +77,7 @@ func Dense(raw []byte, dtype string, shape []int64) Array {
 }
 
 // View is of elements of a storage, which it copies unless they stand there in order.
-func View(storage []int64, offset int64, shape, stride []int64) Array {
+func View(storage []int64, offset int64, shape safetensors.Shape, stride []int64) Array {
 	n := elements(shape)
 	if n > len(storage) {
 		Fail("shape %v of a storage of %d elements", shape, len(storage))
