@@ -18,12 +18,25 @@ func diagonalOf(p Problem) (diagonal, []cell) {
 	cells := cellsOf(p.Shape, p.Layout, true)
 	_, equal := p.Layout.PerRank()
 	if equal && p.Shape.Grouped() && (ranks%groups == 0 || groups%ranks == 0) {
-		return groupDiagonal(p.Shape, ranks), cells
+		if d := groupDiagonal(p.Shape, ranks); d.lasts(len(p.sources()), k, max(ranks, groups), len(cells)) {
+			return d, cells
+		}
+		return nil, cells
 	}
 	if byRank := cellsOf(p.Shape, p.Layout, false); fits(p, byRank) {
 		return func(t, s, j int) int { return (s + t*k + j) % ranks }, byRank
 	}
 	return nil, cells
+}
+
+// lasts reports that cells get equally many slots over the steps after which the diagonal repeats. Of 3 slots of each
+// token in 2 groups the first group would get 2 for ever, where one source sends all.
+func (d diagonal) lasts(sources, k, steps, cells int) bool {
+	slots := make([]int, cells)
+	for i := range steps * sources * k {
+		slots[d(i/k/sources, i/k%sources, i%k)]++
+	}
+	return slices.Min(slots) == slices.Max(slots)
 }
 
 // groupDiagonal is the diagonal where groups lie on whole ranks or ranks hold whole

@@ -84,6 +84,15 @@ func atFloors(t *testing.T, p Problem) {
 	}
 }
 
+// Of one source's slots a diagonal would send the third of each token to group 0 for ever: 2 of 3 slots.
+func TestNoDrift(t *testing.T) {
+	for _, ranks := range []int{2, 4} {
+		if proof := prove(problem(8, 3, 2, 2, ranks, router.TEP, 0)); proof.Rank.Worst+proof.Copy.Worst > 1 {
+			t.Errorf("%d ranks: %+v", ranks, proof)
+		}
+	}
+}
+
 // A table of rows is optimal if it is at all floors, level at its end, without an expert twice, and
 // in few enough groups: 4 experts in 2 groups on 2 ranks, top-2 in one group, one source.
 func TestProofByHand(t *testing.T) {

@@ -47,7 +47,7 @@ func (p Plans) Document() output.Document {
 	spans := table.Of("plans", "", p.Spans,
 		"ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
 			"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
-		table.Computed("at_floors_for", floorsText),
+		table.Computed("at_floors_for", p.floorsText),
 		table.Computed("busiest_rank", func(s plan.Span) any { return worst(s.Rank) }),
 		table.Computed("busiest_expert", func(s plan.Span) any { return worst(s.Expert) }),
 		table.Computed("active_experts", func(s plan.Span) any { return worst(s.Active) }))
@@ -63,11 +63,19 @@ func (p Plans) Document() output.Document {
 	return d
 }
 
-// floorsText says for which numbers of tokens a plan is at the floors: "1 to 8, 64".
-func floorsText(s plan.Span) any {
+// floorsText says for which numbers of tokens a plan is at the floors, "1 to 8, 64", or what no router would do.
+func (p Plans) floorsText(s plan.Span) any {
+	first := slices.IndexFunc(p.Plans, func(c plan.Case) bool { return c.Name == s.Name && c.Ranks == s.Ranks })
+	switch of := p.Plans[first].Certificate; {
+	case s.Invalid < s.Counted || s.Refused != "":
+	case of.Groups > p.Shape.GroupLimit():
+		return fmt.Sprintf("invalid: more than %s", quantity.Count(p.Shape.GroupLimit(), "group"))
+	case of.Duplicates > 0:
+		return "invalid: an expert twice"
+	default:
+		return "invalid: ranks disagree"
+	}
 	switch {
-	case s.Invalid == s.Counted && s.Refused == "":
-		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
 	}
