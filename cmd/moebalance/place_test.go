@@ -38,7 +38,10 @@ func TestPlacePredictsTime(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	const vllm = fixtures + "field/results/vllm-qwen3-normal."
-	decode := put(t, filepath.Join(t.TempDir(), "d.json"), `{"phase": "decode"}`+get(vllm+"decode.counts.json"))
+	dir := t.TempDir()
+	decode := put(t, filepath.Join(dir, "d.json"), `{"phase": "decode"}`+get(vllm+"decode.counts.json"))
+	learn := put(t, filepath.Join(dir, "l.json"), `{"layer_0": [30000, 25000, 25000, 20000]}`) // 1.10 on 2 ranks, at best 1
+	judge := put(t, filepath.Join(dir, "j.json"), `{"layer_0": [34000, 21000, 29000, 16000]}`)
 	for want, asked := range map[string][]string{
 		"another phase than": {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
 		"one window: more windows make a placement that lasts\n[2] no evidence of time: give --trace EXPORT": {"place",
@@ -52,6 +55,10 @@ func TestPlacePredictsTime(t *testing.T) {
 		if stdout := captured(t, append(asked, "--table", "notes")); !strings.Contains(stdout, want) {
 			t.Error(stdout)
 		}
+	}
+	if line := captured(t, []string{"place", "--ep", "2", "--judge", judge, learn, "--brief"}); !strings.Contains(line,
+		"load falls by 9.1 % on unseen traffic; time unknown") {
+		t.Error(line)
 	}
 }
 

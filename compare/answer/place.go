@@ -71,7 +71,8 @@ func (k *known) judgedOn(r *place.Result, best place.Placement) {
 	alike, from := warned(r.Warnings, "judged_learned").Args["alike"], best.Before
 	k.know("baseline", cmp.Or(when(from != place.Contiguous && from != "", filepath.Base(from)), "contiguous (assumed)"),
 		"kinds", positive(r.LeftOut), "windows", positive(len(r.Judged)), "alike", alike,
-		"one", when(len(r.Learned) == 1, "one window"), "fall", positive(-best.Change), "costs", when(r.Untimed(), "saves"))
+		"one", when(len(r.Learned) == 1, "one window"), "fall", positive(-best.Change), "costs",
+		when(r.Untimed(), "saves, and when the moves have paid"))
 	if best.Judged.Defined() {
 		k.number("fall", "fall of the busiest rank's load", -best.Change, Fraction, Predicted)
 		k.number("before", "busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)

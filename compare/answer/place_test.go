@@ -45,7 +45,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
 		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
-	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), "; time unknown.", "Load is not time",
+	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), "; time unknown.", "shows what it saves, and when the moves have paid.",
 		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
 		"With 2 redundant experts the busiest rank's load does "+
@@ -62,9 +62,9 @@ func TestPlacementsLeadOn(t *testing.T) {
 		check(t, why, OfPlacement(windows(other), "x.json"), Verdict(place.NoVerdict), want, "", "moebalance profile --")
 	}
 	flat := open // whatever other counts would say
-	flat.Verdict, flat.Reason = place.NotNow, router.Warn("placement", "", "why", place.Flat, "load", 0.5, "time", 0.04, "gain", 0.01)
+	flat.Verdict, flat.Reason = place.NotNow, router.Warn("placement", "", "why", place.Flat, "load", 0.5, "time", 0.04, "gain", 0.0004)
 	check(t, "flat", OfPlacement(windows(flat), "x.json"), Verdict(place.NotNow), "Nothing to do: load is 50.0 % uneven, but "+
-		"expert time only 4.0 %; even ranks would gain about 1.0 %.", "no placement gains more", "--arm THIS --arm OTHER")
+		"expert time only 4.0 %; even ranks would gain under 0.1 %.", "no placement gains more", "--arm THIS --arm OTHER")
 	refused := trial
 	for _, tokens := range []router.Number{64, 8192} {
 		p := gain.Predicted{Point: "tokens", Value: tokens}

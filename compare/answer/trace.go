@@ -185,7 +185,9 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 
 // flat is recorded load that is uneven where the time of experts is not, as a warning says.
 func (k *known) flat(w router.Warning, basis Basis) {
-	k.know("load", w.Args["load"], "time", w.Args["time"], "even", w.Args["gain"], "unsure", w.Args["unsure"])
+	gain, known := w.Args["gain"].(float64)
+	k.know("load", w.Args["load"], "time", w.Args["time"], "unsure", w.Args["unsure"], "even", w.Args["gain"],
+		"little", when(known && gain < 0.0005, "gain"))
 	for label, by := range map[string]Basis{"load imbalance over ranks": Recorded, "time imbalance over ranks": basis,
 		"gain of even ranks": Inferred} {
 		name, _, _ := strings.Cut(label, " ")

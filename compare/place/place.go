@@ -31,7 +31,7 @@ type Options struct {
 	// Above 1, and where they divide the model's groups, EPLB is hierarchical.
 	Nodes int `flag:"nodes" preset:"1"`
 	// The least reduction of the busiest rank's load that is worth a trial.
-	Threshold float64 `flag:"threshold" in:"%" preset:"10%"`
+	Threshold float64 `flag:"threshold" in:"%" preset:"1%"`
 
 	Shape     *router.Shape  // of the model, nil where it is not named
 	Cost      *Cost          // what a trace tells of time, nil for none
