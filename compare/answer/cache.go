@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -54,8 +53,8 @@ func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 }
 
 // OfPlans answers which plans are as even as whole slots allow, and at which numbers of tokens.
-func OfPlans(even []string, at, model string, ranks int, mode router.Mode, basis string) Answer {
+func OfPlans(even []string, at, basis string, of logits.About) Answer {
 	k := knowing([]Caveat{})
-	k.know("even", even, "at", at, "model", model, "ranks", ranks, "mode", string(mode), "basis", basis)
+	k.know("even", even, "at", at, "basis", basis, "model", of.Model, "ranks", of.Ranks, "mode", string(of.Mode))
 	return k.tell("plans")
 }

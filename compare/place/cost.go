@@ -26,7 +26,7 @@ type Cost struct {
 	Ranks     int           `json:"ranks"`
 	StepNS    router.Number `json:"step_ns"`
 	Follows   router.Number `json:"time_follows_load"` // a share, at most 1
-	Error     router.Number `json:"error_p95"`         // that Follows errs by in 95 % of cases
+	Error     router.Number `json:"error_p95"`         // of Follows: twice its standard error, see fit
 	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
 	kind   *trace.StepKind // that is replayed
@@ -51,8 +51,8 @@ const Flat = "flat"
 // Contradicts is why no placement is worth a trial: the counts contradict the trace's expert time.
 const Contradicts = "contradicts"
 
-// FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is
-// no cost; the error is of reading the counts.
+// FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is no
+// cost, or, with a cost, that hardly any time follows the load (Flat). The error is of counts that do not fit the trace.
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int][]float64{}}
@@ -138,7 +138,8 @@ func rankShares(l router.Layout, perExpert []int64) []float64 {
 	return ranks
 }
 
-// fit is the line through 0 with the least squares: loads of ±0.2 and times of ±0.1 → time follows load by half.
+// fit is the line through 0 with the least squares: loads of ±0.2 and times of ±0.1 → time follows load by half. Its
+// standard error is √(Σ residual²/(n−1) / Σ load²).
 func (c *Cost) fit(loads, times []float64) {
 	var xx, xy, yy, left float64
 	for i, x := range loads {
@@ -192,7 +193,7 @@ func (c *Cost) change(w seen) *TimeChange {
 	}
 	t := &TimeChange{Basis: "inferred", Steps: c.kind.Name, Windows: 1}
 	t.Low, t.High = router.Number(math.Inf(1)), router.Number(math.Inf(-1))
-	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
+	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} { // the estimate is last
 		follows = max(0, min(1, follows))
 		g := c.replay.Run.Shift(c.loads(w.Window, w.plans[0], follows),
 			c.loads(w.Window, w.plans[1], follows))

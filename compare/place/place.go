@@ -35,7 +35,7 @@ type Options struct {
 
 	Shape     *router.Shape  // of the model, nil where it is not named
 	Cost      *Cost          // what a trace tells of time, nil for none
-	NoTime    router.Warning // why there is none
+	NoTime    router.Warning // why there is none, or Flat
 	Dose      *Dose          // nil for none
 	From      *placement.Map // that runs; nil takes the records'
 	MoELayers []int          // of the model, nil where it is not named
@@ -216,8 +216,8 @@ func (r *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	if err := cmp.Or(scoreAll(learned, r.Experts), scoreAll(judged, r.Experts)); err != nil {
 		return err
 	}
-	for i, p := range plans {
-		r.judge(at, p, i+1, learned, judged, o)
+	for i := range plans {
+		r.judge(at, i+1, learned, judged, o)
 	}
 	r.layers(at, plans[0], learned, judged)
 	r.Slots[at] = placement.Slots{}
@@ -234,9 +234,9 @@ func (r *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	return nil
 }
 
-// judge compares one plan, whose scores are at an index, with the baseline.
-func (r *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
-	running := learned[0].plans[0]
+// judge compares one plan of the windows, by its index, with the baseline, which is the first.
+func (r *Result) judge(at Plan, index int, learned, judged []seen, o Options) {
+	running, placed := learned[0].plans[0], learned[0].plans[index]
 	placedLoad := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
 	p := Placement{Plan: at, Name: placed.name, Default: index == 1, Before: running.from,

@@ -27,7 +27,7 @@ type Result struct {
 	Judged        []Window         `json:"judged"`
 	LeftOut       int              `json:"left_out"` // how often learned windows were left out and judged; 0: others are
 	Cost          *Cost            `json:"cost"`     // null without a trace that tells time
-	NoTime        router.Warning   `json:"no_time"`  // why there is none, of the code "no_time"
+	NoTime        router.Warning   `json:"no_time"`  // why there is none, or Flat; of the code "no_time"
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Layers        []Layer          `json:"layers"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -58,7 +59,8 @@ func (p Plans) Document() output.Document {
 		"valid<certificate.valid, optimal<certificate.optimal, refused")
 	ranks := append(p.Spans, plan.Span{Ranks: 1})[0].Ranks
 	basis := fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", p.Model, p.Shape, p.Method, p.Mode, quantity.Ranges(tokens))
-	d := document(answer.OfPlans(slices.Compact(even), at, p.Model, ranks, p.Mode, basis), nil, p, cases, spans)
+	of := logits.About{Model: p.Model, Ranks: ranks, Mode: p.Mode}
+	d := document(answer.OfPlans(slices.Compact(even), at, basis, of), nil, p, cases, spans)
 	d.Lead = &spans
 	return d
 }
