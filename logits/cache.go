@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -73,11 +72,7 @@ func (c *Cache) Plan(text string) (name string, err error) {
 	kind, value, drawn := strings.Cut(text, ":")
 	switch {
 	case drawn && kind == "target":
-		most, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(most >= 1) {
-			return "", fmt.Errorf("%w: target: want a max/mean over ranks of at least 1, have %q", ErrSpec, value)
-		}
-		return plan.Target(most), nil
+		return plan.Target(value), nil
 	case drawn && kind == "recorded":
 		counts, err := input.ReadFile(value, maxManifest)
 		if err != nil {

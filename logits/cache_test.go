@@ -163,7 +163,7 @@ func TestBalanceByHand(t *testing.T) {
 // Drawn plans reach their target, and are entries as any: the same again, bit for bit.
 func TestDrawnEntries(t *testing.T) {
 	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 32, TopK: 4, Groups: 8, TopKGroups: 4}}
-	skewed, _ := filled(t, specOf(grouped, 8), plan.Target(1.5), AnyTokens)
+	skewed, _ := filled(t, specOf(grouped, 8), plan.Target("1.5"), AnyTokens)
 	if b := verified(t, skewed).Balance[0]; b.RankMaxOverMean < 1.48 || b.RankMaxOverMean > 1.52 || !b.Drawn {
 		t.Errorf("target 1.5 gave %+v", b)
 	}

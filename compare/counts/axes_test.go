@@ -26,8 +26,8 @@ func TestAxes(t *testing.T) {
 		topK, ranks            int
 		steps                  []step
 	}{
-		{content, "", "have 2 × 2 × 4", 0, 0, nil}, {content, "layers,experts", "want 2 dimensions", 0, 0, nil},
-		{strings.Replace("["+strings.Repeat("[3, 4], ", 257)+"]", ", ]", "]", 1), "", "have 257 × 2", 0, 0, nil},
+		{content, "", "have [2, 2, 4]", 0, 0, nil}, {content, "layers,experts", "want 2 dimensions", 0, 0, nil},
+		{strings.Replace("["+strings.Repeat("[3, 4], ", 257)+"]", ", ]", "]", 1), "", "have [257, 2]", 0, 0, nil},
 		{"[[1, 2], [3, 1e30]]", "", "item [1, 1]", 0, 0, nil},
 		{"[[1, 2], [3, 1e15]]", "", "layer 1: expert 1: want a count between", 0, 0, nil},
 		{csv, "layers,experts", "", 0, 0, []step{{0, 0, []int64{1}, nil}}},

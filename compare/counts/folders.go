@@ -78,14 +78,10 @@ func (d *document) proof() (proof any) {
 // launches, and the sequences of a launch that switches, such as counts/sequence1 (normal).
 func (d *document) within() (found []string) {
 	arms, root := map[string]bool{}, os.DirFS(d.path)
-	for _, depth := range []string{"*/*", "*/*/*", "*/*/*/*"} {
-		for _, name := range must(fs.Glob(root, depth)) {
+	for _, depth := range []string{"*/", "*/*/", "*/*/*/"} {
+		for _, name := range must(fs.Glob(root, depth+"meta_info.json")) {
 			path := filepath.Join(d.path, filepath.Dir(name))
-			if base := filepath.Base(name); !tensorrtInfo.MatchString(base) && !torchRecord.MatchString(base) {
-				continue
-			}
-			arm := word(part(openDocument(path).proof(), "arm"))
-			if !arms[arm] {
+			if arm := word(part(openDocument(path).proof(), "arm")); !arms[arm] {
 				arms[arm], found = true, append(found, strings.TrimSuffix(fmt.Sprintf("%s (%s)", path, arm), " ()"))
 			}
 		}

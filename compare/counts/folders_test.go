@@ -95,7 +95,7 @@ func TestFoldersRefused(t *testing.T) {
 		"a placement of experts": fixture("counts", "expert-map.json"),
 		`keys: "architectures, `: fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),
-		"sglang-pass":            fixture("counts"),
+		"counts-normal":          fixture("deepseek-ep4-ranks"),
 		"give the folder that":   fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"),
 	}
 	for want, c := range map[string]struct {

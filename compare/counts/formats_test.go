@@ -150,14 +150,14 @@ func TestSpellings(t *testing.T) {
 // What is refused, in one line that says why, and where.
 func TestRefusals(t *testing.T) {
 	refused(t, map[string]string{
-		"   ": "empty", "{": "ends early", "{}": "an object of 0 keys", "[1,2]": "want counts of layers × experts, have 2 (1 dimension)",
+		"   ": "empty", "{": "ends early", "{}": "an object of 0 keys", "[1,2]": "want counts of layers × experts, have [2]",
 		"PK\x03\x04broken": "want a whole zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
 		`[[1, 2], [3]]`: "lists of counts, layers × experts, of one length", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
 		`[[[1]], [2]]`: "lists of counts, layers × experts, of one length and depth",
-		`[[[1, 2]]]`:   "have 1 × 1 × 2: name the dimensions", `{"logical_count": null}`: "holds no counts",
+		`[[[1, 2]]]`:   "have [1, 1, 2]: name the dimensions", `{"logical_count": null}`: "holds no counts",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "recorded twice", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,\"a,b\"\n0,0,1\n":      "want 4 fields as in the header",
@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 		"step,experts\n0,\"[1, 2]\"\n1,x\n":  "line 3: want a list of counts",
 
 		`{"routed_experts": "AAAAAAUAAAA="}`:                                                          "without their shape",
-		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                                      "want the numbers of shape 1 × 1 × 3",
+		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                                      "want the numbers of shape [1, 1, 3]",
 		`{"routed_experts": "@"}`:                                                                     "routed_experts: illegal base64",
 		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                                    "recorded no routing",
 		`{"routed_experts": [[[0, -7]]]}`:                                                             "have -7",
@@ -198,7 +198,7 @@ func TestRefusals(t *testing.T) {
 
 		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 1, "expert_counts": [1, 2]}`:                                                             "recorded twice",
 		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 2, "expert_counts": [1]}`:                                                                "want 2 experts",
-		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want the numbers of shape 9 × 2",
+		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want the numbers of shape [9, 2]",
 		`{"all_ranks_records": [{"raw_data": "eJxj"}]}`:                                                                                           "beside the metadata",
 
 		// a number in a file is no size of memory

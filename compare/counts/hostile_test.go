@@ -83,7 +83,7 @@ func TestTorchRefusals(t *testing.T) {
 			"x/data/0": eight}, "storage of 8 elements"},
 		"no layers": {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"),
 			"x/data/0": eight}, "want steps, layers and experts"},
-		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "have 0 (1 dimension)"},
+		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "have [0]"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "of 0 keys"},
 		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
+	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
 // maxValues bounds the lists, objects and texts in a record of JSON, each of which takes ten times its text. Numbers
@@ -192,20 +193,17 @@ func arrayOf(v any) tensor.Array {
 	return tensor.Array{Shape: shape, Values: slices.Concat(rows(nil, v, shape, make([]int64, 0, maxDimensions))...)}
 }
 
-// indices write where an item stands: [0, 1] is the second of the first list.
-func indices(at []int64) string { return strings.ReplaceAll(fmt.Sprint(at), " ", ", ") }
-
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
 
 // rows adds the numbers of a list, which stands within others at these items.
-func rows(all [][]int64, v any, shape, within []int64) [][]int64 {
+func rows(all [][]int64, v any, shape, within safetensors.Shape) [][]int64 {
 	list, depth := listOf(v), len(within)
 	numbers, _ := v.([]int64)
 	if depth == maxDimensions || isLeaf(v) || shape[depth] != int64(len(list)+len(numbers)) ||
 		numbers != nil && depth+1 < len(shape) {
-		fail("want lists of counts, layers × experts, of one length and depth, at most %d, have others at item %s",
-			maxDimensions, indices(within))
+		fail("want lists of counts, layers × experts, of one length and depth, at most %d, have others at item %v",
+			maxDimensions, within)
 	}
 	for i, item := range list {
 		at := append(within, int64(i))
@@ -215,7 +213,7 @@ func rows(all [][]int64, v any, shape, within []int64) [][]int64 {
 		}
 		n, err := number(item)
 		if err != nil {
-			fail("item %s: %w", indices(at), err)
+			fail("item %v: %w", at, err)
 		}
 		numbers = append(numbers, n)
 	}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // DType is the element type of a tensor, spelled as in the file.
@@ -43,14 +41,8 @@ func (d DType) Size() int64 { return sizes[d] }
 // Shape is the dimensions of a tensor, the outermost first.
 type Shape []int64
 
-// String writes 2 × 3, and 2 (1 dimension).
-func (s Shape) String() string {
-	text := strings.ReplaceAll(strings.Trim(fmt.Sprint([]int64(s)), "[]"), " ", " × ")
-	if len(s) < 2 {
-		text += fmt.Sprintf(" (%s)", quantity.Count(len(s), "dimension"))
-	}
-	return strings.TrimSpace(text)
-}
+// String writes [2, 3].
+func (s Shape) String() string { return strings.ReplaceAll(fmt.Sprint([]int64(s)), " ", ", ") }
 
 // Tensor describes one tensor of a file.
 type Tensor struct {

@@ -21,9 +21,12 @@ const (
 	recordedPrefix = "recorded-"
 )
 
-// Target names the plan whose busiest rank gets so many times the mean: 1.2 → "target-1.2".
-func Target(maxOverMean float64) string {
-	return targetPrefix + strconv.FormatFloat(maxOverMean, 'f', -1, 64)
+// Target names the plan whose busiest rank gets so many times the mean: "1.20" → "target-1.2".
+func Target(maxOverMean string) string {
+	if v, err := strconv.ParseFloat(maxOverMean, 64); err == nil {
+		maxOverMean = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return targetPrefix + maxOverMean
 }
 
 // Recorded reads the counts that a plan follows, {"logical_count": [[…], …]}, a list of experts
@@ -78,12 +81,12 @@ const (
 func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
 	ids, layers := make([][]int32, len(p.sources())), len(o.Counts) // by source: the rows of all layers
 	text, target := strings.CutPrefix(name, targetPrefix)
-	aim, parseErr := strconv.ParseFloat(text, 64)
+	aim, _ := strconv.ParseFloat(text, 64) // 0 where it is no number
 	if target {
 		layers = drawnLayers
 	}
 	switch {
-	case target && (parseErr != nil || !(aim >= 1) || Target(aim) != name):
+	case target && (!(aim >= 1) || Target(text) != name):
 		return plan, fmt.Errorf("want a max/mean over ranks of at least 1, have %q", text)
 	case !target && (layers == 0 || len(o.Counts[0]) != p.Shape.Experts):
 		return plan, fmt.Errorf("want counts of %d experts for each layer, have none, or others", p.Shape.Experts)

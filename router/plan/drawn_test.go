@@ -3,6 +3,7 @@ package plan
 import (
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -16,7 +17,7 @@ func TestTargets(t *testing.T) {
 		for _, target := range []float64{1.2, 2} {
 			p := problem(32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
 			hot := map[int]bool{}
-			plan := require.Value(New(Target(target), p, Options{Seed: 1}))
+			plan := require.Value(New(Target(strconv.FormatFloat(target, 'g', -1, 64)), p, Options{Seed: 1}))
 			ids := make([][]int32, len(p.sources()))
 			for s := range ids {
 				ids[s] = make([]int32, drawnLayers*drawnRows*4)
