@@ -109,7 +109,7 @@ const asked = `
 1 counts --placement testdata/counts/eplb.yaml COUNTS :: give the EP size
 2 counts - :: standard input is not read
 2 counts NORMAL :: is a trace, not a record of expert counts: read it with: moebalance trace NORMAL
-1 counts D/empty.json :: want expert counts, have an object of the keys []
+1 counts D/empty.json :: want expert counts, have an object of 0 keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
 2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?
 2 trace --format jsn x :: invalid argument "jsn" for "--format" flag: want one of text, json, csv, md

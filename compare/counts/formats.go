@@ -75,7 +75,8 @@ func (c *collector) bare(v any, of *context) {
 	case isMap(a):
 		fail("%w; or say what these are, by --axes layers,experts or tokens,topk", errPlacement)
 	case len(a.Shape) != 2 || a.Shape[0] > 256: // more layers than any model has: these are steps or tokens
-		fail("want counts of layers × experts, have %v: name the dimensions, such as --axes steps,layers,experts", a.Shape)
+		fail("want counts of layers × experts, have %v: name the dimensions, such as --axes steps,layers,experts, or "+
+			"tokens,layers of chosen experts", a.Shape)
 	case isTransposed(a):
 		fail("the columns have one sum, as layers have: say which they are, by --axes experts,layers or layers,experts")
 	default:
@@ -138,7 +139,7 @@ func (d *document) fail() {
 	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
 	if object, is := d.root.(map[string]any); is {
 		keys := slices.Sorted(maps.Keys(object))
-		found = fmt.Sprintf("an object of %s: %q", quantity.Count(len(keys), "key"), strings.Join(keys[:min(len(keys), 8)], ", "))
+		found = fmt.Sprintf("an object of %s: %.200q", quantity.Count(len(keys), "key"), strings.Join(keys, ", "))
 	}
 	fail("%w: want expert counts, have %s; 'moebalance counts --help' lists the formats", ErrUnknown, found)
 }

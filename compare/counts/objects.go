@@ -44,7 +44,8 @@ var names = map[string]int{
 	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer,
 	"expert": isExpert, "expertid": isExpert, "expertidx": isExpert, "expertindex": isExpert, "rank": isRank,
 	"count": isCount, "counts": isCount, "tokens": isCount, "numtokens": isCount, "tokencount": isCount,
-	"slots": isCount, "numslots": isCount, "load": isCount, "selectioncount": isCount, "activationcount": isCount,
+	"slots": isCount, "numslots": isCount, "hits": isCount, "misses": isCount, // with misses, of a cache
+	"load": isCount, "selectioncount": isCount, "activationcount": isCount,
 	"routedexpertsstartlen": isStart, "prompttokens": isPrompt, "forwardmode": isMode, "numexperts": isKnown,
 	"numranks": isRanks, "worldsize": isRanks, "epsize": isRanks, "expertparallelsize": isRanks,
 	"expertspertoken": isTopK, "numexpertspertoken": isTopK, "numredundantexperts": isRedundant,
@@ -169,13 +170,17 @@ func (c *collector) walk(v any, around *context) {
 	if of.depth++; of.depth > maxDepth {
 		fail("want at most %d lists and objects within one another", maxDepth)
 	}
-	about := of.depth == 1 // of the document, with nothing below
+	about, counts := of.depth == 1, 0 // of the document, with nothing below
 	of.numbers[isCount] = unknown
 	each(v, func(key string, v any) {
 		of.describe(key, v)
-		about = about && isLeaf(v)
+		if about = about && isLeaf(v); names[plain(key)] == isCount {
+			counts++
+		}
 	})
 	switch {
+	case counts > 1 && of.has(isExpert):
+		fail("want one count of an expert, have several, such as hits and misses: leave one")
 	case of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)):
 		c.cell(of)
 		return

@@ -15,6 +15,7 @@ import (
 var (
 	partColumn = regexp.MustCompile(`^(|e|expert|rank|eprank|gpu)(\d{1,5})$`) // of one expert or rank
 	listColumn = regexp.MustCompile(`^(expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
+	header     = regexp.MustCompile(`^(?i)# ?layer,`) // as a comment
 )
 
 // table is a text whose rows hold one count each, or the counts of all experts or ranks, in columns or in a list:
@@ -37,6 +38,9 @@ type column struct {
 // no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
 func openTable(text []byte) *table {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which spreadsheets write
+	if header.Match(text) {
+		text = bytes.TrimLeft(text, "# ")
+	}
 	for _, comma := range ",;\t" {
 		t := &table{Reader: csv.NewReader(bytes.NewReader(text))}
 		t.Comment, t.Comma = '#', comma
@@ -63,6 +67,8 @@ func (t *table) headed(head []string, lists bool) bool {
 			}
 			spelled[number] = spelling
 			t.columns = append(t.columns, column{i, number, name})
+		case payloads[name].axes.areChoices():
+			t.parts, list, t.holds = []int{i}, true, choices
 		case lists && whole != nil && len(t.parts) > 1:
 			fail("header: want counts in columns or in a list, have both; remove one")
 		case lists && whole != nil:
@@ -78,8 +84,12 @@ func (t *table) headed(head []string, lists bool) bool {
 	case !list && (len(t.parts) < 2 || !layered && level == ""):
 		return false
 	}
-	if t.holds = layerCounts; level == "gpu" || strings.HasSuffix(level, router.LevelRank) {
+	switch {
+	case t.holds.axes != nil:
+	case level == "gpu" || strings.HasSuffix(level, router.LevelRank):
 		t.holds = rankCounts
+	default:
+		t.holds = layerCounts
 	}
 	return true
 }
@@ -121,6 +131,9 @@ func (c *collector) tableRow(t *table, cells []string) {
 		return
 	}
 	list := celled(cells[t.parts[0]])
+	if ids := strings.Fields(word(list)); t.holds.axes.areChoices() && len(ids) > 0 { // 52 40 85
+		list = celled("[" + strings.Join(ids, ",") + "]")
+	}
 	if shape, _ := shapeOf(list); len(t.parts) == 1 && len(shape) != 1 {
 		fail("want a list of counts, have %.60q", cells[t.parts[0]])
 	} else if len(t.parts) > 1 {

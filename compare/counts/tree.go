@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
-	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
 // maxValues bounds the lists, objects and texts in a record of JSON, each of which takes ten times its text. Numbers
@@ -197,7 +196,7 @@ func arrayOf(v any) tensor.Array {
 const maxDimensions = 4
 
 // rows adds the numbers of a list, which stands within others at these items.
-func rows(all [][]int64, v any, shape, within safetensors.Shape) [][]int64 {
+func rows(all [][]int64, v any, shape, within tensor.Shape) [][]int64 {
 	list, depth := listOf(v), len(within)
 	numbers, _ := v.([]int64)
 	if depth == maxDimensions || isLeaf(v) || shape[depth] != int64(len(list)+len(numbers)) ||

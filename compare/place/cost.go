@@ -52,7 +52,7 @@ const Flat = "flat"
 const Contradicts = "contradicts"
 
 // FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is no
-// cost, or, with a cost, that hardly any time follows the load (Flat). The error is of counts that do not fit the trace.
+// cost, or, with a cost, that hardly any time follows the load (Flat). The error is about counts that do not fit it.
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int][]float64{}}

@@ -23,12 +23,15 @@ const (
 // as the same.
 const leastFall = 0.01
 
+// mostChance is the imbalance which random routing of few tokens exceeds by chance, so that counts of them tell nothing.
+const mostChance = 0.1
+
 // verdict judges a placement by what it does to the windows it was not learned from,
 // and names what decided:
 //
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or none but of the learned kinds, or so few tokens that random routing
-//     is uneven beyond the threshold by chance, and the baseline is no more uneven,
+//     is uneven beyond 10 % by chance, and the baseline is no more uneven,
 //     or the predicted time rises in some windows and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
 //   - not now: the trace's expert time is even under uneven load, so that no placement lowers it; or it does not help
@@ -54,7 +57,7 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NoVerdict, because("repeats", "repeats", len(again), "windows", len(loaded))
 	case !slices.ContainsFunc(loaded, func(w Workload) bool { return !w.alike }):
 		return NoVerdict, because("alike", "windows", len(loaded))
-	case p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold):
+	case p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, mostChance):
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
 	case p.Helped < len(loaded):
 		return NotNow, outcome(p, len(loaded))

@@ -8,9 +8,12 @@ import (
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
+// Shape is the dimensions of an array.
+type Shape = safetensors.Shape
+
 // Array is a row-major tensor of integers.
 type Array struct {
-	Shape  safetensors.Shape
+	Shape  Shape
 	Values []int64
 }
 
@@ -24,7 +27,7 @@ func (a Array) Strides() []int64 {
 }
 
 // elements is the product of the dimensions, none of which is negative or more than a file can hold.
-func elements(shape safetensors.Shape) int {
+func elements(shape Shape) int {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > 1<<30/d { // far above any record
@@ -68,7 +71,7 @@ func decode(raw []byte, name string) []int64 {
 }
 
 // Dense decodes the elements of an array without gaps, which must fill raw.
-func Dense(raw []byte, dtype string, shape safetensors.Shape) Array {
+func Dense(raw []byte, dtype string, shape Shape) Array {
 	values := decode(raw, dtype)
 	if elements(shape) != len(values) {
 		Fail("want the numbers of shape %v, have %d of type %s", shape, len(values), dtype)
@@ -77,7 +80,7 @@ func Dense(raw []byte, dtype string, shape safetensors.Shape) Array {
 }
 
 // View is of elements of a storage, which it copies unless they stand there in order.
-func View(storage []int64, offset int64, shape safetensors.Shape, stride []int64) Array {
+func View(storage []int64, offset int64, shape Shape, stride []int64) Array {
 	n := elements(shape)
 	if n > len(storage) {
 		Fail("shape %v of a storage of %d elements", shape, len(storage))
