@@ -270,7 +270,7 @@ func (w *writer) route(planned []int32) (routed, error) {
 		}
 		switch {
 		case same && !fair(w.weights):
-			return routed{}, fmt.Errorf("want equal weights of experts %v, have %v", w.picked, w.weights)
+			return routed{}, fmt.Errorf("want equal weights, have %g to %g", slices.Min(w.weights), slices.Max(w.weights))
 		case same && round == 0:
 			return routed{fewest: w.fewest(row)}, nil
 		case same:
@@ -278,7 +278,7 @@ func (w *writer) route(planned []int32) (routed, error) {
 		}
 		copy(row, w.picked)
 	}
-	return routed{}, fmt.Errorf("routing %v of %s gives other experts each time", planned, w.spec.Model)
+	return routed{}, fmt.Errorf("%s routes a planned row to other experts each time", w.spec.Model)
 }
 
 // fair reports weights that are all equal.
@@ -303,17 +303,13 @@ func Rows(spec Spec, tokens int) (rows [][]float32, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWriter(spec, nil)
-	if err != nil {
-		return nil, err
-	}
+	experts, topK := spec.Gate.Shape.Experts, spec.Gate.Shape.TopK
+	ids := make([]int32, tokens*topK)
 	for rank := range spec.Layout.Ranks() {
-		if err := w.assign(p, &Entry{Rank: router.OptInt(rank)}); err != nil {
-			return nil, err
-		}
-		of := slices.Repeat([]float32{low}, tokens*spec.Gate.Shape.Experts)
-		for i, id := range w.ids {
-			of[i/spec.Gate.Shape.TopK*spec.Gate.Shape.Experts+int(id)] = high
+		p.Fill(ids, rank)
+		of := slices.Repeat([]float32{low}, tokens*experts)
+		for i, id := range ids {
+			of[i/topK*experts+int(id)] = high
 		}
 		rows = append(rows, of)
 	}

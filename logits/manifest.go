@@ -51,13 +51,10 @@ func (s Spec) manifest() []byte {
 		DType: s.DType, High: high, Low: low,
 	}
 	plain, err := router.Contiguous(s.Layout.Experts(), s.Layout.Ranks())
-	inOrder := err == nil
-	for r := range s.Layout.Ranks() {
-		m.Held = append(m.Held, s.Layout.Held(r))
-		inOrder = inOrder && slices.Equal(plain.Held(r), s.Layout.Held(r))
-	}
-	if inOrder {
-		m.Held = nil
+	if err != nil || !reflect.DeepEqual(plain, s.Layout) {
+		for r := range s.Layout.Ranks() {
+			m.Held = append(m.Held, s.Layout.Held(r))
+		}
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -125,12 +122,12 @@ func (c *Cache) match() error {
 	if err != nil || bytes.Equal(text, c.manifest) {
 		return err
 	}
-	var have, want map[string]any
+	var have, want map[string]json.RawMessage
 	_ = errors.Join(json.Unmarshal(text, &have), json.Unmarshal(c.manifest, &want)) // both are manifests
 	for _, key := range append([]string{"model"}, slices.Sorted(maps.Keys(want))...) {
-		if !reflect.DeepEqual(have[key], want[key]) {
-			return &input.Error{File: filepath.Join(c.dir, manifestName), Position: key, Expected: fmt.Sprint(want[key]),
-				Found: fmt.Sprint(have[key]), Try: "a cache is for one spec: choose another folder"}
+		if !bytes.Equal(have[key], want[key]) {
+			return &input.Error{File: filepath.Join(c.dir, manifestName), Position: key, Expected: string(want[key]),
+				Found: string(have[key]), Try: "a cache is for one spec: choose another folder"}
 		}
 	}
 	return nil

@@ -38,11 +38,9 @@ type column struct {
 // no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
 func openTable(text []byte) *table {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which spreadsheets write
-	if header.Match(text) {
-		text = bytes.TrimLeft(text, "# ")
-	}
+	text = header.ReplaceAll(text, []byte("layer,"))
 	for _, comma := range ",;\t" {
-		t := &table{Reader: csv.NewReader(bytes.NewReader(text))}
+		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), holds: layerCounts}
 		t.Comment, t.Comma = '#', comma
 		t.names, _ = t.Read() // none where that is no CSV
 		t.ReuseRecord = true
@@ -84,12 +82,8 @@ func (t *table) headed(head []string, lists bool) bool {
 	case !list && (len(t.parts) < 2 || !layered && level == ""):
 		return false
 	}
-	switch {
-	case t.holds.axes != nil:
-	case level == "gpu" || strings.HasSuffix(level, router.LevelRank):
+	if level == "gpu" || strings.HasSuffix(level, router.LevelRank) {
 		t.holds = rankCounts
-	default:
-		t.holds = layerCounts
 	}
 	return true
 }

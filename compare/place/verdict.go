@@ -23,7 +23,7 @@ const (
 // as the same.
 const leastFall = 0.01
 
-// mostChance is the imbalance which random routing of few tokens exceeds by chance, so that counts of them tell nothing.
+// mostChance is the imbalance that random routing of few tokens reaches, so that their counts tell nothing.
 const mostChance = 0.1
 
 // verdict judges a placement by what it does to the windows it was not learned from,
