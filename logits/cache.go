@@ -236,11 +236,7 @@ func (c *comparer) WriteAt(entry []byte, at int64) (int, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, err
 	case !bytes.Equal(c.read[:n], entry):
-		same := 0
-		for same < n && c.read[same] == entry[same] {
-			same++
-		}
-		return same, fmt.Errorf("%w: byte %d is another, or missing", errDamaged, at+int64(same))
+		return 0, fmt.Errorf("%w: some of the %d bytes from %d on are others, or missing", errDamaged, len(entry), at)
 	}
 	return n, nil
 }

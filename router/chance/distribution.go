@@ -73,9 +73,6 @@ func widening(steps []*Distribution) float64 {
 	var own, shared float64 // variances of the sum
 	for _, c := range steps {
 		n := float64(sharing[c])
-		if n == 0 {
-			continue
-		}
 		sharing[c] = 0 // each counts once, in the order of the steps
 		_, variance := stat.PopMeanVariance(c.draws, nil)
 		own += n * variance
