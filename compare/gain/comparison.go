@@ -109,8 +109,7 @@ func (c *comparison) estimate() {
 		lean := skewed * skew(groups)
 		t.Low, t.High = t.Low-max(0, lean), t.High+max(0, -lean)
 	}
-	c.sd = t.SD
-	c.Gain = Gain{method, fractions(t), t.N}
+	c.sd, c.Gain = t.SD, Gain{method, fractions(t), t.N}
 	// of two blocks that are apart, one launch may span −99.7 to +35,738 %
 	if !c.within() && len(c.whole) < MinPairs || c.copied() || method == OneLaunch && t.High-t.Low > math.Ln2 {
 		c.Gain.Interval = Interval{c.Gain.Estimate, router.Undefined(), router.Undefined(), router.Undefined()}
@@ -160,10 +159,15 @@ func (c *comparison) decide(invalid Verdict, all []*comparison) {
 		}
 	}
 	c.check()
-	undone := slices.ContainsFunc(slices.Concat(c.Checks, c.checks), Check.undoes)
-	if !c.Verdict.Open() && !c.Verdict.Refused() && (undone || len(c.whole)-len(c.kept) > len(c.whole)/4) {
+	undone := undone(slices.Concat(c.Checks, c.checks), len(c.whole), len(c.kept))
+	if undone && !c.Verdict.Open() && !c.Verdict.Refused() {
 		c.Verdict = Inconclusive
 	}
+}
+
+// undone reports an interval that decides nothing: a check undoes it, or more than a quarter of the units fall out.
+func undone(checks []Check, whole, kept int) bool {
+	return whole-kept > whole/4 || slices.ContainsFunc(checks, Check.undoes)
 }
 
 // threshold is 0 of further arms.

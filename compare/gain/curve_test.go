@@ -37,14 +37,16 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Re
 
 // The point that leads: the one whose interval lies highest, without intervals the highest estimate; an undefined one
 // never.
-func TestSurer(t *testing.T) {
+func TestLeading(t *testing.T) {
 	none := router.Undefined()
-	order := []Interval{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none},
-		{Estimate: 0.3, Low: -0.2}, {Estimate: 0.1, Low: 0.05}}
-	for i, b := range order[1:] {
-		if surer(order[i], b) != -1 || surer(b, order[i]) != 1 || surer(b, b) != 0 {
-			t.Errorf("%+v before %+v: %v", order[i], b, surer(order[i], b))
+	last := &comparison{Comparison: Comparison{Gain: Gain{Interval: Interval{Estimate: none, Low: none}}}}
+	for _, b := range []Interval{{Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none},
+		{Estimate: 0.3, Low: -0.2}, {Estimate: 0.1, Low: 0.05}} {
+		one := &comparison{Comparison: Comparison{Gain: Gain{Interval: b}}}
+		if leading([]*comparison{last, one}) != one || leading([]*comparison{one, last}) != one {
+			t.Errorf("%+v before %+v", last.Gain, b)
 		}
+		last = one
 	}
 	open, below := &comparison{}, &comparison{}
 	open.Verdict, open.Gain.Low, below.Verdict, below.Gain.Low = Inconclusive, -0.06, NotSignificant, -0.05

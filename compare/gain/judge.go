@@ -95,13 +95,9 @@ func (c *comparison) share(ceiling *comparison) *Interval {
 func leading(points []*comparison) *comparison {
 	rank := func(c *comparison) int { return slices.Index([]Verdict{overall(points), NotComparable}, c.Verdict) }
 	return slices.MaxFunc(points, func(a, b *comparison) int {
-		return cmp.Or(rank(a)-rank(b), surer(a.Gain.Interval, b.Gain.Interval))
+		// what is undefined is the least
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Gain.Low, b.Gain.Low), cmp.Compare(a.Gain.Estimate, b.Gain.Estimate))
 	})
-}
-
-// surer compares gains by their intervals' lower ends, then by their estimates; what is undefined is the least.
-func surer(a, b Interval) int {
-	return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.Estimate, b.Estimate))
 }
 
 // overall is the verdict of several points: the one that all share, or significant where one is.

@@ -111,13 +111,16 @@ func TestRepeatedValuesDecideNothing(t *testing.T) {
 	}
 }
 
-// Where more attempts failed than one launch in ten, what fails may choose the result.
+// Where more attempts failed than one launch in ten, what fails may choose the result, wherever the interval lies.
 func TestSelectedAttemptsDecideNothing(t *testing.T) {
 	for why, want := range map[string]Verdict{"selected": Inconclusive, "warn": Significant} {
-		c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
-		c.Checks = []Check{NewCheck(CheckAttempts, Warn, why)}
-		if r := Judge(c); r.Verdict != want || (len(r.First()) == 1) != (why == "selected") || r.PairsNeeded.Defined() {
-			t.Errorf("%s: %s, leading %+v", why, r.Verdict, r.First())
+		for threshold, inside := range map[float64]bool{0.1: false, 0.2: true} {
+			c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
+			c.Checks, c.Threshold = []Check{NewCheck(CheckAttempts, Warn, why)}, threshold
+			if r := Judge(c); (r.Verdict == want) == (inside && want != Inconclusive) || r.PairsNeeded.Defined() != inside ||
+				(len(r.First()) == 1) != (why == "selected") || r.Undone() != (why == "selected") {
+				t.Errorf("%s, %v: %s, leading %+v", why, threshold, r.Verdict, r.First())
+			}
 		}
 	}
 }

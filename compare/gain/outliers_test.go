@@ -20,8 +20,13 @@ func TestSlowLaunches(t *testing.T) {
 				launches[i].Value *= 0.7
 			}
 		}
-		if r := Judge(valid(launches)); r.Verdict != k.want || r.Gain.N != k.kept || r.Outliers() != k.slow {
+		c := valid(launches)
+		if r := Judge(c); r.Verdict != k.want || r.Gain.N != k.kept || r.Outliers() != k.slow {
 			t.Errorf("%d pairs, %d slow: %s of %d, %d named", k.pairs, k.slow, r.Verdict, r.Gain.N, r.Outliers())
+		}
+		c.Threshold = 0.2 // which the interval holds
+		if r := Judge(c); r.Undone() != (k.want == Inconclusive) {
+			t.Errorf("%d pairs, %d slow: a gate is told by %+v", k.pairs, k.slow, r.Gain)
 		}
 	}
 }

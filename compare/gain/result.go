@@ -56,9 +56,6 @@ func (r Result) Main() []Comparison {
 	return only(r.Comparisons, func(c Comparison) bool { return c.Arm == r.Builds.Called(Perfect) })
 }
 
-// More reports whether there are arms beside normal and perfect.
-func (r Result) More() bool { return len(r.Comparisons) > len(r.Main()) }
-
 // Leading are the comparisons at the point that leads.
 func (r Result) Leading() []Comparison {
 	return only(r.Comparisons, func(c Comparison) bool { return c.Leads })
@@ -75,9 +72,13 @@ func (r Result) Failed() []Check {
 // First are the checks that a reader has to know of before the gain.
 func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 
-// Undone reports a campaign whose interval would decide, were it not for a check or for what falls out.
+// Undone reports a campaign whose interval decides nothing, wherever it lies: by a check, or by what falls out.
 func (r Result) Undone() bool {
-	return r.Verdict == Inconclusive && verdictOf(r.Gain, r.Threshold, r.Builds.Named()) != Inconclusive
+	whole := only(r.Units(), func(u Unit) bool {
+		leads := func(c Comparison) bool { return router.Number(c.Value) == u.Point }
+		return u.Arm == "" && u.complete() && slices.ContainsFunc(r.Leading(), leads)
+	})
+	return r.Verdict == Inconclusive && undone(r.Checks, len(whole), r.Gain.N)
 }
 
 // Outliers counts the launches that are far off at a point.

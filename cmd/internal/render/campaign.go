@@ -58,7 +58,7 @@ func campaignTables(r gain.Result) []table.Table {
 		}
 	}
 	var last gain.Arm // the perfect one, where there are further arms
-	if r.More() {
+	if len(r.Comparisons) > len(r.Main()) {
 		perfect, last = "other arm", r.Called(gain.Perfect)
 	}
 	rows := r.Units()
