@@ -165,7 +165,7 @@ func (g *gainGates) judge(r source.Campaign) error {
 	case r.Verdict.Refused():
 		return failf(exitNotComparable, "%s", r.Verdict)
 	case gated && (r.Verdict == gain.NoVerdict || !r.Gain.Low.Defined() || r.Undone()):
-		return failf(exitInconclusive, "--fail-above: nothing is decided: no verdict, no interval of the gain, or a check undoes it")
+		return failf(exitInconclusive, "--fail-above: no verdict, no interval of the gain, or a check undoes it")
 	case gated && r.Gain.Low.Float64() > *g.FailAbove:
 		return failf(exitGate, "gain above %s", quantity.Confidence(*g.FailAbove))
 	case gated && r.Gain.High.Float64() > *g.FailAbove:

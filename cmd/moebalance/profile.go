@@ -30,12 +30,13 @@ func (o *profileOptions) run(c call) error {
 		wrong = cmp.Or(wrong, o.Treatment.CheckEngine(c.args))
 		p.Set, c.args = o.Treatment.Perfect, slices.Concat(c.args, o.Treatment.Flags)
 	}
-	folder, err := filepath.Abs(o.Folder.Path)
+	p.Folder = o.Folder.Path
+	folder, err := filepath.Abs(p.Folder)
 	if err := cmp.Or(usage(wrong), err); err != nil {
 		return err
 	}
 	if o.DryRun {
-		_, err := io.WriteString(c.OutOrStdout(), shown.Masked(p.Script(shown.Mask(c.args), o.Folder.Path)))
+		_, err := io.WriteString(c.OutOrStdout(), shown.Masked(p.Script(shown.Mask(c.args))))
 		return err
 	}
 	for _, program := range []string{o.Nsys, c.args[0]} {
@@ -47,7 +48,8 @@ func (o *profileOptions) run(c call) error {
 		return usagef("%s already holds %s: remove the old reports, or choose another folder with --dir",
 			o.Folder.Path, filepath.Base(reports[0]))
 	}
-	reports, err := p.Record(c.Context(), c.args, folder, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+	p.Folder = folder
+	reports, err := p.Record(c.Context(), c.args, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	switch {
 	case c.Context().Err() != nil:
 		return failf(exitInterrupted, "interrupted")

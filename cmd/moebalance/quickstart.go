@@ -27,18 +27,18 @@ func (o *quickstartOptions) run(c call) error {
 	if old, _ := os.ReadDir(folder); len(old) > 0 {
 		return usagef("--dir: want a new or empty folder: %q holds files", folder)
 	}
-	return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
+	return quickTour.take(c.Context(), folder, again(os.Args[0]), c.OutOrStdout(), c.ErrOrStderr())
 }
 
-// quickstart runs the steps in dir and prints what they found, the page's path, and the next commands, with
+// take runs the steps in dir and prints what they found, the page's path, and the next commands, with
 // again for this program. Commands and their own messages go to stderr.
-func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) error {
+func (t tour) take(ctx context.Context, dir, again string, stdout, stderr io.Writer) error {
 	begun := time.Now()
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
 	var found strings.Builder
-	for _, s := range steps {
+	for _, s := range t {
 		args, _ := launch.Words(strings.ReplaceAll(s.command, "DIR", launch.Quote([]string{filepath.ToSlash(dir)})))
 		fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 		if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
@@ -78,9 +78,11 @@ type tourStep struct {
 	command string // DIR in it stands for the folder; -o names the result
 }
 
-// tour is the commands in order. What was recorded on GPUs is of one program, and comes first; what this
+type tour []tourStep
+
+// quickTour is the commands in order. What was recorded on GPUs is of one program, and comes first; what this
 // machine made and measured is shown apart.
-var tour = []tourStep{
+var quickTour = tour{
 	{"recorded on 4 H200s", "compare DIR/captures/campaign-deepseek-ep4.json -o DIR/recorded.json"},
 	{"", "compare DIR/captures/deepseek-ep4-ranks/normal.* DIR/captures/deepseek-ep4-ranks/perfect.* --campaign " +
 		"DIR/captures/campaign-deepseek-ep4.json --step-tokens 4096 -o DIR/deepseek.json"},

@@ -10,18 +10,18 @@ import (
 )
 
 // shortTour prepares, finds, and draws, in less than a second.
-var shortTour = []tourStep{
-	tour[0],
+var shortTour = tour{
+	quickTour[0],
 	{"", "logits generate --model gpt-oss-120b --ep 2 --tokens 1,8 --cache DIR/cache"},
 	{"logits", "logits verify DIR/cache -o DIR/logits.json"},
-	tour[2],
+	quickTour[2],
 	{"", "report -o DIR/report.html DIR/logits.json"},
 }
 
 func TestQuickstart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a tour's folder")
 	var out, errs bytes.Buffer
-	if err := quickstart(t.Context(), dir, "./mb", shortTour, &out, &errs); err != nil {
+	if err := shortTour.take(t.Context(), dir, "./mb", &out, &errs); err != nil {
 		t.Fatal(err, errs.String())
 	}
 	first, quoted := out.String(), strings.ReplaceAll(dir, "'", `'\''`)
@@ -78,7 +78,7 @@ func TestQuickstartStops(t *testing.T) {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer
-	err := quickstart(t.Context(), t.TempDir(), "mb", []tourStep{{command: "trace DIR/none.sqlite"}}, &out, &errs)
+	err := tour{{command: "trace DIR/none.sqlite"}}.take(t.Context(), t.TempDir(), "mb", &out, &errs)
 	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
 		t.Errorf("error %v, stdout %q", err, out.String())
 	}

@@ -108,7 +108,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
 		"chosen": {with(judged(gain.Inconclusive, 0.2, 0.3), func(r *gain.Result) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", 2, "launches", 12)}
-		}), gain.Run{Folder: "c"}, "No decision: what fails may choose", "2 attempts failed over 12 launches", "--table checks"},
+		}), gain.Run{Folder: "c"}, "No decision: what fails may choose", "2 attempts gave no result in 12 launches", "--table checks"},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
 		"both balanced": {with(invalid, func(r *gain.Result) {

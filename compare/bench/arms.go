@@ -131,9 +131,6 @@ func merged(all ...map[string]string) map[string]string {
 func (s Spec) checkArms() error {
 	words := slices.Concat(s.Command.Server, s.Command.Normal)
 	for i, a := range s.Arms {
-		if err := a.checkName(); err != nil {
-			return err
-		}
 		if slices.ContainsFunc(s.Arms[:i], func(o ArmSpec) bool { return o.Name == a.Name }) {
 			return fmt.Errorf("--arm %s is given twice", a.Name)
 		}

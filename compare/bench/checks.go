@@ -21,6 +21,9 @@ func (c *Campaign) checks(m gain.Metric, seen bool) []gain.Check {
 	if _, lost := launch.PassOn(c.Spec.Command.engine(), c.Spec.own()); !seen && lost != "" {
 		said = append(said, lost)
 	}
+	if len(c.Spec.Command.Server) > 0 && in(c.Spec.Command.Normal, "arm") { // whose arms the user declared
+		said = append(said, "the client is told its arm by {arm}: what it does may be the difference, not the server")
+	}
 	for _, l := range c.Launches {
 		a, _ := l.Done()
 		said = append(said, slices.DeleteFunc(slices.Clone(a.Warnings), func(w string) bool { return w == leftBehind })...)
@@ -74,8 +77,7 @@ const clockTolerance = 0.02
 // checkGPUs compares what nvidia-smi showed beside the launches; nil when it was
 // never asked. Arms that share a launch ran on the same GPUs.
 func (c *Campaign) checkGPUs() (checks []gain.Check) {
-	seen, others := false, make(map[string]bool)
-	clock := make(map[gain.Arm][]float64)
+	seen, others, clock := false, make(map[string]bool), make(map[gain.Arm][]float64)
 	for _, l := range c.Launches {
 		a, _ := l.Done()
 		for _, g := range a.GPUs {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -31,10 +32,7 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 	if err == nil {
 		return nil
 	}
-	of := cmp.Or(string(r.Spec.Builds.Called(l.Arm)), "all arms")
-	if l.Point != "" {
-		of += ", point " + l.Point
-	}
+	of := strings.TrimSuffix(cmp.Or(string(r.Spec.Builds.Called(l.Arm)), "all arms")+", point "+l.Point, ", point ")
 	return fmt.Errorf("launch %d (%s): %w; its output is in %s", l.Position, of, err, filepath.Join(r.Folder, a.Folder))
 }
 
@@ -66,16 +64,13 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		unsaved = errors.Join(unsaved, r.save(*l, *last))
 	}
 	outcome, runErr := job.Run(ctx)
-	if unsaved != nil {
-		return *last, unsaved
-	}
 	last.DurationNS = max(0, int64(r.host.Now().Sub(last.StartedAt)))
 	var unseen error
 	if last.GPUs, unseen = watched(); unseen != nil {
 		last.Warnings = append(last.Warnings, unseen.Error())
 	}
 	last.ended(outcome, runErr, ctx.Err() != nil)
-	if err := r.save(*l, *last); err != nil {
+	if err := cmp.Or(unsaved, r.save(*l, *last)); err != nil {
 		return *last, err
 	}
 	if runErr == nil {
@@ -107,8 +102,15 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 	a.Error = err.Error()
 }
 
-// openControl is the warning about a control folder in which others may order routers.
-const openControl = "every user of this machine may change the router of a launch: run bench under umask 022"
+// openControl is the warning about folders by which others may order routers: the control folder, or one above it.
+const openControl = "every user of this machine may change the router of a launch: make the campaign's folders " +
+	"yours alone (chmod -R o-w, umask 022)"
+
+// writable reports a folder in which every user may put files.
+func writable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&0o002 > 0
+}
 
 // prepare fills in the attempt's folder and environment, and returns the job
 // to run. It starts nothing.
@@ -149,7 +151,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		job.Drive = s.lead
 		shared := filepath.Join(folder, controlFolder)
 		err = os.Mkdir(shared, 0o777) // ranks may be another user's
-		if info, _ := os.Stat(shared); err == nil && info.Mode()&0o002 > 0 {
+		if slices.ContainsFunc([]string{r.Folder, filepath.Dir(folder), folder, shared}, writable) {
 			a.Warnings = append(a.Warnings, openControl)
 		}
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +98,13 @@ func TestPointsOfAServer(t *testing.T) {
 				t.Errorf("pair %d: %q against %q", i/6, runs[i:i+3], runs[i+3:i+6])
 			}
 		}
+	}
+	if found, _ := filepath.Glob(filepath.Join(c.Folder, "launches/*-perfect-1/point-8/stdout.log")); len(found) != 6 {
+		t.Errorf("%q by arm, want 6", found) // the client saw other names
+	}
+	c.Spec.Command.Normal = append(c.Spec.Command.Normal, "{arm}") // as two builds may
+	if said := fmt.Sprint(Recorded(c).Checks); !strings.Contains(said, "the client is told its arm") {
+		t.Error(said)
 	}
 }
 

@@ -24,6 +24,7 @@ type Profile struct {
 	Rank int `flag:"rank" preset:"-1"`
 	// Variable is the one by which the command takes windows, where that is not TLLM_PROFILE_START_STOP.
 	Variable string
+	Folder   string // for the reports
 }
 
 // startStops are the variables by which TensorRT-LLM's older C++ benchmarks take iterations, as lists
@@ -85,11 +86,11 @@ func (p Profile) Variables() map[string]string {
 	return v
 }
 
-// wrap is the command under the profiler, its reports in folder as
+// wrap is the command under the profiler, its reports in the folder as
 // report.rank<R>.nsys-rep and .sqlite. The rank is what Open MPI, MPICH or Slurm
 // told the process; without any of them it is 0.
-func (p Profile) wrap(words []string, folder string) []string {
-	words, _ = PassOn(words, p.Variables(), "sh", "-c", p.script(folder), "moebalance-profile")
+func (p Profile) wrap(words []string) []string {
+	words, _ = PassOn(words, p.Variables(), "sh", "-c", p.script(), "moebalance-profile")
 	return words
 }
 
@@ -106,12 +107,12 @@ func CheckProfilable(words []string) error {
 
 // script runs in each rank's place and becomes the profiler, or the command
 // itself on ranks that are not profiled.
-func (p Profile) script(folder string) string {
+func (p Profile) script() string {
 	text := `rank="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-${PMIX_RANK:-0}}}}"; `
 	if p.Rank >= 0 {
 		text += fmt.Sprintf(`[ "$rank" = %d ] || exec "$@"; `, p.Rank)
 	}
-	report := Quote([]string{filepath.Join(folder, "report.rank")})
+	report := Quote([]string{filepath.Join(p.Folder, "report.rank")})
 	return text + fmt.Sprintf(`exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), report)
 }
 
@@ -134,10 +135,10 @@ func (p Profile) nsys() []string {
 
 // Script is the profiled command as a shell script that can be read, changed
 // and run by hand.
-func (p Profile) Script(words []string, folder string) string {
+func (p Profile) Script(words []string) string {
 	text, variables := "#!/bin/sh\n# The command under Nsight Systems, one report per rank.\n", p.Variables()
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		text += fmt.Sprintf("export %s=%s\n", name, Quote([]string{variables[name]}))
 	}
-	return text + fmt.Sprintf("mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.wrap(words, folder)))
+	return text + fmt.Sprintf("mkdir -p %s\nexec %s\n", Quote([]string{p.Folder}), Quote(p.wrap(words)))
 }

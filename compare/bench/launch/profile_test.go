@@ -72,8 +72,7 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		{"SLURM_PROCID=1", 2, "hello it's"},
 		{"NONE=1", -1, "report.rank0 echo hello it's hello it's"},
 	} {
-		words := Profile{Nsys: nsys, Rank: c.only}.wrap(
-			[]string{"echo", "hello", "it's"}, "d")
+		words := Profile{Nsys: nsys, Rank: c.only, Folder: "d"}.wrap([]string{"echo", "hello", "it's"})
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, strings.Fields(c.variables)...)
 		out, err := cmd.CombinedOutput()

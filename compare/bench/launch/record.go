@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// Record runs a command with its streams under nsys, and returns the reports that this wrote into the folder, which
+// Record runs a command with its streams under nsys, and returns the reports that this wrote into its folder, which
 // it makes. Reports must not be there before.
-func (p Profile) Record(ctx context.Context, words []string, folder string, in io.Reader, out, errs io.Writer) (
-	[]string, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func (p Profile) Record(ctx context.Context, words []string, in io.Reader, out, errs io.Writer) ([]string, error) {
+	if err := os.MkdirAll(p.Folder, 0o755); err != nil {
 		return nil, err
 	}
-	wrapped := p.wrap(words, folder)
+	wrapped := p.wrap(words)
 	cmd := exec.CommandContext(ctx, wrapped[0], wrapped[1:]...)
 	cmd.Env = Environ(os.Environ(), p.Variables())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
@@ -29,10 +28,10 @@ func (p Profile) Record(ctx context.Context, words []string, folder string, in i
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("the command failed: %w", err)
 	}
-	reports := Reports(folder)
+	reports := Reports(p.Folder)
 	switch {
 	case len(reports) == 0:
-		return nil, errors.New("the command succeeded, but nsys wrote no report in " + folder +
+		return nil, errors.New("the command succeeded, but nsys wrote no report in " + p.Folder +
 			": were the iterations reached?")
 	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
 		return nil, fmt.Errorf("nsys wrote %s but no report: want a complete nsys installation, with its importer",
