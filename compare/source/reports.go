@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,8 +30,8 @@ type ReportOptions struct {
 type reports struct {
 	ReportOptions
 	recorded gain.Recorded
-	launches [2][]proof.Launch // by arm
-	first    [2]metrics.Result // by arm
+	launches [2][]proof.Launch   // by arm
+	runs     [2][]metrics.Result // by arm
 	campaign Campaign
 }
 
@@ -77,6 +79,11 @@ func (r *reports) read(arm int, path string) error {
 		if len(runs) > 1 {
 			l.Name = fmt.Sprintf("%s, launch %d", path, n+1)
 		}
+		if twin := r.twin(arm, path, run); twin != nil {
+			twin.Lines = append(twin.Lines, lines...) // JSON holds none
+			r.campaign.Notes = append(r.campaign.Notes, twin.Name+" and "+l.Name+" report one launch, which counts once")
+			continue
+		}
 		if err := r.measure(arm, run); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
@@ -86,6 +93,26 @@ func (r *reports) read(arm int, path string) error {
 		}
 	}
 	return err
+}
+
+// printed is the relative difference by which reports of one launch may round a number.
+const printed = 1e-4
+
+// twin is the launch that a file beside this one reports in another format, as what a tool prints and its JSON do; nil
+// for none.
+//
+//	normal/r.json and normal/stdout.log, both of 2560 tok/s → normal/r.json
+func (r *reports) twin(arm int, path string, run metrics.Result) *proof.Launch {
+	m, _ := run.Metric(cmp.Or(r.recorded.Metric.Name, r.Metric.Name, run.Primary))
+	for i, other := range r.runs[arm] {
+		o, _ := other.Metric(m.Name)
+		near := math.Abs(float64(o.Value/m.Value-1)) < printed
+		twin := &r.launches[arm][i]
+		if near && other.Format != run.Format && filepath.Dir(twin.Name) == filepath.Dir(path) {
+			return twin
+		}
+	}
+	return nil
 }
 
 // readRuns reads the launches of a file: one report, or several.
@@ -120,9 +147,7 @@ func (r *reports) measure(arm int, run metrics.Result) error {
 	}
 	measured := bench.MeasurementOf(run, m)
 	measured.Unit, measured.Arm, measured.Position = unit, gain.Arms[arm], gain.UnknownPosition
-	if unit == 0 {
-		r.first[arm] = run
-	} else if points := metrics.Apart(r.first[arm], run); points != "" {
+	if points := metrics.Apart(append(r.runs[arm], run)[0], run); points != "" {
 		return usagef("want repetitions of one run on each side, have %s: compare the runs of each setting alone", points)
 	}
 	if r.Metric.Rule == nil { // a number of the user's may come from any output
@@ -133,6 +158,6 @@ func (r *reports) measure(arm int, run metrics.Result) error {
 	if unit > 0 && run.OfClient() { // reports do not show whether each is of a start of its own
 		r.recorded.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
 	}
-	r.recorded.Measurements = append(r.recorded.Measurements, measured)
+	r.runs[arm], r.recorded.Measurements = append(r.runs[arm], run), append(r.recorded.Measurements, measured)
 	return nil
 }

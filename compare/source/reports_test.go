@@ -112,6 +112,24 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 	}
 }
 
+// What a launch printed and its JSON beside that are one launch, which the printed lines prove.
+func TestReportsOfOneLaunch(t *testing.T) {
+	var sides [2]Side
+	for i, line := range []string{"", "Precomputing perfect router logits for 22 common batch sizes (ep_rank=%d)\n"} {
+		text := get("../../testdata/outputs/trtllm-bench-c.txt")
+		for rank := range 8 * i {
+			text = fmt.Sprintf(line, rank) + text
+		}
+		folder := t.TempDir()
+		sides[i].Paths = []string{put(t, filepath.Join(folder, "r.json"), get("../../testdata/outputs/trtllm-report.json")),
+			put(t, filepath.Join(folder, "stdout.log"), text)}
+	}
+	r := require.Value(ReadReports(sides, ReportOptions{Threshold: 0.1}))
+	if r.Gain.N != 1 || r.Balance != gain.Claimed || !strings.Contains(strings.Join(r.Notes, "\n"), "report one launch") {
+		t.Errorf("%+v, %s: %q", r.Gain, r.Balance, r.Notes)
+	}
+}
+
 // Reports of two tools are no two arms, trusted or named.
 func TestReportsOfTwoToolsAreNotComparable(t *testing.T) {
 	sides := [2]Side{{Paths: []string{"../../testdata/outputs/serving-sglang.txt"}},
