@@ -46,9 +46,7 @@ func NewBuilds(names []string) (b Builds, err error) {
 func (b Builds) Named() bool { return b[0] != "" }
 
 // Names are the names of both arms.
-func (b Builds) Names() [2]Arm {
-	return cmp.Or([2]Arm(b), Arms)
-}
+func (b Builds) Names() [2]Arm { return cmp.Or([2]Arm(b), Arms) }
 
 // Called is the name of an arm for people.
 func (b Builds) Called(a Arm) Arm {

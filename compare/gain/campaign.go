@@ -87,6 +87,9 @@ const (
 	WorkOutputLength = "output_length_rms"
 	WorkConcurrency  = "concurrent_requests" // their measured mean: may differ by a factor of 2
 	WorkErrors       = "errors"              // requests that failed: must be within the tolerance of the requests
+	// WorkImplied is what a report's throughput did in its duration, which contradict each other where arms of equal
+	// work differ in it: by a factor of 2, as short durations are printed with few digits.
+	WorkImplied = "throughput_times_duration"
 )
 
 // sorted is the campaign with copies of its lists in the order of results.

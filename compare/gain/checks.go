@@ -97,8 +97,9 @@ func (c *comparison) warn(name, why string, args ...any) {
 const leastUneven = 0.03
 
 // plausible is by what factor routing alone may change a benchmark: the most that was seen is 3.6, at few tokens, where
-// a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15.
-const plausible = 5
+// a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15. Builds may be further apart,
+// such as a debug and an optimized one.
+const plausible, plausibleBuild = 5, 100
 
 // check names what disturbs a comparison beside what falls out.
 func (c *comparison) check() {
@@ -117,6 +118,8 @@ func (c *comparison) check() {
 	}
 	key, most := map[bool]string{true: "ranks", false: "load"}[load == 0], cmp.Or(load, router.Number(c.Ranks))-1
 	switch times := 1 + c.Gain.Estimate; {
+	case c.builds() && (times > plausibleBuild || times < 1./plausibleBuild):
+		c.warn(CheckExplained, "builds", "gain", c.Gain.Estimate)
 	case c.builds():
 	case times > max(plausible, most+1) || times < 1./plausible:
 		c.warn(CheckPlausible, "units", "gain", c.Gain.Estimate)
@@ -266,9 +269,9 @@ func (c *comparison) compareCounts(where string, normal, other *Measurement) {
 			unequal = tooMany(normal) || tooMany(other)
 		}
 		switch {
-		case name == WorkConcurrency: // a measured mean, which a faster arm hardly moves
+		case name == WorkConcurrency || name == WorkImplied: // measured, which a faster arm hardly moves
 			if inNormal && inOther && max(a, b) > 2*min(a, b) {
-				c.found("setup", "%s (%s %v, %s %v)", name, c.called(0), a, c.called(1), b)
+				c.found("setup", "%s (%s %.6g, %s %.6g)", name, c.called(0), a, c.called(1), b)
 			}
 		case unequal:
 			c.found("unequal", "%s: %s: %s %v, %s %v", where, name, c.called(0), a, c.called(1), b)

@@ -87,7 +87,7 @@ func TestInvalidCampaigns(t *testing.T) {
 	}
 }
 
-// Work may differ by a hundredth, concurrency twofold, on either side; a hundredth of either arm's requests may fail,
+// Work may differ by a hundredth, concurrency and what a throughput did in its duration twofold, on either side; a hundredth of either arm's requests may fail,
 // and none of unknown many.
 func TestWorkAtItsTolerance(t *testing.T) {
 	for of, want := range map[[4]float64]string{ // requests, failed ones of both arms
@@ -97,10 +97,11 @@ func TestWorkAtItsTolerance(t *testing.T) {
 		for _, m := range []float64{1, 1.99, 2.01} {
 			c := &comparison{Recorded: &Recorded{}, work: map[string][]string{}}
 			did := func(requests, errors, concurrency float64) *Measurement {
-				return &Measurement{Work: map[string]float64{WorkRequests: requests, WorkErrors: errors, WorkConcurrency: concurrency}}
+				return &Measurement{Work: map[string]float64{WorkRequests: requests, WorkErrors: errors, WorkConcurrency: concurrency,
+					WorkImplied: 50 / concurrency}}
 			}
 			c.compareCounts("", did(of[0], of[2], m), did(of[1], of[3], 1))
-			if len(c.work["unequal"]) > 0 != (want != "") || len(c.work["setup"]) > 0 != (m > 2) {
+			if len(c.work["unequal"]) > 0 != (want != "") || len(c.work["setup"]) != map[bool]int{true: 2}[m > 2] {
 				t.Errorf("%v, concurrency %v: %v", of, m, c.work)
 			}
 		}

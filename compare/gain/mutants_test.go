@@ -28,6 +28,12 @@ func TestExplainedGain(t *testing.T) {
 			t.Errorf("%+v: %+v", k, c.checks)
 		}
 	}
+	for gain, want := range map[router.Number]int{98.9: 0, 99.1: 1, -0.989: 0, -0.991: 1} { // of builds, over 100 times
+		c := comparison{Recorded: &Recorded{}, arm: "after", Comparison: Comparison{Gain: Gain{Interval: Interval{Estimate: gain}}}}
+		if c.check(); len(c.checks) != want || want > 0 && c.checks[0].undoes() {
+			t.Errorf("builds %v apart: %+v", gain, c.checks)
+		}
+	}
 	for uneven, want := range map[float64]int{0.0299: 0, 0.0301: 1} { // attention
 		c := comparison{Recorded: &Recorded{Measurements: []Measurement{{Arm: Perfect, Attention: uneven}}}}
 		if c.check(); len(c.checks) != want {

@@ -74,11 +74,8 @@ func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 
 // Undone reports a campaign whose interval decides nothing, wherever it lies: by a check, or by what falls out.
 func (r Result) Undone() bool {
-	whole := only(r.Units(), func(u Unit) bool {
-		leads := func(c Comparison) bool { return router.Number(c.Value) == u.Point }
-		return u.Arm == "" && u.complete() && slices.ContainsFunc(r.Leading(), leads)
-	})
-	return r.Verdict == Inconclusive && undone(r.Checks, len(whole), r.Gain.N)
+	out := map[bool]int{false: r.Outliers()}[r.Design == WithinLaunch] // whose launches stay
+	return r.Verdict == Inconclusive && undone(r.Checks, r.Gain.N+out, r.Gain.N)
 }
 
 // Outliers counts the launches that are far off at a point.

@@ -68,6 +68,11 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 		t.Errorf("a curve: %v", err)
 	}
 	failed := strings.Replace(twice, "20", `5,"failed":5`, 1)
+	tenfold := strings.Replace(get(sides[1].Paths[3]), `"duration":`, `"duration":1`, 1) // its throughput is another
+	if put(t, sides[1].Paths[3], tenfold); !strings.Contains(fmt.Sprint(require.Value(ReadReports(sides,
+		ReportOptions{Trust: true})).Failed()), "throughput_times_duration") {
+		t.Error("a report whose throughput contradicts its duration passes")
+	}
 	for text, want := range map[string]string{twice: "requests 10 and 20", failed: "<nil>"} {
 		put(t, sides[1].Paths[3], text)
 		if _, err := ReadReports(sides, ReportOptions{}); !strings.Contains(fmt.Sprint(err), want) {

@@ -95,8 +95,9 @@ func (r *rule) read(d *document) {
 // grouped is a number with commas between thousands: 1,150.5, but not 1,5 or 0,500, whose comma may be a point.
 var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 
-// numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3" or "1.15k".
-var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)`)
+// numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3", "1.15k" or
+// "1.15 k".
+var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b| [kKMGT](?:$|[\s,;)]))`)
 
 // spaced is a number with spaces between thousands, before its unit or the end: "1 150.7 tok/s", but not columns such
 // as "64 1280".

@@ -41,6 +41,8 @@ func TestMatchesTheWholeNumber(t *testing.T) {
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.15e3 tok/s", 0},
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1x ktok/s", 0},
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1k", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1 k", 0},
+		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1150 T=8", 1150},
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.0 K tokens/s", 0},
 		{`speed:tok/s:higher=speed ([0-9.]+)`, "speed 1.1 ktokens/s", 0},
 		{`speed:ktok/s:higher=speed ([0-9.]+)`, "speed 1150 tok/s", 0},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -32,7 +33,8 @@ func Apart(a, b Result) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Work)) {
 		x, y := a.Work[name], b.Work[name]
-		if a.Work[failures]+b.Work[failures] == 0 && min(x, y) > 0 && max(x, y) >= 2*min(x, y) {
+		same := a.Work[failures]+b.Work[failures] > 0 || name == gain.WorkImplied
+		if !same && min(x, y) > 0 && max(x, y) >= 2*min(x, y) {
 			return fmt.Sprintf("%s %s and %s", name, quantity.Plain(x), quantity.Plain(y))
 		}
 	}

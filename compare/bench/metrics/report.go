@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -175,6 +176,10 @@ func (r *report) end() (Result, *input.Error) {
 		default:
 			r.out.Work[name] = m.Value.Float64()
 		}
+	}
+	rate, _ := r.out.Metric(r.out.preferred())
+	if took, ok := r.out.Metric("duration"); ok && rate.HigherIsBetter && rate.Value*took.Value > 0 {
+		r.out.Work[gain.WorkImplied] = float64(rate.Value * took.Value)
 	}
 	return r.out, r.failed
 }
