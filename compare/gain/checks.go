@@ -97,8 +97,8 @@ func (c *comparison) warn(name, why string, args ...any) {
 const leastUneven = 0.03
 
 // plausible is by what factor routing alone may change a benchmark: the most that was seen is 3.6, at few tokens, where
-// a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15. Builds may be further apart,
-// such as a debug and an optimized one.
+// a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15. Builds may be further
+// apart, such as a debug and an optimized one.
 const plausible, plausibleBuild = 5, 100
 
 // check names what disturbs a comparison beside what falls out.
