@@ -48,7 +48,7 @@ func TestCountsAgainstReport(t *testing.T) {
 	} {
 		v := reported(c.result)
 		v.order.Counted = c.counted
-		p := Spec{}.prove(gain.Perfect, v, 2, false)[0]
+		p := Spec{}.rules().OfArm(gain.Perfect, []proof.Launch{Spec{}.shown(v)})[0]
 		if (p.Grade != gain.None) != c.proves {
 			t.Errorf("%s: %s", name, p.Evidence)
 		}

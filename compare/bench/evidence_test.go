@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,41 +32,6 @@ func said(perfect bool, ranks int, loads ...float64) view {
 func reported(r *metrics.Result) view {
 	a := Attempt{Segments: []Segment{{Result: r, Run: control.Run{Timed: true}}}}
 	return view{a, Ordered{}, *r}
-}
-
-func TestProveByReport(t *testing.T) {
-	nan := math.NaN()
-	for name, c := range map[string]struct {
-		arm   gain.Arm
-		a     view
-		ranks int
-		want  gain.Arm
-	}{
-		"perfect without loads":        {gain.Perfect, said(true, 1), 1, gain.Perfect},
-		"perfect by its word only":     {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, ""},
-		"flag not seen":                {gain.Perfect, said(false, 2, 1.4, 1.6), 2, gain.Normal},
-		"normal and skewed":            {gain.Normal, said(false, 2, 1.4, 2), 2, gain.Normal},
-		"normal but balanced":          {gain.Normal, said(false, 2, 1, 1), 2, gain.Perfect},
-		"normal without loads":         {gain.Normal, said(false, 2), 2, gain.Normal},
-		"normal told to be perfect":    {gain.Normal, said(true, 2, 1, 1), 2, gain.Perfect},
-		"perfect, uneven experts only": {gain.Perfect, said(true, 1, nan, 1.6), 1, ""},
-		"normal, even experts only":    {gain.Normal, said(false, 1, nan, 1), 1, gain.Perfect},
-	} {
-		checkShown(t, name, Spec{}.prove(c.arm, c.a, c.a.report.Proof.Ranks, false), c.ranks, c.want)
-	}
-}
-
-// checkShown wants proofs of so many ranks that show the routing of an arm.
-func checkShown(t *testing.T, name string, proofs []proved, ranks int, want gain.Arm) {
-	t.Helper()
-	if len(proofs) != ranks {
-		t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
-	}
-	for _, p := range proofs {
-		if p.shows != want || strings.Contains(p.Evidence, "NaN") {
-			t.Errorf("%s: %s (%s), want %s", name, p.shows, p.Evidence, want)
-		}
-	}
 }
 
 // The lines are those that TensorRT-LLM prints, of the older and the newer kind, in any log of a launch.

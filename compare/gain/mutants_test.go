@@ -76,6 +76,10 @@ func TestCopiesDecideNothing(t *testing.T) {
 			t.Errorf("a digit of %v: %s, leading %+v", digit, r.Verdict, r.First())
 		}
 	}
+	c.Measurements = c.Measurements[:4*8] // four launches are too few
+	if r := Judge(c); r.Verdict != NoVerdict || !r.Gain.Low.Defined() {
+		t.Errorf("four launches: %s, %+v", r.Verdict, r.Gain)
+	}
 }
 
 // Launches that hold all arms and report each other's values are copies, too; one more digit in each is noise.
@@ -127,19 +131,6 @@ func TestSelectedAttemptsDecideNothing(t *testing.T) {
 				(len(r.First()) == 1) != (why == "selected") || r.Undone() != (why == "selected") {
 				t.Errorf("%s, %v: %s, leading %+v", why, threshold, r.Verdict, r.First())
 			}
-		}
-	}
-}
-
-// Five launches that hold all arms decide, four do not.
-func TestFewestLaunches(t *testing.T) {
-	for n, want := range map[int]Verdict{4: NoVerdict, 5: Significant} {
-		var launches [][]float64
-		for i := range n {
-			launches = append(launches, []float64{0.2 + 0.001*float64(i), 0.2})
-		}
-		if r := Judge(within(blocksOf(launches...))); r.Verdict != want {
-			t.Errorf("%d launches: %s", n, r.Verdict)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -23,6 +24,13 @@ func TestWhatALaunchShows(t *testing.T) {
 	few, nan := counted(4, 8, 2, 1.5, 4), router.Undefined()
 	few.RankFloor, few.ExpertFloor = 1.5, 4
 	beside := Rules{Counts: []*LoadProof{even}}
+	said := func(perfect bool, ranks int, loads ...router.Number) Launch { // over ranks and experts, by layer
+		p := metrics.Proof{Claimed: true, Perfect: perfect, Ranks: ranks}
+		for ; len(loads) > 0; loads = loads[2:] {
+			p.Layers = append(p.Layers, metrics.LayerBalance{RankMaxOverMean: loads[0], ExpertMaxOverMean: loads[1]})
+		}
+		return Launch{Ranks: ranks, Report: p}
+	}
 	const normal, perfect = gain.Normal, gain.Perfect
 	for what, k := range map[string]struct {
 		rules Rules
@@ -58,9 +66,19 @@ func TestWhatALaunchShows(t *testing.T) {
 		"random routing":                {Rules{Chance: true}, perfect, Launch{Counted: counted(4, 8, 2, 1, 2)}, balanced, ""},
 		"learned routing beside it":     {Rules{Chance: true}, normal, Launch{Counted: counted(4, 8, 2, 1, 2)}, unbalanced, ""},
 		"experts placed by the command": {Rules{}, perfect, Launch{Placement: "--eplb", Counted: even}, unproved, "load of ranks is unknown"},
+		"perfect without loads":         {Rules{}, perfect, said(true, 1), balanced, "no loads"},
+		"perfect by its word only":      {Rules{}, perfect, said(true, 2, 1, 1, 1.4, 1.6), unproved, "contradicted"},
+		"a switch that was not seen":    {Rules{}, perfect, said(false, 2, 1.4, 1.6), unbalanced, "all 2 ranks"},
+		"normal and skewed":             {Rules{}, normal, said(false, 2, 1.4, 2), unbalanced, ""},
+		"normal but balanced":           {Rules{}, normal, said(false, 2, 1, 1), balanced, "contradicted"},
+		"normal without loads":          {Rules{}, normal, said(false, 2), unbalanced, ""},
+		"normal told to be perfect":     {Rules{}, normal, said(true, 2, 1, 1), balanced, ""},
+		"perfect, uneven experts only":  {Rules{}, perfect, said(true, 1, nan, 1.6), unproved, ""},
+		"normal, even experts only":     {Rules{}, normal, said(false, 1, nan, 1), balanced, ""},
 		"and uneven":                    {Rules{}, normal, Launch{Placement: "--eplb", Counted: counted(4, 8, 2, 1, 2)}, unbalanced, ""},
 	} {
 		if r := k.rules.of(k.arm, k.l)[0]; r.shows != k.shows || !strings.Contains(r.evidence, k.says) ||
+			strings.Contains(r.evidence, "NaN") ||
 			strings.Contains(r.evidence, "run_moe") != (k.says == "run_moe") {
 			t.Errorf("%s: %q: %s, want %q", what, r.shows, r.evidence, k.shows)
 		}
