@@ -35,6 +35,7 @@ type KindChange struct {
 type stepKind struct {
 	trace.StepKind
 	batches map[int]ranges.Batch // by step, what ranges say
+	experts int                  // nanoseconds of experts, over all ranks and steps
 }
 
 // batch is what ranges say of the last step: the others are alike.
@@ -56,35 +57,33 @@ func (k *stepKind) bySize() map[int][]int {
 
 // stepKinds are the kinds of steps of a trace, the one with most expert time first.
 func stepKinds(t *trace.Trace) (kinds []*stepKind) {
-	batches, experts := map[int]ranges.Batch{}, map[int]int64{}
+	batches, experts := map[int]ranges.Batch{}, map[int]int{}
 	for _, s := range t.StepTimes {
 		batches[int(s.Step)] = s.Batch
 	}
 	for _, c := range t.Cells {
 		if c.Phase == trace.PhaseExperts {
-			experts[int(c.Kind)] += c.ComputeNS()
+			experts[int(c.Kind)] += int(c.ComputeNS())
 		}
 	}
 	for _, of := range t.StepKinds {
-		kinds = append(kinds, &stepKind{of, batches})
+		kinds = append(kinds, &stepKind{of, batches, experts[of.Kind]})
 	}
-	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(experts[b.Kind], experts[a.Kind]) })
+	slices.SortStableFunc(kinds, func(a, b *stepKind) int { return cmp.Compare(b.experts, a.experts) })
 	return kinds
 }
 
-// near is how near two numbers of tokens are: 1 for equal ones, 0.5 for 10 and 20.
-func near(a, b ranges.Batch) float64 {
-	return float64(max(min(a.Tokens, b.Tokens), 1)) / float64(max(a.Tokens, b.Tokens, 1))
-}
+// near is how near two numbers are: 1 for equal ones, 0.5 for 10 and 20.
+func near(a, b int) float64 { return float64(max(min(a, b), 1)) / float64(max(a, b, 1)) }
 
-// likeness is how alike two kinds are: by the share of families of kernels in both, then by tokens. It is nil where
-// nothing is alike or ranges say that one is prefill and the other decode.
+// likeness is how alike two kinds are: by the share of families of kernels in both, then by tokens, then by the
+// experts' time in a step. It is nil where nothing is alike or ranges say that one is prefill and the other decode.
 func (k *stepKind) likeness(o *stepKind) []float64 {
 	alike, one, other := shared(k.Kernels, o.Kernels), k.batch(), o.batch()
 	if alike == 0 || one.Named && other.Named && one.String() != other.String() {
 		return nil
 	}
-	return []float64{alike, near(one, other)}
+	return []float64{alike, near(one.Tokens, other.Tokens), near(k.experts/len(k.Steps), o.experts/len(o.Steps))}
 }
 
 // shared is the share of families of kernels that both lists have: of "a", "b" and "b", "c" a third.
@@ -126,7 +125,7 @@ func pairOf(normal, perfect *stepKind) kindPair {
 		p.steps[0] = append(p.steps[0], own[len(own)-n:]...)
 		p.steps[1] = append(p.steps[1], others[size][len(others[size])-n:]...)
 	}
-	if unsaid || len(p.steps[0]) == 0 && near(normal.batch(), perfect.batch()) > 1-tokensMargin {
+	if unsaid || len(p.steps[0]) == 0 && near(normal.batch().Tokens, perfect.batch().Tokens) > 1-tokensMargin {
 		p.steps = [2][]int{normal.Steps, perfect.Steps}
 	}
 	slices.Sort(p.steps[0])

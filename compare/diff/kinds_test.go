@@ -67,20 +67,21 @@ func TestKindsAreMatched(t *testing.T) {
 	}
 }
 
-// Without ranges, kernels match kinds, and the names say no more than that.
+// Without ranges, kernels match kinds, of equal ones their time and not how many they are, and the names say no more.
 func TestKindsWithoutRanges(t *testing.T) {
-	a, b, other := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"sort"}
-	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
-	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1, 1}, make([]string, 3), []int64{30, 360, 360})
+	a, b, wide := []string{"topk", "gemm_64x16"}, []string{"topk", "gemv"}, []string{"topk", "gemm_128x16"}
+	normal := mixed([][]string{a, b, {"sort"}, a}, []int{0, 1, 2, 3}, make([]string, 4), []int64{400, 20, 30, 100})
+	perfect := mixed([][]string{b, wide, wide}, []int{0, 1, 2, 2, 2, 2, 2}, make([]string, 7),
+		[]int64{30, 360, 90, 90, 90, 90, 90})
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 3 || c.Kinds[0].Steps != "steps of 300 ns GPU time" || fmt.Sprint(c.Kinds[0].PerfectSteps,
-		c.Kinds[1].NormalSteps, c.Kinds[1].PerfectSteps) != "[1 2] [1] [0]" {
+	if len(c.Kinds) != 4 || c.Kinds[0].Steps != "steps of 300 ns GPU time" || fmt.Sprint(c.Kinds[0].PerfectSteps,
+		c.Kinds[1].PerfectSteps, c.Kinds[2].NormalSteps, c.Kinds[2].PerfectSteps) != "[1] [2 3 4 5 6] [1] [0]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
 	if builds := CompareBuilds(normal, perfect, gain.Builds{"a", "b"}); warned(builds, KindsApart, "") {
 		t.Errorf("of builds no gain is asked: %v", builds.Warnings)
 	}
-	if alone := c.Kinds[2]; alone.LeftOut != 1 || len(alone.NormalSteps) > 0 || alone.Step.NormalNS.Defined() {
+	if alone := c.Kinds[3]; alone.LeftOut != 1 || len(alone.NormalSteps) > 0 || alone.Step.NormalNS.Defined() {
 		t.Errorf("the kind of one arm alone: %+v", alone)
 	}
 }
@@ -116,7 +117,7 @@ func TestKindsOfOtherTokens(t *testing.T) {
 // Steps of one kind are paired by equal tokens, or all where about as many; kinds by ranges of either arm.
 func TestPairsOfSteps(t *testing.T) {
 	kind := func(tokens int, kernels ...string) *stepKind {
-		k := &stepKind{trace.StepKind{Steps: []int{0}, Kernels: kernels}, map[int]of.Batch{}}
+		k := &stepKind{trace.StepKind{Steps: []int{0}, Kernels: kernels}, map[int]of.Batch{}, 1}
 		if tokens > 0 {
 			k.batches[0] = of.BatchOf(fmt.Sprintf("execute_context_1(%d)_generation_0(0)", tokens))
 		}
@@ -128,7 +129,7 @@ func TestPairsOfSteps(t *testing.T) {
 			t.Errorf("%v tokens: %v", tokens, p.steps)
 		}
 	}
-	for tokens, want := range map[[2]int][]float64{{1000, 500}: {1. / 3, 0.5}, {1000, 0}: {1. / 3, 0.001}} {
+	for tokens, want := range map[[2]int][]float64{{1000, 500}: {1. / 3, 0.5, 1}, {1000, 0}: {1. / 3, 0.001, 1}} {
 		if have := kind(tokens[0], "a", "b").likeness(kind(tokens[1], "b", "c")); !slices.Equal(have, want) {
 			t.Errorf("%v tokens: have %v, want %v", tokens, have, want)
 		}

@@ -165,10 +165,11 @@ func (s *Structure) settle(steps []stretch, why string) {
 
 // Tail is how many launches behind the layer of a block end its step, as the LM head
 // does: those that also end the recording, where they follow the block. The others
-// begin the next step. ends is what Ends returns.
+// begin the next step, as all do where the recording ends in a dense layer of it. ends is what Ends returns.
 func (s Structure) Tail(launches []Launch, ends []int, block int) int {
 	from, rest := ends[block]+1, launches[ends[len(ends)-1]+1:]
-	if block+1 == len(s.Blocks) || from+len(rest) >= s.Blocks[block+1].First {
+	if block+1 == len(s.Blocks) || from+len(rest) >= s.Blocks[block+1].First ||
+		slices.ContainsFunc(rest, func(l Launch) bool { return l.Anchor == Attention }) {
 		return 0
 	}
 	if slices.EqualFunc(rest, launches[from:from+len(rest)], func(a, b Launch) bool { return a.Name == b.Name }) {

@@ -211,8 +211,15 @@ func differently(l []Launch) []Launch {
 	return l
 }
 
-// Steps of a recording that begins or ends within one have places where they are whole.
+// Steps of a recording that begins or ends within one have places where they are whole. What ends the recording ends
+// each step, but not where it ends in a dense layer.
 func TestPlace(t *testing.T) {
+	l := launches(gemm, head, embedding, attention, gate, gemm, head, embedding, attention)
+	for n, want := range []int{7: 1, 8: 2, 9: 0} {
+		if have := (Structure{Blocks: []Block{{0, 0}, {5, 5}}}).Tail(l[:max(n, 6)], []int{0, 5}, 0); have != want {
+			t.Errorf("a recording of %d: a tail of %d, want %d", n, have, want)
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		s     Structure

@@ -19,6 +19,7 @@ const (
 	closer        = 2    // times as close as the next best join
 	mostApartLeft = 20e3 // nanoseconds between the ends of a collective on two ranks
 	surely        = 4    // times as close, of ranks that surely met
+	mostCut       = 2    // steps without their first or last collectives, where a recording begins and ends
 )
 
 // JoinOf matches the steps of two ranks: shift is the number of the other's step that is the first of this one,
@@ -77,15 +78,16 @@ func pairs(a, b []Span, shift int, visit func(a, b *Span)) {
 // steps, the median; infinite where they have one step in common, or too few or other collectives.
 func apart(a, b []Span, shift int) float64 {
 	var off []float64
-	common, unlike := 0, false
+	common, unlike := 0, 0
 	pairs(a, b, shift, func(a, b *Span) {
 		if len(a.Left) == 0 || len(b.Left) == 0 { // layers are not known
 			return
 		}
-		if common++; len(a.Left) != len(b.Left) {
-			unlike = true
+		if len(a.Left) != len(b.Left) {
+			unlike++
 			return
 		}
+		common++
 		by := make([]int64, len(a.Left))
 		for k := range by {
 			by[k] = a.Left[k] - b.Left[k]
@@ -96,7 +98,7 @@ func apart(a, b []Span, shift int) float64 {
 			off = append(off, math.Abs(float64(ns-middle)))
 		}
 	})
-	if unlike || common < 2 || len(off)-common < fewestLeft {
+	if unlike > mostCut || common < 2 || len(off)-common < fewestLeft {
 		return math.Inf(1)
 	}
 	slices.Sort(off)

@@ -38,7 +38,8 @@ func TestJoinOf(t *testing.T) {
 		}
 		return bare
 	}
-	all, late := view(0, 8, 0), view(1, 9, 5e9)
+	all, late, cut := view(0, 8, 0), view(1, 9, 5e9), view(1, 9, 5e9)
+	cut[0].Left, cut[7].Left = cut[0].Left[1:], cut[7].Left[:11]
 	for _, c := range []struct {
 		name          string
 		a, b          []Span
@@ -47,7 +48,7 @@ func TestJoinOf(t *testing.T) {
 		known         bool
 	}{
 		{"a step later, wrong clock", all, late, true, true, 1, true},
-		{"a step earlier", late, all, true, true, -1, true},
+		{"a step earlier, cut at both ends", cut, all, true, true, -1, true},
 		{"fewer steps, no clock", all, view(3, 7, 0), false, false, 3, true},
 		{"the same steps, clocks apart", all, view(0, 8, 9e9), true, true, 0, true},
 		{"no collectives: as the recordings begin", without(all), without(late), true, true, 0, true},

@@ -239,6 +239,7 @@ func (r *reduction) checkLoadFits() {
 	}
 	uneven, layers := 0, map[string][]int{} // by code
 	var loads, times []float64              // shares of the ranks in each layer
+	slow, by, slower := r.trace.SlowGPU()
 	for _, l := range r.trace.times.Judged() {
 		layer := int(l.Number)
 		c := r.options.Recorded.Layers[layer]
@@ -252,7 +253,12 @@ func (r *reduction) checkLoadFits() {
 		if max(excess(time), excess(load)) >= clearlyUneven {
 			uneven++
 		}
-		code := contradicts(time, load, float64(c.Total())/float64(len(c.PerExpert))/float64(max(1, steps[layer])))
+		slots := float64(c.Total()) / float64(len(c.PerExpert)) / float64(max(1, steps[layer]))
+		code := contradicts(time, load, slots)
+		if at := slices.Index(l.Ranks, slow); slower && at >= 0 { // load is not all that makes it slower
+			time[at] /= float64(1 + by)
+			code = min(code, contradicts(time, load, slots)) // empty if either is
+		}
 		layers[code] = append(layers[code], layer)
 	}
 	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
@@ -285,15 +291,12 @@ func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/floats.S
 // time, empty where nothing says so. Both are by rank, over the same ranks; slots is
 // the mean number of slots of an expert and step.
 func contradicts(time, load []float64, slots float64) string {
-	t, l := excess(time), excess(load)
-	busiest, loaded := floats.MaxIdx(time), floats.MaxIdx(load)
-	n := float64(len(time))
-	switch {
+	switch t, l := excess(time), excess(load); {
 	case max(t, l) < clearlyUneven:
 	case t < min(clearlyUneven, follows*l) && slots >= computeBound:
 		return LoadWithoutTime
-	case l < follows*t, // even load, or another rank's
-		min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:
+	case l < follows*t, // even load, or other ranks'
+		min(t, l) > clearlyUneven && stat.Correlation(time, load, nil) < 0:
 		return CountsContradict
 	}
 	return ""
