@@ -26,15 +26,18 @@ func TestPhaseOfTheUser(t *testing.T) {
 	}
 }
 
-// A GEMM whose name serves dense layers too is of experts where all of the name run behind a router.
+// A GEMM whose name serves dense layers too is of experts where all of the name run behind a router. What nothing names
+// before the router's kernel is the router's: of the gate, or of the switch.
 func TestExpertsByPlace(t *testing.T) {
 	for dense, phase := range map[string]Phase{"nvjet_x": PhaseExperts, "_matmul": PhaseUnknown} {
 		f := newFixture()
-		for i, name := range []string{"flash_fwd_kernel", dense, "topkGatingSoftmax", "_matmul", "_matmul", "rms_norm_kernel", dense} {
+		for i, name := range []string{"flash_fwd_kernel", "x", dense, "add", "add", "topkGatingSoftmax", "_matmul", "_matmul", "rms_norm_kernel", dense} {
 			f.work(0, int64(i+1), int64(100*i), 10, name)
 		}
 		trace := mustRead(t, Options{}, f.write(t, "x.sqlite"))
 		named := func(k KernelStat) bool { return k.Name == "_matmul" && k.Phase == phase }
 		equal(t, dense, slices.ContainsFunc(trace.Kernels, named), true)
+		add := func(k KernelStat) bool { return k.Name == "add" && (k.Placed == PhaseRouter) == (phase == PhaseExperts) }
+		equal(t, "the router's", slices.ContainsFunc(trace.Kernels, add), true)
 	}
 }

@@ -238,7 +238,7 @@ func positionOf(i, routing, routed int, block steps.Block) Phase {
 	return PhaseExperts
 }
 
-// routerOf is where a layer begins, and its last router kernel.
+// routerOf is where a layer's routing begins, with what nothing names before its first kernel, and its last router kernel.
 func (p *placement) routerOf(from, first int) (begin, routed int) {
 	begin, routed = first, -1
 	for i := first - 1; i >= from && p.launches[i].Anchor != steps.Attention; i-- {
@@ -247,7 +247,9 @@ func (p *placement) routerOf(from, first int) (begin, routed int) {
 			if begin = i; routed < 0 {
 				routed = i
 			}
-		case routed < 0 && p.place(p.event(i)).Phase == PhaseDispatch:
+		case routed < 0 && p.place(p.event(i)).Phase == PhaseDispatch,
+			begin == i+1 && routed >= 0 && p.launches[i].Anchor == steps.None && // of the gate, or of the switch
+				p.place(p.event(i)).Phase == PhaseUnknown && p.class(p.event(i)).Library != kernel.Quantizing:
 			begin = i
 		}
 	}
