@@ -37,7 +37,9 @@ func TestExpertsByPlace(t *testing.T) {
 		trace := mustRead(t, Options{}, f.write(t, "x.sqlite"))
 		named := func(k KernelStat) bool { return k.Name == "_matmul" && k.Phase == phase }
 		equal(t, dense, slices.ContainsFunc(trace.Kernels, named), true)
-		add := func(k KernelStat) bool { return k.Name == "add" && (k.Placed == PhaseRouter) == (phase == PhaseExperts) }
+		add := func(k KernelStat) bool {
+			return k.Name == "add" && (k.Placed == PhaseRouter) == (phase == PhaseExperts)
+		}
 		equal(t, "the router's", slices.ContainsFunc(trace.Kernels, add), true)
 	}
 }

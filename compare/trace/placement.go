@@ -238,7 +238,8 @@ func positionOf(i, routing, routed int, block steps.Block) Phase {
 	return PhaseExperts
 }
 
-// routerOf is where a layer's routing begins, with what nothing names before its first kernel, and its last router kernel.
+// routerOf is where a layer's routing begins, with what nothing names before its first kernel, and its last router
+// kernel.
 func (p *placement) routerOf(from, first int) (begin, routed int) {
 	begin, routed = first, -1
 	for i := first - 1; i >= from && p.launches[i].Anchor != steps.Attention; i-- {
