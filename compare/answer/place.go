@@ -88,6 +88,12 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 		if best.Verdict == place.Trial {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
 		}
+		for _, other := range best.Others {
+			k.know("kind", other.Steps, "kind_step", max(other.Estimate, -other.Estimate), "kind_less",
+				when(other.Estimate < 0, "less"), "kind_low", other.Low, "kind_high", other.High,
+				"kind_open", when(other.Low <= 0 && other.High >= 0, "open"))
+			k.kinds = append(k.kinds, k.say("place_kind"))
+		}
 		k.add(name, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 		name = "gains"
 	} else if t = best.Predicted(); t != nil && t.Estimate < 0 { // by a campaign

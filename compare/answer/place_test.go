@@ -39,11 +39,15 @@ func TestPlacementsLeadOn(t *testing.T) {
 		Baseline: 2, Judged: 1.6, Change: -0.2})
 	check(t, "two placements, of vLLM", OfPlacement(two, "x.json"), Verdict(place.Trial),
 		"on unseen traffic.", "", "--write-vllm NEW.json x.json")
-	timed, untimed := windows(trial), windows(trial)
+	timed, untimed, u := windows(trial), windows(trial), router.Undefined()
 	timed.Placements[0].Moved, timed.Placements[0].Time = 3, &place.TimeChange{Estimate: -0.2, SavedNS: 5e6} // 1 s / 5 ms
+	timed.Placements[0].Others = []place.TimeChange{{Estimate: -0.02, Low: -0.03, High: -0.01, Steps: "decode, 64 tokens"},
+		{Estimate: 0.001, Low: -0.01, High: 0.012, Steps: "few"}, {Estimate: u, Low: u, High: u, Steps: "other"}}
 	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial),
 		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
-		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.", "--write-sglang")
+		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.;"+
+			"A step (decode, 64 tokens) would take 2.0 % less (−3.0 % to −1.0 %).;"+
+			"A step (few) might take more or less: −1.0 % to +1.2 %.;What a step (other) would take cannot be told: ", "--write-sglang")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
 	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), "; time unknown.", "shows what it saves, and when the moves have paid.",
 		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")

@@ -187,7 +187,7 @@ func worstFirst(rows []imbalance.Row, are func(imbalance.Row) bool) []imbalance.
 func (k *known) flat(w router.Warning, basis Basis) {
 	gain, known := w.Args["gain"].(float64)
 	k.know("load", w.Args["load"], "time", w.Args["time"], "unsure", w.Args["unsure"], "even", w.Args["gain"],
-		"little", when(known && gain < 0.0005, "gain"))
+		"little", when(known && gain < 0.0005, "gain"), "traced", w.Args["traced"])
 	for label, by := range map[string]Basis{"load imbalance over ranks": Recorded, "time imbalance over ranks": basis,
 		"gain of even ranks": Inferred} {
 		name, _, _ := strings.Cut(label, " ")

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -29,9 +30,10 @@ type Cost struct {
 	Error     router.Number `json:"error_p95"`         // of Follows: twice its standard error, see fit
 	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
-	kind   *trace.StepKind // that is replayed
-	phase  counts.Phase    // that its name says
+	kind   trace.StepKind // that is replayed
+	phase  counts.Phase   // that its name says
 	replay *trace.Replay
+	others []*Cost           // of the other kinds of steps that are replayed
 	layers map[int][]float64 // of the trace: the load of its ranks over the mean while it was recorded
 }
 
@@ -56,6 +58,8 @@ const Contradicts = "contradicts"
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
 		layers: map[int][]float64{}}
+	kind, others := t.OtherKinds()
+	kind = cmp.Or(kind, new(trace.StepKind)) // of a capture without steps
 	for _, w := range t.Warnings {
 		switch w.Code {
 		case trace.CountsLayers:
@@ -65,7 +69,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			return nil, doubted(w), nil
 		case trace.LoadWithoutTime:
 			reason = noTime(Flat, "load", w.Args["load"], "time", w.Args["time"], "unsure", w.Args["unsure"], "gain",
-				max(t.Bound.Estimate, 0))
+				max(t.Bound.Estimate, 0), "traced", kind.Name)
 		}
 	}
 	switch {
@@ -75,21 +79,16 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		return nil, noTime("no_replay"), nil
 	}
 	c.StepNS = c.replay.StepNS
-	c.kind, _ = t.OtherKinds()
-	name, _, _ := strings.Cut(c.kind.Name, ",")
-	c.phase = counts.Phase(name)
-	kinds := r.Phases()
-	if at := slices.IndexFunc(kinds, func(kind *counts.Record) bool { return kind.Phase == c.phase }); at >= 0 {
-		r = kinds[at]
-	}
-	where, byLayer := r.Placement, r.ByLayer()
-	if where == nil {
-		if where, err = placement.Contiguous(r.Experts, c.Ranks); err != nil {
-			return nil, reason, err
-		}
-	}
-	if placed, err := c.compare(where, byLayer); !placed {
+	if placed, err := c.compare(*kind, r); !placed {
 		return nil, noTime("no_layer"), err
+	}
+	for i, p := range t.Replays {
+		for _, kind := range others {
+			other := &Cost{Ranks: c.Ranks, replay: &t.Replays[i], layers: map[int][]float64{}}
+			if placed, _ := other.compare(kind, r); placed && kind.Kind == p.Kind {
+				c.others = append(c.others, other)
+			}
+		}
 	}
 	if c.predicts() {
 		return c, reason, nil
@@ -103,9 +102,22 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	return nil, reason, nil
 }
 
-// compare fits the expert time of ranks to their load in each layer that has some, by where the experts are. It is
-// false where none has, or a layer is on other ranks than the trace's.
-func (c *Cost) compare(where *placement.Map, byLayer map[int]router.Load) (placed bool, err error) {
+// compare fits the expert time of ranks in steps of a kind to their load in each layer that has some, by where the
+// experts are: of counts that tell phases apart, to the load of its phase. It is false where no layer has load, or one
+// is on other ranks than the trace's.
+func (c *Cost) compare(kind trace.StepKind, r *counts.Record) (placed bool, err error) {
+	name, _, _ := strings.Cut(kind.Name, ",")
+	c.kind, c.phase = kind, counts.Phase(name)
+	kinds := r.Phases()
+	if at := slices.IndexFunc(kinds, func(kind *counts.Record) bool { return kind.Phase == c.phase }); at >= 0 {
+		r = kinds[at]
+	}
+	where, byLayer := r.Placement, r.ByLayer()
+	if where == nil {
+		if where, err = placement.Contiguous(r.Experts, c.Ranks); err != nil {
+			return false, err
+		}
+	}
 	var loads, times []float64
 	experts := c.replay.Run.Experts()
 	for _, layer := range slices.Sorted(maps.Keys(experts)) {
@@ -204,6 +216,24 @@ func (c *Cost) change(w seen) *TimeChange {
 		t.Low, t.High = min(t.Low, less(g.High)), max(t.High, less(g.Low))
 	}
 	return t
+}
+
+// changes are those of the other kinds of steps, undefined where load explains too little of their time.
+func (c *Cost) changes(judged []seen) (all []TimeChange) {
+	if c == nil {
+		return nil
+	}
+	for _, other := range c.others {
+		u, times := router.Undefined(), []*TimeChange(nil)
+		for _, w := range judged {
+			if other.predicts() {
+				times = append(times, other.change(w))
+			}
+		}
+		unknown := TimeChange{Estimate: u, Low: u, High: u, SavedNS: u, Basis: "inferred", Steps: other.kind.Name}
+		all = append(all, *cmp.Or(overall(times), &unknown))
+	}
+	return all
 }
 
 // less is the change of time that a gain is: a gain of 0.25 → −0.2.

@@ -265,7 +265,7 @@ func (r *Result) judge(at Plan, index int, learned, judged []seen, o Options) {
 		of = append(of, row)
 	}
 	if p.Default {
-		p.Time = overall(times)
+		p.Time, p.Others = overall(times), o.Cost.changes(judged)
 		p.Gains = o.Dose.predict(p)
 	}
 	p.Verdict, p.Reason = verdict(p, of, r.Threshold, r.NoTime)

@@ -65,6 +65,7 @@ type Placement struct {
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and windows where it rises
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time and of other plans
+	Others   []TimeChange  `json:"other_steps,omitempty"`  // likewise, of each other kind of steps in the trace
 	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
 	// each of its points.
 	Gains   []gain.Predicted `json:"predicted_gains,omitempty"`

@@ -126,7 +126,7 @@ var sentences = map[string]string{
 		"{time:%}; {=even_ranks}",
 	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} " +
 		"{saved:ns} and {part3} {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
-	"even_ranks":  "even ranks would gain {=much}[ in {steps}] | what that costs is unknown",
+	"even_ranks":  "even ranks would gain {=much}[ in {steps}][ in steps ({traced})] | what that costs is unknown",
 	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
 	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
 	"much":        "{even:%} to {most_gain:%} | {?little}under 0.1 % | about {even:%}",
@@ -153,6 +153,9 @@ var sentences = map[string]string{
 	"kind_is":    "{kind_even} | {kind_time:%} uneven",
 	"kind_much": "even ranks would gain about {kind_gain:%} ({kind_low:%} to {kind_high:%}) | " +
 		"even ranks would gain {kind_high:%} at most | what even ranks would gain is unknown",
+	"place_kind": "a step ({kind}) might take more or less{?kind_open}: {kind_low:+%} to {kind_high:+%} | " +
+		"a step ({kind}) would take {kind_step:%} {kind_less|more} ({kind_low:+%} to {kind_high:+%}) | " +
+		"what a step ({kind}) would take cannot be told: the load explains too little of its time",
 	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
 		"({kind_low:+%} to {kind_high:+%})[: the slowest rank's experts take {slower_experts:%} longer] | " +
 		"for {kind} it cannot be told: speed would change by {kind_low:+%} to {kind_high:+%} | " +
