@@ -69,10 +69,10 @@ func sentence(text string) string {
 	return typeset(answer.Sentence(text))
 }
 
-// shorten keeps the start of a long name.
+// shorten keeps both ends of a long name: run-2026…-17.csv.
 func shorten(name string, most int) string {
 	if runes := []rune(name); len(runes) > most {
-		return string(runes[:most]) + "…"
+		return string(runes[:most/2]) + "…" + string(runes[len(runes)-most/2:])
 	}
 	return name
 }
