@@ -71,19 +71,17 @@ type cell struct {
 	value             float64
 }
 
-// heatOf puts cells into a grid for each name, over all rows and columns that any grid has. Values of one
+// heatOf puts cells into the grids, over all rows and columns that any of them has. Values of one
 // place add up: an expert's copies on two ranks are one cell.
-func (h HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
+func (h HeatSpec) heatOf(cells []cell) HeatSpec {
 	for _, c := range cells {
 		h.Rows, h.Columns = append(h.Rows, c.row), append(h.Columns, c.column)
 	}
 	h.Rows, h.Columns = distinct(h.Rows), distinct(h.Columns)
-	for _, name := range names {
-		g := Grid{Name: name}
+	for i := range h.Grids {
 		for range h.Rows {
-			g.Values = append(g.Values, slices.Repeat([]float64{nan}, len(h.Columns)))
+			h.Grids[i].Values = append(h.Grids[i].Values, slices.Repeat([]float64{nan}, len(h.Columns)))
 		}
-		h.Grids = append(h.Grids, g)
 	}
 	for _, c := range cells {
 		i, _ := slices.BinarySearch(h.Rows, c.row)
@@ -98,17 +96,13 @@ func (h HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
 	return h
 }
 
-func namesOf(arms []Arm) (names []string) {
-	for _, a := range arms {
-		names = append(names, a.Name)
-	}
-	return names
-}
-
 // RankLayerTimes is the heat map of expert time by layer and rank.
 func RankLayerTimes(arms ...Arm) HeatSpec {
+	s := HeatSpec{Name: "rank-layer-time", Title: "Which rank is slow in which layer?", RowLabel: "layer",
+		ColumnLabel: "rank", Quantity: "expert time", Caption: extent(arms) + ". " + cancels("rank")}
 	var cells []cell
 	for i, a := range arms {
+		s.Grids = append(s.Grids, Grid{Name: a.Name})
 		for _, l := range a.Trace.Times().Judged() {
 			means := l.Means()
 			for r, ns := range means {
@@ -121,17 +115,18 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 			}
 		}
 	}
-	s := HeatSpec{Name: "rank-layer-time", Title: "Which rank is slow in which layer?", RowLabel: "layer",
-		ColumnLabel: "rank", Quantity: "expert time", Caption: extent(arms) + ". " + cancels("rank")}
-	return s.heatOf(namesOf(arms), cells)
+	return s.heatOf(cells)
 }
 
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks has
 // the sum over its copies. The caption says whether times are observed or allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	var cells []cell
+	s := HeatSpec{Name: "expert-time", Title: "Which experts take long?", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "time"}
 	basis := "Times are observed: kernels launched inside the expert's own range."
+	var cells []cell
 	for i, a := range arms {
+		s.Grids = append(s.Grids, Grid{Name: a.Name})
 		for _, e := range a.Trace.Experts {
 			c := cell{i, int(e.Layer), e.Expert, float64(e.TotalNS) / float64(max(1, len(a.Trace.Times().Steps)))}
 			if c.value < 0 { // as a broken file may hold
@@ -143,9 +138,8 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 			basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
 		}
 	}
-	s := HeatSpec{Name: "expert-time", Title: "Which experts take long?", RowLabel: "layer", ColumnLabel: "expert",
-		Quantity: "time", Caption: fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))}
-	return s.heatOf(namesOf(arms), cells)
+	s.Caption = fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))
+	return s.heatOf(cells)
 }
 
 // Recorded is the load that expert statistics hold, by layer, under the name that figures
@@ -158,18 +152,18 @@ type Recorded struct {
 // RecordedLoads is the heat map of slots by layer and expert, one panel per source. Layers
 // and experts that a source lacks are unknown in its panel.
 func RecordedLoads(sources ...Recorded) HeatSpec {
+	s := HeatSpec{Name: "recorded-load", Title: "Which experts get the tokens?", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "load"}
 	var cells []cell
-	var names []string
 	for i, r := range sources {
-		names = append(names, r.Name)
+		s.Grids = append(s.Grids, Grid{Name: r.Name})
 		for layer, slots := range r.Layers {
 			for e, n := range slots {
 				cells = append(cells, cell{i, layer, e, float64(n)})
 			}
 		}
 	}
-	s := HeatSpec{Name: "recorded-load", Title: "Which experts get the tokens?", RowLabel: "layer", ColumnLabel: "expert",
-		Quantity: "load"}.heatOf(names, cells)
+	s = s.heatOf(cells)
 	s.Caption = fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(len(s.Rows), "layer"),
 		quantity.Count(len(s.Columns), "expert"), cancels("expert"))
 	return s

@@ -64,7 +64,7 @@ func (o *reportOptions) writeFiles(c call, p page.Page) error {
 			fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", as.suffix)
 		}
 		for _, f := range figures {
-			if err := as.dir.Write(f.Name+"."+as.suffix, func(w io.Writer) error { return as.write(f, w) }); err != nil {
+			if err := as.dir.Write(f.Name+"."+as.suffix, func(w io.Writer) error { return as.write(*f, w) }); err != nil {
 				return fmt.Errorf("figure %s: %w", f.Name, err)
 			}
 		}

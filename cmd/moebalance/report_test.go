@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -55,6 +56,20 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		"<span>OTHER_COUNTS</span> <span>../../testdata/deepseek-ep4-ranks/counts-normal</span>"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// Two folders that name no arm are a side each, as compare takes them: of captures, and of benchmark reports.
+func TestReportTakesTwoFolders(t *testing.T) {
+	captures := require.Value(filepath.Abs(fieldResults + "vllm-two-h200-quantized/fp8-triton"))
+	t.Chdir(t.TempDir())
+	require.NoError(t, errors.Join(os.Symlink(captures+"/normal", "x"), os.Symlink(captures+"/perfect", "y")))
+	put(t, "a/1.json", `{"backend":"vllm","completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`)
+	put(t, "b/1.json", `{"backend":"vllm","completed":20,"duration":1,"request_throughput":20,"output_throughput":150}`)
+	for want, sides := range map[string][]string{"Balanced routing would be about 14.2": {"x", "y"}, "1 complete pair": {"a", "b"}} {
+		if page, errs, _ := invoke(t.Context(), append([]string{"report"}, sides...)...); !strings.Contains(page, want) {
+			t.Errorf("%v: %s%.900s", sides, errs, page)
 		}
 	}
 }

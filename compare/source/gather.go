@@ -21,7 +21,8 @@ type Progress func(paths []string) (read func(bytes int64), done func())
 
 // Gather reads the inputs of a report: results, campaign folders, captures and folders of either,
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
-// are compared, where no comparison is given.
+// are compared, where no comparison is given. Two arguments that name no arm are a side each, as ReadArms takes them,
+// unless their captures are of one run.
 func Gather(ctx context.Context, args []string, skipped func(paths []string), progress Progress) (items []Item,
 	err error) {
 	inputs, err := Classify(args, skipped)
@@ -44,6 +45,9 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 	}
 	if len(reports) > 0 {
 		_, sides, err := ReadArms(reports, nil)
+		if err != nil && len(args) == 2 {
+			_, sides, err = ReadArms(args, nil)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -54,6 +58,11 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
 	traced, err := traces(ctx, captures, items, progress)
+	if err != nil && len(args) == 2 && len(captures) == len(inputs) {
+		if two, no := twoRuns(ctx, args, progress); no == nil {
+			traced, err = two, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +140,20 @@ func traces(ctx context.Context, captures []Input, others []Item, progress Progr
 		if mixed != nil && !slices.ContainsFunc(t.Warnings, other) {
 			break
 		}
+	}
+	return items, nil
+}
+
+// twoRuns reads the runs that two arguments hold, the learned side first.
+func twoRuns(ctx context.Context, args []string, progress Progress) (items []Item, err error) {
+	for i, arm := range gain.Arms {
+		captures, missing := Classify(args[i:i+1], nil)
+		run, err := traces(ctx, captures, nil, progress)
+		if err = errors.Join(missing, err); err != nil {
+			return nil, err
+		}
+		run[0].Trace = diff.AssumeArm(run[0].Trace, arm)
+		items = append(items, run[0])
 	}
 	return items, nil
 }

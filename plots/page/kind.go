@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,14 +15,25 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// drawing draws a figure; one without data fails with plots.ErrNothing.
-type drawing func() (plots.Figure, error)
+// figures are those that have data.
+type figures struct {
+	drawn []plots.Figure
+	err   error
+}
+
+func (f *figures) add(figure plots.Figure, err error) {
+	if err == nil {
+		f.drawn = append(f.drawn, figure)
+	} else if !errors.Is(err, plots.ErrNothing) {
+		f.err = errors.Join(f.err, err)
+	}
+}
 
 // kind is a kind of results, and how the page shows it.
 type kind struct {
 	name, title, short string
 	is                 func(source.Item) bool
-	figures            func(*Page, []Input) []drawing // the first that can be drawn shows the answer
+	figures            func(*Page, []Input) figures // the first shows the answer
 }
 
 // kinds are the kinds of results, the strongest evidence first: a campaign before traces of both
@@ -37,7 +49,7 @@ func kinds() []kind {
 		{"counts", "How uneven is the load?", "Load", func(in source.Item) bool { return in.Counts != nil },
 			(*Page).loads},
 		{"cache", "Is the cache whole?", "Cache", func(in source.Item) bool { return in.Cache != nil },
-			func(*Page, []Input) []drawing { return nil }},
+			func(*Page, []Input) figures { return figures{} }},
 	}
 }
 
@@ -81,10 +93,10 @@ func (p *Page) answer(lead Input) answer.Answer {
 
 // gains are the figures of campaigns: the gain of each point or pair.
 // A refused campaign has none: nobody should remember its gain.
-func (p *Page) gains(inputs []Input) (out []drawing) {
+func (p *Page) gains(inputs []Input) (out figures) {
 	for _, in := range inputs {
 		if c := in.Campaign; !c.Verdict.Refused() {
-			out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Run.Left) })
+			out.add(plots.Gains(c.Result, c.Run.Left))
 		}
 	}
 	return out
@@ -92,14 +104,14 @@ func (p *Page) gains(inputs []Input) (out []drawing) {
 
 // differences are the figures of a comparison: the time of each rank where the page has the traces,
 // else the mean step of the sides.
-func (p *Page) differences(inputs []Input) (out []drawing) {
+func (p *Page) differences(inputs []Input) (out figures) {
 	if traces := p.of(isTrace); len(traces) > 1 {
-		spec := plots.PhaseTimes(p.arms(traces)...)
-		return []drawing{func() (plots.Figure, error) { return plots.PhaseStacks(spec) }}
+		out.add(plots.PhaseStacks(plots.PhaseTimes(p.arms(traces)...)))
+		return out
 	}
 	for _, in := range inputs {
 		if in.Compared.Comparable {
-			out = append(out, func() (plots.Figure, error) { return plots.PhaseStacks(comparedPhases(in.Compared)) })
+			out.add(plots.PhaseStacks(comparedPhases(in.Compared)))
 		}
 	}
 	return out
@@ -135,32 +147,29 @@ func (p *Page) arms(inputs []Input) (out []plots.Arm) {
 	return out
 }
 
-// times are the figures of traces: who is slow where, and where each rank's time goes, which leads
-// where launches are late.
-func (p *Page) times(inputs []Input) []drawing {
-	arms := p.arms(inputs)
-	phases := func() (plots.Figure, error) { return plots.PhaseStacks(plots.PhaseTimes(arms...)) }
-	heat := func(of func(...plots.Arm) plots.HeatSpec) drawing {
-		return func() (plots.Figure, error) { return plots.HeatMap(of(arms...)) }
+// times are the figures of traces: who is slow where, which leads where experts are uneven, and where each rank's time
+// goes, unless the comparison shows it.
+func (p *Page) times(inputs []Input) (out figures) {
+	arms, uneven := p.arms(inputs), inputs[0].Answer.Verdict == answer.Uneven
+	alone := len(inputs) == 1 || len(p.of(isCompared)) == 0
+	if alone && !uneven {
+		out.add(plots.PhaseStacks(plots.PhaseTimes(arms...)))
 	}
-	out := []drawing{phases, heat(plots.ExpertTimes)}
 	if slices.ContainsFunc(inputs, func(in Input) bool { return len(in.Trace.Ranks) > 1 }) {
-		out = slices.Insert(out, 1, heat(plots.RankLayerTimes))
+		out.add(plots.HeatMap(plots.RankLayerTimes(arms...)))
 	}
-	switch {
-	case len(inputs) > 1 && len(p.of(isCompared)) > 0: // the comparison shows it
-		return out[1:]
-	case inputs[0].Answer.Verdict == answer.Uneven:
-		out[0], out[1] = out[1], out[0]
+	if alone && uneven {
+		out.add(plots.PhaseStacks(plots.PhaseTimes(arms...)))
 	}
+	out.add(plots.HeatMap(plots.ExpertTimes(arms...)))
 	return out
 }
 
 // placements are the figures of judged placements.
-func (p *Page) placements(inputs []Input) (out []drawing) {
+func (p *Page) placements(inputs []Input) (out figures) {
 	for _, in := range inputs {
 		if len(in.Place.Placements) > 0 {
-			out = append(out, func() (plots.Figure, error) { return plots.PlacementLayers(in.Place) })
+			out.add(plots.PlacementLayers(in.Place))
 		}
 	}
 	return out
@@ -170,7 +179,7 @@ func (p *Page) placements(inputs []Input) (out []drawing) {
 const mostMaps = 3
 
 // loads is the figure of expert counts, the records of each phase apart.
-func (p *Page) loads(inputs []Input) []drawing {
+func (p *Page) loads(inputs []Input) (out figures) {
 	var records []plots.Recorded
 	for _, in := range inputs[:min(mostMaps, len(inputs))] {
 		at := map[string]int{}
@@ -186,5 +195,6 @@ func (p *Page) loads(inputs []Input) []drawing {
 			records[at[name]].Layers[l.Layer] = l.Slots
 		}
 	}
-	return []drawing{func() (plots.Figure, error) { return plots.HeatMap(plots.RecordedLoads(records...)) }}
+	out.add(plots.HeatMap(plots.RecordedLoads(records...)))
+	return out
 }

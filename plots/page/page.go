@@ -81,9 +81,10 @@ func New(title string, report []Fact, inputs ...Input) (Page, error) {
 func (p *Page) build() error {
 	lead, leads := p.lead()
 	p.Answer = p.answer(lead)
-	leading, err := drawn(leads.figures(p, []Input{lead}))
-	if len(leading) > 0 {
-		p.Lead = &leading[0]
+	leading := leads.figures(p, []Input{lead})
+	err := leading.err
+	if len(leading.drawn) > 0 {
+		p.Lead = &leading.drawn[0]
 	}
 	for _, k := range kinds() {
 		inputs := p.of(k.is)
@@ -92,10 +93,10 @@ func (p *Page) build() error {
 		}
 		s := section{ID: k.name, Title: k.title, Short: k.short}
 		if k.name == leads.name && len(inputs) == 1 { // the lead's own
-			s.Figures = leading[min(1, len(leading)):]
+			s.Figures = leading.drawn[min(1, len(leading.drawn)):]
 		} else {
-			figures, failed := drawn(k.figures(p, inputs))
-			s.Figures, err = figures, errors.Join(err, failed)
+			of := k.figures(p, inputs)
+			s.Figures, err = of.drawn, errors.Join(err, of.err)
 		}
 		if k.name == leads.name && len(inputs) > 1 {
 			p.Of = p.called(lead)
@@ -110,42 +111,24 @@ func (p *Page) build() error {
 		p.Sections = append(p.Sections, s)
 	}
 	names := map[string]int{} // how many figures have each name
-	p.eachFigure(func(f *plots.Figure) {
+	for _, f := range p.Figures() {
 		if names[f.Name]++; names[f.Name] > 1 {
 			f.Name = fmt.Sprintf("%s-%d", f.Name, names[f.Name])
 		}
-	})
+	}
 	return err
 }
 
-// drawn are the figures of drawings that have data.
-func drawn(list []drawing) (figures []plots.Figure, err error) {
-	for _, d := range list {
-		f, failed := d()
-		if failed == nil {
-			figures = append(figures, f)
-		} else if !errors.Is(failed, plots.ErrNothing) {
-			err = errors.Join(err, failed)
-		}
-	}
-	return figures, err
-}
-
-// eachFigure goes through the figures of the page, in its order.
-func (p *Page) eachFigure(do func(*plots.Figure)) {
+// Figures are all figures of the page, in its order.
+func (p *Page) Figures() (out []*plots.Figure) {
 	if p.Lead != nil {
-		do(p.Lead)
+		out = append(out, p.Lead)
 	}
 	for _, s := range p.Sections {
 		for i := range s.Figures {
-			do(&s.Figures[i])
+			out = append(out, &s.Figures[i])
 		}
 	}
-}
-
-// Figures are all figures of the page, in its order.
-func (p Page) Figures() (out []plots.Figure) {
-	p.eachFigure(func(f *plots.Figure) { out = append(out, *f) })
 	return out
 }
 

@@ -279,12 +279,6 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	if _, err := New("t", nil); err == nil || !strings.Contains(err.Error(), "want") {
-		t.Errorf("want a refusal, have %v", err)
-	}
-}
-
 var (
 	tag     = regexp.MustCompile(`<[^>]*>`)
 	entries = regexp.MustCompile(`<li><a href="#([\w-]+)">[^<]*(?:<i>([^<]*)</i>)?</a></li>`)

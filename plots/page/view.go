@@ -34,14 +34,8 @@ const longText = 36
 // class is the style of a cell in a column: numbers to the right, marks in color,
 // sentences broken into lines.
 func class(c table.Shown, cell string) string {
-	names := []string{marks[cell]}
-	if c.Numeric() {
-		names = append(names, "n")
-	}
-	if len(cell) > longText {
-		names = append(names, "long")
-	}
-	return strings.TrimSpace(strings.Join(names, " "))
+	number, long := map[bool]string{true: " n"}, map[bool]string{true: " long"}
+	return strings.TrimSpace(marks[cell] + number[c.Numeric()] + long[len(cell) > longText])
 }
 
 // beyondAnswer are the notes on an input that do not stand below the answer.
@@ -61,13 +55,8 @@ func typeset(text string) string {
 	return unbroken.ReplaceAllString(shown.Masked(text), "$1\u00a0$2")
 }
 
-// sentence is a text typeset as one, empty where it is.
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-	return typeset(answer.Sentence(text))
-}
+// sentence is a text typeset as one.
+func sentence(text string) string { return typeset(answer.Sentence(text)) }
 
 // shorten keeps both ends of a long name: run-2026…-17.csv.
 func shorten(name string, most int) string {
