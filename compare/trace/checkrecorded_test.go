@@ -84,16 +84,3 @@ func TestCountsForAnotherGate(t *testing.T) {
 		}
 	}
 }
-
-// Rank 0 takes 1.5 times as long for all work: even counts do not contradict that.
-func TestEvenCountsOfSlowGPU(t *testing.T) {
-	f := newFixture()
-	for p, ns := range []int64{30, 20} {
-		f.push(int64(p), 0, 99, "layer 0 attention").work(int64(p), 1, 10, ns, "nvjet_tst")
-		f.push(int64(p), 100, 199, "layer 0 experts").work(int64(p), 2, 110, ns, "gemm")
-	}
-	trace := mustRead(t, Options{Recorded: recordedCounts(2, []int64{500, 500, 500, 500}, 0)}, f.write(t, "slow.sqlite"))
-	if _, _, slow := trace.SlowGPU(); !slow || trace.Warned(CountsContradict) {
-		t.Errorf("slow %v, warnings %v", slow, trace.Warnings)
-	}
-}
