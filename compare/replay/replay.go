@@ -86,7 +86,7 @@ type replayed struct {
 	meetings meetings
 	ranks    [][]segment
 	free     []float64
-	of       [classes]byLayer // the work of experts, and of tokens in layer None
+	of       [classes]byLayer // the work of experts, and of tokens by the meeting behind it
 	recorded float64          // how long the step took
 	unseen   float64          // by how much its kernels start later than anything recorded explains, mean over ranks
 }
@@ -122,12 +122,13 @@ type change struct {
 	transfer float64 // by how much longer collectives take from the last arrival on, 0 for 1
 }
 
-// of is by how much longer a rank's work takes in a layer, and how long experts that it had none of there.
-func (c *change) of(rank int, layer int32) (factor, more float64) {
+// of is by how much longer a rank's work takes in a segment, and how long experts that it had none of there.
+func (c *change) of(rank int, s *segment) (factor, more float64) {
+	at := s.layer
 	if c.class != Experts {
-		layer = None
+		at = int32(s.meeting)
 	}
-	switch from, to := c.from[layer], c.to[layer]; {
+	switch from, to := c.from[at], c.to[at]; {
 	case from == nil || rank >= len(to):
 	case from[rank] > 0:
 		return to[rank] / from[rank], 0
@@ -146,7 +147,7 @@ func (w *work) length(class Class, factor float64) float64 {
 // arrival is when a rank that begins a segment at a time comes to its end, where its host
 // launches later than it did, and how much of that is waiting for launches.
 func (c *change) arrival(s *segment, rank int, begin, later float64) (at, late float64) {
-	factor, more := c.of(rank, s.layer)
+	factor, more := c.of(rank, s)
 	length := s.all.length(c.class, factor) + more
 	prompt := begin + length
 	if c.hosts == inTime {

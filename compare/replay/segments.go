@@ -156,7 +156,7 @@ func (s *replayed) place() {
 				seg.layer, taken[at] = at.layer, true
 			}
 		}
-		if add(Tokens, None, r, seg.all[Tokens]); seg.layer != None {
+		if add(Tokens, int32(seg.meeting), r, seg.all[Tokens]); seg.layer != None {
 			add(Experts, seg.layer, r, seg.all[Experts])
 		}
 	})
