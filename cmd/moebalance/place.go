@@ -28,7 +28,7 @@ type placeOptions struct {
 func (o *placeOptions) check() error {
 	switch {
 	case len(o.Ranks) > 0 && slices.Min(o.Ranks) < 1:
-		return usagef("--ep: want at least 1 rank, have %v", o.Ranks)
+		return usagef("--ep: want at least 1 rank, have 0")
 	case !slices.Contains([]string{place.PlanRobust, place.PlanEPLB}, o.Policy):
 		return usagef("--plan: want %s or %s, have %q", place.PlanRobust, place.PlanEPLB, o.Policy)
 	case o.Nodes < 1:

@@ -95,7 +95,9 @@ func isTransposed(a tensor.Array) bool {
 		rows[i/width], columns[i%width] = rows[i/width]+n, columns[i%width]+n
 		uneven = uneven || n != a.Values[i-i%width]
 	}
-	return uneven && slices.Min(columns) == slices.Max(columns) && slices.Min(rows) < slices.Max(rows)
+	columns = slices.DeleteFunc(columns, func(sum int64) bool { return sum == 0 }) // of dense layers
+	level := func(sums []int64) bool { return slices.Min(sums) == slices.Max(sums) }
+	return uneven && 2*len(columns) > width && level(columns) && !level(rows)
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which

@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		"layer,ranks\n0,\"[1,2,3]\"\n1,\"[1,2]\"\n":                                                   "line 3: iteration 0, layer 1: want 3 ranks",
 		"layer,experts\n0,\"[[1,2],[3,4]]\"\n":                                                        "line 2: want a list of counts",
 		"layer,expert 0,expert 1,experts\n0,1,2,\"[1,2]\"\n":                                          "want counts in columns or in a list",
-		"[[1, 5], [3, 4], [6, 1]]":                                                                    "columns have one sum",
+		"[[1, 5, 0], [3, 4, 0], [6, 1, 0]]":                                                           "columns have one sum",
 		`{"num_ranks": 2, "expert_load": [1, 2, 3, 4], "physical_to_logical_map": [[0, 1, 2, 3, 0]]}`: "5 copies do not divide over 2 ranks",
 		`{"logical_count_layout": "rank_layer_expert", "logical_count": [[[1, 2]], [[3, 4]]]}`:        "want the sum over the ranks",
 		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                        "want a layer below",
