@@ -46,6 +46,8 @@ func newDocument(path string, text []byte) *document {
 		d.binary, d.root = "NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) })
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
 		d.binary, d.root = "safetensors file", tensor.OpenSafetensors(path, text)
+	case text[0] == 0x80:
+		fail("a Python pickle, which can run anything when it is read: save the counts as JSON, or by numpy.save")
 	case d.text[0] == '{' || d.text[0] == '[':
 		d.next = newDecoder(d.text).next
 		d.broken = attempt(func() {

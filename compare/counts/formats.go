@@ -100,8 +100,8 @@ func isTransposed(a tensor.Array) bool {
 	return uneven && 2*len(columns) > width && level(columns) && !level(rows)
 }
 
-// isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which
-// is none, or every layer holds each number from 0 to the largest of all.
+// isMap reports lists of experts or ranks, as no counts are: a number is −1, which is none, or every layer holds each
+// number from 0 to the largest of all, or none twice where chance would bring 8 that are.
 func isMap(a tensor.Array) bool {
 	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
 		return len(a.Values) > 0 && slices.Min(a.Values) == -1
@@ -110,12 +110,12 @@ func isMap(a tensor.Array) bool {
 	if len(a.Shape) > 1 { // layers × …
 		width /= int(a.Shape[0])
 	}
+	whole, distinct := true, width > 2 && largest < int64(len(a.Values)*width/16)
 	for row := range slices.Chunk(a.Values, width) {
-		if int64(len(slices.Compact(slices.Sorted(slices.Values(row))))) != largest+1 {
-			return false
-		}
+		n := len(slices.Compact(slices.Sorted(slices.Values(row))))
+		whole, distinct = whole && int64(n) == largest+1, distinct && n == width
 	}
-	return largest > 0
+	return largest > 0 && (whole || distinct)
 }
 
 // ErrUnknown is wrapped by the error about what is in no known format.
