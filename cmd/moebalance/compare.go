@@ -83,12 +83,17 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		if options.Arm = string(s.Arm); err == nil {
 			arms[i], err = source.Trace(c.Context(), s.Paths, options, record, o.Model.Sizes())
 		}
+		if err != nil && len(c.args) == 2 { // the side may be of both arms, by its names
+			_, both := source.RunCaptures(c.args[i:i+1], nil)
+			err = cmp.Or(both, err)
+		}
 		if err != nil {
 			return d, fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 		switch {
 		case arms[i].Arm == "" && swapped(sides) && !o.Builds.Named():
 			arms[i] = diff.AssumeArm(arms[i], s.Named())
+			arms[i].ArmEvidence = "by its name"
 		case o.Trust:
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
@@ -105,11 +110,14 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 	if o.Normal != "" {
 		counted = c.same([]string{o.Normal}, effective[source.Captures][2:]...) // with the model
 	}
-	if d = render.Comparison(result, counted, launch.Quote(source.Pattern(sides[0].Paths))); !result.Comparable {
+	if d = render.Comparison(result, counted, ofSide(sides[0]), ofSide(sides[1])); !result.Comparable {
 		err = failf(exitNotComparable, "%s", result.Verdict)
 	}
 	return d, err
 }
+
+// ofSide are the files of a side as arguments.
+func ofSide(s source.Side) string { return launch.Quote(source.Pattern(s.Paths)) }
 
 // swapped reports sides that are named after each other's arm.
 func swapped(sides [2]source.Side) bool {

@@ -16,10 +16,11 @@ import (
 )
 
 // OfComparison answers what balance, or a build, changes by the traces of both. given are the arguments that name
-// the normal side's counts and its traces, each empty where it is not known.
+// the normal side's counts, its traces and the other side's, each empty where it is not known.
 func OfComparison(c *diff.Comparison, given ...string) Answer {
-	k, of := knowing(caveats(c.Warnings, nil)), append(given, "", "")
-	k.know("hook", c.Normal.Treatment, "traces", argument.ReplaceAllString(of[1], "--trace $0"))
+	k, of := knowing(caveats(c.Warnings, nil)), append(given, "", "", "")
+	k.know("hook", c.Normal.Treatment, "torch", when(strings.Contains(of[1], ".json"), "profiler"),
+		"traces", argument.ReplaceAllString(of[1], "--trace $0"))
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)
@@ -34,7 +35,7 @@ func OfComparison(c *diff.Comparison, given ...string) Answer {
 	}
 	switch {
 	case !c.Comparable:
-		k.refused(c)
+		k.refused(c, strings.TrimSpace(of[2]+" "+of[1]))
 	case c.Builds.Named():
 		k.wholeSteps(c)
 	default:
@@ -55,14 +56,15 @@ func (k *known) refuse(why []string) {
 }
 
 // refused says why sides are no two arms of one run, and what to compare instead.
-func (k *known) refused(c *diff.Comparison) {
+func (k *known) refused(c *diff.Comparison, swapped string) {
 	k.refuse(Refusals(c))
 	is := func(key string) bool {
 		return slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Key() == key })
 	}
 	sides := []string{strings.Join(c.Normal.Exports, ","), strings.Join(c.Perfect.Exports, ",")}
 	two := len(c.Normal.Exports)+len(c.Perfect.Exports) == 2 // maybe a pattern without quotes
-	k.know("swapped", when(is("refused.swapped"), launch.Quote([]string{sides[1], sides[0]})), "unrecorded", "arms",
+	k.know("swapped", when(is("refused.swapped"), cmp.Or(swapped, launch.Quote([]string{sides[1], sides[0]}))),
+		"unrecorded", "arms",
 		"one_arm", when(len(c.Ranks) == 0 && two, launch.Quote(sides)), "apart", when(len(c.Ranks) == 0, "ranks"),
 		"trusted", when(len(c.Ranks) > 0 && c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && is("refused.arm"),
 			launch.Quote(sides)))
@@ -133,14 +135,12 @@ func (k *known) parts(c *diff.Comparison) {
 	k.know("even", ranks.Gain)
 	k.number("step", "step with "+gain.Perfect.Label(), s.PerfectNS, NS, basis)
 	if basis == Measured {
-		k.add("alone", Number{"gain by even ranks", ranks.Gain, Fraction, ranks.Low, ranks.High, Predicted})
 		if ranks.High < s.Measured.Low {
-			k.know("alone", ranks.Gain)
+			k.know("alone", ranks.SavedNS, "all_saved", s.Gain*s.PerfectNS)
 		}
-	} else {
-		k.add("saved", Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS, ranks.High * s.PerfectNS,
-			Predicted})
 	}
+	k.add("saved", Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS, ranks.High * s.PerfectNS,
+		Predicted})
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
 		k.know("kind", other.Steps, "kind_gain", other.Gain, "kind_low", other.Low, "kind_high", other.High, "measured", "",
 			"slower_experts", positive(other.SlowestExperts.OfNormal()))
@@ -169,7 +169,7 @@ func (k *known) foretold(c *diff.Comparison) {
 		"here", alike.Args["here"], "there", alike.Args["there"],
 		"bar", when(s.Low > 0 && s.High < gain.DefaultThreshold, quantity.Confidence(gain.DefaultThreshold)+" threshold"))
 	if len(c.Kinds) > 0 {
-		k.know("steps", c.Kinds[0].Steps)
+		k.know("steps", c.Kinds[0].Steps, "sized", positive(router.Number(c.Kinds[0].Tokens)))
 	}
 	if s.Low > 0 || s.High < 0 || !s.Low.Defined() {
 		k.know("gain", s.Gain)

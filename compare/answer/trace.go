@@ -20,9 +20,9 @@ import (
 func OfTrace(t *trace.Trace, given string) Answer {
 	doubt := t.Undecided()
 	k := knowing(caveats(t.AllWarnings(), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
-	k.know("given", given, "ranks", len(t.Ranks), "arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "gpu_ns",
-		t.Coverage.GPUNS, "missing", positive(int(t.World)-len(t.Ranks)), "alone", when(t.World == 1, given),
-		"flags", strings.TrimSpace(typed.FindString(given)))
+	k.know("given", given, "torch", when(t.ByPyTorch(), "profiler"), "flags", strings.TrimSpace(typed.FindString(given)),
+		"arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "ranks", len(t.Ranks), "gpu_ns", t.Coverage.GPUNS,
+		"missing", positive(int(t.World)-len(t.Ranks)), "alone", when(t.World == 1, given))
 	k.counted(t)
 	switch {
 	case t.Hidden.NS > t.Coverage.GPUNS:
@@ -47,7 +47,8 @@ func (k *known) counted(t *trace.Trace) {
 	steps := when(all > n, fmt.Sprintf("%d of ", n)) + quantity.Count(max(all, n), "step")
 	k.know("of_steps", when(t.Bound.Steps > 0, steps), "step_ns", t.Bound.StepNS)
 	if kind, others := t.OtherKinds(); kind != nil && len(others) > 0 {
-		k.know("steps", fmt.Sprintf("%s (%s)", steps, kind.Name))
+		k.know("steps", fmt.Sprintf("%s (%s)", steps, kind.Name),
+			"sized", when(strings.Contains(kind.Name, "token"), "tokens"))
 	}
 }
 

@@ -73,7 +73,7 @@ func splitTable(s diff.Split) table.Table {
 	}
 	return table.Of("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+
 		"balanced routing takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis), parts,
-		"part, saved_ns=saved per step, saved_low_ns=95 % low, saved_high_ns=95 % high, gain:percent=of step",
+		"part, saved_ns=saved per step, saved_low_ns=95 % low, saved_high_ns=95 % high, gain:percent=of a balanced step",
 		table.Computed("saved_low_ns", func(p diff.Part) any { return p.Low * s.PerfectNS }),
 		table.Computed("saved_high_ns", func(p diff.Part) any { return p.High * s.PerfectNS }))
 }

@@ -14,7 +14,7 @@ const (
 	judgedTrace = "gain saved loss worst"
 	unevenNext  = "both place|experts measure.hook|measure"
 	campaignWhy = "dose checks points share"
-	compared    = "gain step alone saved"
+	compared    = "gain step saved"
 	measureNext = "backend|measure.hook|measure"
 	flatWhy     = "flat flat_time"
 	countsOf    = "reported mean worst floor null"
@@ -26,7 +26,6 @@ const (
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	foretold    = "[; these traces predict {predicted:speed}]."
 	served      = "[; they serve {any}]."
-	ofTrace     = "[ · {of_steps} of {step_ns:ns}] · {ranks:rank}[ · {arm_name} arm]"
 )
 
 // Lines are the first sentences of answers, by kind of result: the first row whose values are all known is told.
@@ -57,7 +56,8 @@ var Lines = map[string][]Line{
 		{"imbalance significant", "{=said}" + foretold, compared, "placement", "place|cause"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "", "loads|other_load"},
 		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, flatWhy, "backend same_run"},
-		{"no verdict", "{=foreseen}" + slowerToo, compared, flatWhy, "small|place|cause measure.hook|measure"},
+		{"no verdict", "{?bar}{=foreseen}" + slowerToo, compared, flatWhy, "small"},
+		{"no verdict", "{=foreseen}" + slowerToo, compared, flatWhy, "place|cause measure.hook|measure"},
 		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
 			"{here:.3}.", compared, flatWhy, measureNext},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
@@ -105,94 +105,6 @@ var Lines = map[string][]Line{
 	"plans": {{"complete", "as even as whole slots allow at {at}: {even|no plan}.", "", "", "generate"}},
 }
 
-// sentences are what verdicts rest on, behind "basis", the reasons of answers, behind "why", and clauses of lines.
-var sentences = map[string]string{
-	"basis.trace":   "{evidence}" + ofTrace + " | {gpu_ns:ns} of kernels seen" + ofTrace,
-	"basis.compare": "[{evidence} ]{of_steps} {together|of one launch per arm} · {ranks:rank}[ · arms {labeled}]",
-	"basis.bench":   "{=interval}[ · balance {balance}]",
-	"interval": "{refused} | one launch · launch sd of {sd:.1} points assumed | no interval from {alone} | " +
-		"interval of {counted} {side} the {threshold:0%} threshold | interval of {counted}[ {side} 0 %]",
-	"basis.place": "[learned from {one} · ]{=judged} · {ranks:rank} · baseline: {baseline}",
-	"judged": "judged on {kinds:kind} of windows left out in turn · written plan learned from all | " +
-		"judged on {windows:other window}[, {alike} of them like a learned one] | judged on no other window",
-	"basis.counts": "recorded load over {level}s · {layers:layer}[ of {source}] | " +
-		"claimed by the engine over {passes:pass}",
-	"basis.cache": "{exact} of {files:file} exact | " +
-		"{new} new, {replaced} replaced · {size} · {dtype}, {mode}, plan {plan}",
-	"basis.plans": "{basis}",
-	"balance":     " and {balanced} | ; {best} of {sizes:is batch size} as balanced as can be",
-
-	"why.flat": "[if the counts are of this {unsure}, ]nothing to do: load is {load:%} uneven, but expert time only " +
-		"{time:%}; {=even_ranks}",
-	"foreseen": "balanced routing would be about {gain:speed}[ for {steps}][, mostly from {part}][, as {part2} " +
-		"{saved:ns} and {part3} {cost:ns} per step][, if both sides did {work}][; below the {bar}]",
-	"even_ranks":  "even ranks would gain {=much}[ in {steps}][ in steps ({traced})] | what that costs is unknown",
-	"even_tokens": "even tokens would gain about {token_gain:%}[ in {steps}] | what that costs is unknown",
-	"left":        "{=much} is left to gain[ in {steps}] | what is left to gain is unknown",
-	"much":        "{even:%} to {most_gain:%} | {?little}under 0.1 % | about {even:%}",
-	"slow": "the slowest rank changes in {changing} | rank {rank} is {how}[{most}] in {where} | " +
-		"expert time is uneven[{most}] in {where}",
-
-	"why.slower_gpu": "no load does that; the gain of balance is unknown until rank {slow_rank} is as fast",
-	"why.attention":  "data-parallel ranks hold unequal tokens: they differ in dense GEMMs, not in experts",
-	"why.flat_time":  "{?time}these kernels take as long for few tokens as for many, so no placement gains more",
-	"why.expert":     "in {expert_in} expert {expert} has {expert_load:3} × the mean load[ (by chance: {null:3})]",
-	"why.wait":       "ranks wait {wait:ns} per step, {=caused}",
-
-	"caused": "{cause} of it for {what}[ ({did})][, which {who} would save] | and no single cause explains most of it",
-
-	"host.Python_garbage_collection": "keep Python from collecting garbage there: gc.freeze(), then gc.disable()",
-	"host.waiting_for_Python's_lock": "move the work of the Python threads that hold the lock to other processes",
-	"host.launch_calls":              "launch calls take too long: use CUDA graphs, or check {whose}",
-	"why.profiler":                   "{suspect} slows launches, too: see whether they are late under nsys",
-	"host.":                          "the launch queue ran dry: check {whose} for pinning and other processes",
-
-	"mode":       "{mode} | {?dispatch}dep | {?combine}tep", // ranks that send tokens to experts hold their own
-	"why.phase":  "most of it is {phase}: {phase_ns:+ns} per step",
-	"trace_kind": "in {kind} expert time is {=kind_is}; {=kind_much}",
-	"kind_is":    "{kind_even} | {kind_time:%} uneven",
-	"kind_much": "even ranks would gain about {kind_gain:%} ({kind_low:%} to {kind_high:%}) | " +
-		"even ranks would gain {kind_high:%} at most | what even ranks would gain is unknown",
-	"place_kind": "a step ({kind}) might take more or less{?kind_open}: {kind_low:+%} to {kind_high:+%} | " +
-		"a step ({kind}) would take {kind_step:%} {kind_less|more} ({kind_low:+%} to {kind_high:+%}) | " +
-		"what a step ({kind}) would take cannot be told: the load explains too little of its time",
-	"of_kind": "for {kind} it is {kind_gain:speed}, {measured} | for {kind} it would be about {kind_gain:speed} " +
-		"({kind_low:+%} to {kind_high:+%})[: the slowest rank's experts take {slower_experts:%} longer] | " +
-		"for {kind} it cannot be told: speed would change by {kind_low:+%} to {kind_high:+%} | " +
-		"for {kind} it would be about {kind_gain:speed}, as far as one step tells",
-
-	"said": "undecided: {undecided} is {low:%} to {high:%} faster[{place}] | " +
-		"no {unshown} shown: speed changes by {low:+%} to {high:+%}[{place}] | " +
-		"the {between} is between {low:+%} and {high:+%}[{place}] | {what} is {gain:speed}[{place}]",
-	"so_far": "the gain is {low:+%} to {high:+%}[{place}]",
-
-	"caution": "{?fixed_rate}, at a fixed request rate | {?explained_gain}, more than the rank load explains",
-
-	"why.needed":    "about {needed} in all would decide",
-	"why.share":     "arm {share_arm} reaches {share:%} of the balanced gain[ ({share_low:%} to {share_high:%})]",
-	"why.placement": "do not expect the {gain:%} from placement: even ranks bring about {alone:%}",
-	"why.dose": "load imbalance of max/mean {load:.2} costs {cost:%} of time[{place}] | " +
-		"each 10 % of load imbalance costs {cost:%} of time[ ({cost_low:%} to {cost_high:%})][, {own:%} under " +
-		"learned routing][{place}]",
-
-	"point":    "at {at} the gain is {at_gain:+%}[ ({at_low:+%} to {at_high:+%})]",
-	"at_loads": "{?server}--server SERVER --ready URL --client 'CLIENT ‹concurrency›' | -- YOUR_BENCHMARK ‹concurrency›",
-
-	"sglang_arm":  "--init-expert-location {file}[ --ep-num-redundant-experts {redundant}]",
-	"vllm_arm":    "MOEBALANCE_PLACEMENT={file} --enable-eplb",
-	"ascend_arm":  "--additional-config '{\"expert_map_path\": \"{file}\"}'",
-	"trtllm_arm":  "--extra_llm_api_options OPTIONS.yaml",
-	"why.payback": "predicted: each second that loading the {moved:moved copy} takes is won back in {payback:.0} steps",
-	"why.untimed": "load is not time: a trace of the run shows what it {costs}",
-	"why.experts": "{?unplaced}no load over two or more ranks is known, so this is the load of experts",
-
-	"no_time":       "the trace predicts no time",
-	"unmeasured":    " is not known on two ranks of both arms, so the traces do not show whether routing was balanced",
-	"over_ranks":    "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm",
-	"apart_kinds":   "{kinds} in the normal arm and {others} in the perfect arm are not compared",
-	"other_kernels": "mostly {kernel} in the {arm} arm and {others} in the {other} arm",
-}
-
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
 // verb is of this program.
 var steps = map[string][2]string{
@@ -224,7 +136,7 @@ var steps = map[string][2]string{
 
 	"loads":      {"Measure at your loads.", "bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
 	"backend":    {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
-	"small":      {"{?bar}Record another load that you serve: it may gain more.", record},
+	"small":      {"Record another load that you serve: it may gain more.", record},
 	"builds":     {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":     {"Run the rest.", "bench --resume {folder}"},
 	"more":       {"Run {more:.0} {units} in a campaign of their own.", "bench --{units} {more:.0}" + asBefore},
@@ -267,7 +179,7 @@ var steps = map[string][2]string{
 // Parts of commands.
 const (
 	yours      = "[ {metric}] -- YOUR_BENCHMARK"
-	record     = "profile -- YOUR_COMMAND"
+	record     = "{=record}"
 	anyServer  = "--server SERVER --ready URL --client CLIENT"
 	generate   = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
 	hookBench  = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook}[ {metric}] "
