@@ -48,8 +48,8 @@ func (l *iterationLog) add(d *document) {
 	s := step{
 		iter: d.count("iter", "Iteration Counter"),
 		requests: d.count("inflightBatchingStats/numScheduledRequests", "num_scheduled_requests", "Scheduled Requests",
-			"#running-req", "inflightBatchingStats/numGenRequests", "states/num_generation_tokens"),
-		prompt: d.count("inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens"),
+			"#running-req", "inflightBatchingStats/numGenRequests", "states/num_generation_tokens", "Active Request Count"),
+		prompt: d.count("inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens", "Context Requests"),
 		ms:     router.Undefined(),
 	}
 	rank := d.count("global_rank", "rank", "attentionDpRank")

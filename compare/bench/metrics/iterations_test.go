@@ -33,7 +33,8 @@ func TestSteadyByHand(t *testing.T) {
 // Lines of SGLang have no numbers of iterations, and a unit that is none is no time.
 func TestRowsWithoutTimes(t *testing.T) {
 	for _, text := range []string{"[2026-04-10 15:39:20 DP1 TP1 EP1] Decode batch, #running-req: 32, gen throughput (token/s): None\n",
-		"iter = 7, host_step_time = 12furlongs, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 4}\n"} {
+		"iter = 7, host_step_time = 12furlongs, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 4}\n",
+		`{"Active Request Count":4,"Context Requests":0,"Iteration Counter":7,"Timestamp":"12-18-2023 03:35:37"}` + "\n"} {
 		r, err := Parse("server.log", strings.NewReader(text), nil)
 		all := strings.Join(r.Warnings, "\n")
 		if len(r.Metrics) > 0 || strings.Contains(fmt.Sprint(all, err), "--iterations") == strings.Contains(text, "#running") {
