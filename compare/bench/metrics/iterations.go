@@ -49,8 +49,9 @@ func (l *iterationLog) add(d *document) {
 		iter: d.count("iter", "Iteration Counter"),
 		requests: d.count("inflightBatchingStats/numScheduledRequests", "num_scheduled_requests", "Scheduled Requests",
 			"#running-req", "inflightBatchingStats/numGenRequests", "states/num_generation_tokens", "Active Request Count"),
-		prompt: d.count("inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens", "Context Requests"),
-		ms:     router.Undefined(),
+		prompt: d.count("inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens",
+			"Context Requests"),
+		ms: router.Undefined(),
 	}
 	rank := d.count("global_rank", "rank", "attentionDpRank")
 	if !rank.Defined() {
