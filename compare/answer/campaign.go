@@ -163,7 +163,8 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 	k.know("swapped", when(swapped, run.Reports))
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
 	case run.Treatment == "hook", k.values[gain.CheckProof] != string(gain.Fail), swapped,
-		k.values[gain.CheckWork] == string(gain.Fail), strings.Contains(said, gain.BalancedToo): // no better proof mends it
+		k.values[gain.CheckWork] == string(gain.Fail), strings.Contains(said, gain.BalancedToo),
+		strings.Contains(said, ", but the engine says"): // no better proof mends it
 	case !byItself:
 		k.know("unproved", "balance")
 	default:

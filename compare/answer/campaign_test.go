@@ -115,6 +115,9 @@ func TestAnswersOfPairs(t *testing.T) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing",
 				[]string{"normal arm: ran balanced, too: report: perfect router"})}
 		}), gain.Run{Treatment: "trtllm"}, "normal arm: ran balanced, too", "", "moebalance bench -- YOUR_BENCHMARK"},
+		"failed planner": {with(invalid, func(r *gain.Result) {
+			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing", []string{"a, but the engine says b"})}
+		}), gain.Run{Treatment: "trtllm"}, "but the engine says b", "", "moebalance bench -- YOUR_BENCHMARK"},
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)
