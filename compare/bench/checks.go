@@ -64,11 +64,9 @@ func (c *Campaign) checkRetries() gain.Check {
 	if chosen > max(1, n/10) {
 		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", chosen, "launches", n)
 	}
-	args := []any{"failed", of[Failed], "interrupted", of[Interrupted], "left", left}
-	if of[Lost] > 0 {
-		args = append(args, "lost", of[Lost])
-	}
-	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Lost]+of[Interrupted]+left == 0, args...)
+	lost := map[bool][]any{true: {"lost", of[Lost]}}[of[Lost] > 0]
+	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Lost]+of[Interrupted]+left == 0,
+		append(lost, "failed", of[Failed], "interrupted", of[Interrupted], "left", left)...)
 }
 
 // clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.

@@ -29,10 +29,7 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 	} else if err != nil {
 		err = fmt.Errorf("the expert counts: %w", err)
 	}
-	if a.State = Finished; len(r.Spec.Command.Server) > 0 && l.Arm != "" { // its client, which was told no arm, has ended
-		arm := fmt.Sprintf("%05d-%s-%d", l.Position, r.Spec.Builds.Called(l.Arm), a.Number)
-		_ = os.Symlink(filepath.Base(a.Folder), filepath.Join(r.Folder, launchesFolder, arm)) // for people and compare
-	}
+	a.State = Finished
 	if err = cmp.Or(err, r.readLines(a, folder)); err != nil {
 		a.State, a.Error = Failed, err.Error()
 	}

@@ -108,8 +108,7 @@ func (v view) otherWork() string {
 // placement is the option or variable by which the launch places experts, empty for none,
 // and the file that it names, if it names one.
 func (a Attempt) placement(folder string) (named, file string) {
-	command := strings.Join(a.Arguments, " ")
-	return evidence.Placement(append([]string{command}, launch.Environ(nil, a.Environment)...), folder)
+	return evidence.Placement(slices.Insert(launch.Environ(nil, a.Environment), 0, strings.Join(a.Arguments, " ")), folder)
 }
 
 // findLines counts the proof lines in an attempt's logs, and in the files in which the treatment

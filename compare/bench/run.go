@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +76,9 @@ func (h Host) Resolve(s Spec) error {
 // ends: then the running command is ended with everything it started, and the error is the cause of ctx.
 // Finished launches are kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
-	r := runner{Campaign: c, host: h}
-	var err error
-	if r.custom, err = c.Spec.custom(); err == nil {
-		err = r.recover()
-	}
-	if err != nil {
+	custom, err := c.Spec.custom()
+	r := runner{c, h, custom}
+	if err = cmp.Or(err, r.recover()); err != nil {
 		return err
 	}
 	for i := range c.Launches {
@@ -93,6 +93,12 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 		}
 		if err := r.launch(ctx, &c.Launches[i]); err != nil {
 			return err
+		}
+	}
+	for _, l := range c.Launches { // no client is left that must not be told its arm
+		if a, _ := l.Done(); len(c.Spec.Command.Server) > 0 && l.Arm != "" {
+			name := fmt.Sprintf("%05d-%s-%d", l.Position, c.Spec.Builds.Called(l.Arm), a.Number)
+			_ = os.Symlink(filepath.Base(a.Folder), filepath.Join(c.Folder, launchesFolder, name)) // for people and compare
 		}
 	}
 	return nil
