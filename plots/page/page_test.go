@@ -315,7 +315,9 @@ func TestContentsAndNextStep(t *testing.T) {
 		_, answer, _ := strings.Cut(doc, ` id="answer"`)
 		answer, _, _ = strings.Cut(answer, "</section>")
 		for i, m := range contents {
-			if i == 0 && !strings.Contains(tag.ReplaceAllString(answer, " "), m[2]) || i > 0 && m[2] != "" {
+			if i == 0 && !strings.Contains(tag.ReplaceAllString(answer, " "), m[2]) || i > 0 && (m[2] != "" ||
+				!strings.Contains(doc, `<div class="body" id="`+m[1])) { // inside, so that a link opens the fold
+
 				t.Errorf("%s: the contents say %q of %s", name, m[2], m[1])
 			}
 		}
