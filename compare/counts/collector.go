@@ -47,12 +47,12 @@ func newCollector(d *document) *collector {
 }
 
 // key is the step that a context names.
-func (of context) key() stepKey {
-	layer, step := max(0, of.numbers[isLayer]), max(0, of.numbers[isStep])
+func (c context) key() stepKey {
+	layer, step := max(0, c.numbers[isLayer]), max(0, c.numbers[isStep])
 	if layer >= maxLayers {
 		fail("want a layer below %d, have %d", maxLayers, layer)
 	}
-	return stepKey{step, int(layer), of.phase, Phase(strings.Trim(string(of.model+", "+of.data), ", "))}
+	return stepKey{step, int(layer), c.phase, Phase(strings.Trim(string(c.model+", "+c.data), ", "))}
 }
 
 // array adds an array of named axes, whatever it counts: its rows are the experts, copies or ranks of a layer in a

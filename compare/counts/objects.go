@@ -108,25 +108,25 @@ func nothing() (of context) {
 	return of
 }
 
-func (of *context) has(at int) bool { return of.numbers[at] != unknown }
+func (c *context) has(at int) bool { return c.numbers[at] != unknown }
 
 // describe reads what one field says of the counts beside it and below.
-func (of *context) describe(key string, v any) {
+func (c *context) describe(key string, v any) {
 	at, known := names[plain(key)]
 	switch {
 	case !known:
 	case at == isPhase: // "Extend" → prefill, "warm-up" → warm-up; a number means something else
 		label := strings.ToLower(strings.TrimSpace(word(v)))
-		of.phase = cmp.Or(phases[label], Phase(label))
+		c.phase = cmp.Or(phases[label], Phase(label))
 	case at == isModel:
-		of.model = Phase(word(v))
+		c.model = Phase(word(v))
 	case at == isData:
-		of.data = Phase(word(v))
+		c.data = Phase(word(v))
 	case at == isUsage:
-		each(v, of.describe)
+		each(v, c.describe)
 	default:
 		if n, err := number(v); err == nil && (n >= 0 || at == isCount || at == isExpert) {
-			of.numbers[at] = n
+			c.numbers[at] = n
 		}
 	}
 }

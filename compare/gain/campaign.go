@@ -93,20 +93,20 @@ const (
 )
 
 // sorted is the campaign with copies of its lists in the order of results.
-func (c Recorded) sorted() Recorded {
-	c.Measurements = slices.SortedStableFunc(slices.Values(c.Measurements), func(a, b Measurement) int {
+func (r Recorded) sorted() Recorded {
+	r.Measurements = slices.SortedStableFunc(slices.Values(r.Measurements), func(a, b Measurement) int {
 		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
 			cmp.Compare(a.Arm, b.Arm))
 	})
-	c.Proof = append([]Proof{}, slices.SortedStableFunc(slices.Values(c.Proof), func(a, b Proof) int {
+	r.Proof = append([]Proof{}, slices.SortedStableFunc(slices.Values(r.Proof), func(a, b Proof) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
 	})...)
-	c.Differences = append([]Difference{},
-		slices.Compact(slices.SortedFunc(slices.Values(c.Differences), byText[Difference]))...)
-	return c
+	r.Differences = append([]Difference{},
+		slices.Compact(slices.SortedFunc(slices.Values(r.Differences), byText[Difference]))...)
+	return r
 }
 
 // byText orders values as they are printed.
 func byText[T any](a, b T) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 
-func (c *Recorded) within() bool { return c.Design == WithinLaunch }
+func (r *Recorded) within() bool { return r.Design == WithinLaunch }

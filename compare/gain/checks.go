@@ -129,21 +129,21 @@ func (c *comparison) check() {
 }
 
 // checkProof wants every rank of both arms proved. The grade is the weakest proof's, None where a rank is unproved.
-func (c *Recorded) checkProof() (Grade, Check) {
-	switch missing := c.unproved(); {
+func (r *Recorded) checkProof() (Grade, Check) {
+	switch missing := r.unproved(); {
 	case len(missing) > 0:
 		return None, NewCheck(CheckProof, Fail, "unproved", "missing", missing)
-	case slices.ContainsFunc(c.Proof, func(p Proof) bool { return p.Grade != Measured }):
+	case slices.ContainsFunc(r.Proof, func(p Proof) bool { return p.Grade != Measured }):
 		return Claimed, NewCheck(CheckProof, Warn, "claimed")
 	}
 	return Measured, NewCheck(CheckProof, Pass, "measured")
 }
 
 // unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
-func (c *Recorded) unproved() (missing []string) {
+func (r *Recorded) unproved() (missing []string) {
 	for _, arm := range Arms {
 		ranks, seen := map[string][]int{}, false // by evidence
-		for _, p := range c.Proof {
+		for _, p := range r.Proof {
 			if seen = seen || p.Arm == arm; p.Arm == arm && p.Grade != Measured && p.Grade != Claimed {
 				ranks[p.Evidence] = append(ranks[p.Evidence], int(p.Rank))
 			}
@@ -165,25 +165,25 @@ func (c *Recorded) unproved() (missing []string) {
 }
 
 // checkDifferences wants that the arms differ in what is declared, and in nothing else.
-func (c *Recorded) checkDifferences() Check {
+func (r *Recorded) checkDifferences() Check {
 	told := map[bool][]string{} // by whether it is declared
-	for _, d := range c.Differences {
+	for _, d := range r.Differences {
 		told[d.Declared] = append(told[d.Declared], fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name,
-			c.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, c.Builds.Called(Perfect)), d.Perfect))
+			r.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, r.Builds.Called(Perfect)), d.Perfect))
 	}
 	untreated := func(arm Arm) bool { // the perfect arm is "" here, as in Difference
-		return !slices.ContainsFunc(c.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
+		return !slices.ContainsFunc(r.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
 	}
 	switch {
 	case len(told[false]) > 0:
 		return NewCheck(CheckDifference, Fail, "other", "differences", told[false])
-	case c.within():
+	case r.within():
 		return NewCheck(CheckDifference, Pass, "within")
-	case !c.Compared:
+	case !r.Compared:
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
-	case !slices.ContainsFunc(append([]Arm{""}, c.More...), untreated):
+	case !slices.ContainsFunc(append([]Arm{""}, r.More...), untreated):
 		return NewCheck(CheckDifference, Pass, "declared", "differences", told[true])
-	case c.Builds.Named():
+	case r.Builds.Named():
 		return NewCheck(CheckDifference, Warn, "same")
 	}
 	return NewCheck(CheckDifference, Fail, "untreated")
@@ -204,7 +204,7 @@ var workChecks = []struct {
 func (c *comparison) differs() bool { return len(c.work["setup"])+len(c.work["unequal"]) > 0 }
 
 // checkWork says whether all arms did the same work.
-func (c *Recorded) checkWork(all []*comparison) Check {
+func (r *Recorded) checkWork(all []*comparison) Check {
 	for _, k := range workChecks {
 		var texts []string
 		for _, one := range all {
@@ -213,7 +213,7 @@ func (c *Recorded) checkWork(all []*comparison) Check {
 		args := []any{"tolerance", tolerance}
 		if k.why != "unequal" { // which stands in the order of launches
 			slices.Sort(texts)
-		} else if c.within() && strings.Contains(strings.Join(texts, " "), WorkOutputTokens) {
+		} else if r.within() && strings.Contains(strings.Join(texts, " "), WorkOutputTokens) {
 			args = append(args, "fix", "lengths")
 		}
 		if len(texts) > 0 {

@@ -29,8 +29,8 @@ type comparison struct {
 }
 
 // compare compares an arm at a point; the verdict is for decide, which knows all comparisons.
-func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
-	one := &comparison{Recorded: c, Comparison: Comparison{Arm: c.Builds.Called(arm), Name: c.PointName, Value: point},
+func (r *Recorded) compare(arm Arm, point, confidence float64) *comparison {
+	one := &comparison{Recorded: r, Comparison: Comparison{Arm: r.Builds.Called(arm), Name: r.PointName, Value: point},
 		arm: arm, each: confidence, out: map[*Measurement]bool{}, work: map[string][]string{}}
 	one.all = one.units()
 	one.whole = only(one.all, Unit.complete)
@@ -42,8 +42,8 @@ func (c *Recorded) compare(arm Arm, point, confidence float64) *comparison {
 
 // simultaneous is the confidence of each interval at each point, of so many at each, that hold together at
 // DefaultConfidence, by Bonferroni.
-func (c *Recorded) simultaneous(each int) float64 {
-	return 1 - (1-DefaultConfidence)/float64(max(1, len(c.Points))*each)
+func (r *Recorded) simultaneous(each int) float64 {
+	return 1 - (1-DefaultConfidence)/float64(max(1, len(r.Points))*each)
 }
 
 // label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)"; empty where there is one.
@@ -139,8 +139,8 @@ func mapped[T, V any](list []T, value func(T) V) (values []V) {
 }
 
 // leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
-func (c *Recorded) leastUnits() int {
-	return map[bool]int{false: MinPairs, true: MinLaunches}[c.within()]
+func (r *Recorded) leastUnits() int {
+	return map[bool]int{false: MinPairs, true: MinLaunches}[r.within()]
 }
 
 // decide gives the verdict, unless failed checks made the campaign invalid. One whose result may have been chosen

@@ -50,10 +50,10 @@ const leastSpread = 0.01
 
 // dose is the curve at a point of a campaign whose launches hold arms of known loads, by the units of all arms.
 // Nil where no two loads are apart.
-func (c *Recorded) dose(point float64, units []Unit) *Dose {
-	loads := c.loads(point)
-	d := &Dose{Confidence: c.simultaneous(1)}
-	all := gainsOf(units, point, append([]Arm{Perfect}, c.More...))
+func (r *Recorded) dose(point float64, units []Unit) *Dose {
+	loads := r.loads(point)
+	d := &Dose{Confidence: r.simultaneous(1)}
+	all := gainsOf(units, point, append([]Arm{Perfect}, r.More...))
 	for a, load := range loads {
 		t := all.test(func(gained armLogs) float64 { return gained[Perfect] - gained[a] }, LaunchSD, d.Confidence)
 		d.Arms = append(d.Arms, DoseArm{a, load, exp(t.Estimate), exp(t.Low), exp(t.High), a != Normal})
@@ -77,9 +77,9 @@ func (c *Recorded) dose(point float64, units []Unit) *Dose {
 }
 
 // loads are how uneven the arms were at a point: the means of the measured loads, else as their routers were told.
-func (c *Recorded) loads(point float64) map[Arm]Load {
+func (r *Recorded) loads(point float64) map[Arm]Load {
 	all, n := map[Arm]Load{}, map[Arm]router.Number{} // measured
-	for _, m := range c.Measurements {
+	for _, m := range r.Measurements {
 		switch so, now := all[m.Arm], m.Load; {
 		case m.Point != point || !(now.MaxOverMean > 0) || so.Measured && !now.Measured:
 		case now.Measured:

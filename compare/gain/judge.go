@@ -55,10 +55,10 @@ func Judge(c Recorded) Result {
 }
 
 // compareAll compares every arm at every point: by point, first the perfect arm or the build, then the further ones.
-func (c *Recorded) compareAll() (all []*comparison) {
-	for _, point := range slices.Concat(c.Points, []float64{0})[:max(1, len(c.Points))] { // 0 where there are none
-		for _, arm := range append([]Arm{Perfect}, c.More...) {
-			all = append(all, c.compare(arm, point, c.simultaneous(1)))
+func (r *Recorded) compareAll() (all []*comparison) {
+	for _, point := range slices.Concat(r.Points, []float64{0})[:max(1, len(r.Points))] { // 0 where there are none
+		for _, arm := range append([]Arm{Perfect}, r.More...) {
+			all = append(all, r.compare(arm, point, r.simultaneous(1)))
 		}
 	}
 	return all

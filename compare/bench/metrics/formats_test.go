@@ -208,7 +208,7 @@ func TestFormats(t *testing.T) {
 }
 
 // check reads a report and compares.
-func (want expectation) check(t *testing.T, name, text string) {
+func (e expectation) check(t *testing.T, name, text string) {
 	t.Helper()
 	got, err := Parse("output", strings.NewReader(text), nil)
 	amounts := map[string]float64{ranks: float64(got.Proof.Ranks)}
@@ -217,7 +217,7 @@ func (want expectation) check(t *testing.T, name, text string) {
 			amounts[amount] = n
 		}
 	}
-	format, says, _ := strings.Cut(want.says, " ")
+	format, says, _ := strings.Cut(e.says, " ")
 	if primary, _, _ := strings.Cut(says, "="); err != nil || got.Format != format || got.Primary != primary {
 		t.Errorf("%.80s: %q with primary %q, want %q with %q, error %v", name, got.Format, got.Primary, format, primary, err)
 		return
@@ -241,7 +241,7 @@ func (want expectation) check(t *testing.T, name, text string) {
 		t.Errorf("%.80s: %+v", name, p)
 	}
 	all := strings.Join(got.Warnings, "\n")
-	for warning := range strings.SplitSeq(want.warns, "\n") {
+	for warning := range strings.SplitSeq(e.warns, "\n") {
 		if !strings.Contains(all, warning) {
 			t.Errorf("%.80s: warnings %q do not say %q", name, all, warning)
 		}
