@@ -35,11 +35,10 @@ const (
 // even as can be.
 func (v Verification) AtFloor() (at, of int) {
 	for _, b := range v.Balance {
-		if b.Drawn {
-			continue
+		if !b.Drawn {
+			of++
 		}
-		of++
-		if b.AtFloor {
+		if b.AtFloor && !b.Drawn {
 			at++
 		}
 	}

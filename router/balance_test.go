@@ -3,7 +3,6 @@ package router
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/moebalance/moebalance/testdata/require"
@@ -20,32 +19,6 @@ func TestBalanceByHand(t *testing.T) {
 		if b.MaxOverMean.Defined() || b.Imbalance.Defined() || b.Balancedness.Defined() {
 			t.Errorf("nothing has a balance: %+v", b)
 		}
-	}
-}
-
-// Renaming the experts permutes the parts and leaves every number alone;
-// scaling the load leaves every ratio alone.
-func TestBalanceLaws(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		parts := make([]float64, 1+r.IntN(40))
-		for i := range parts {
-			parts[i] = float64(r.IntN(1000))
-		}
-		parts[0]++
-		b := BalanceOf(parts)
-		if b.MaxOverMean < 1-1e-12 || float64(b.MaxOverMean) > float64(len(parts))+1e-9 {
-			t.Fatalf("out of range: %+v", b)
-		}
-		if f := Floor(int64(b.Total), len(parts)); f > b.MaxOverMean+1e-12 {
-			t.Fatalf("floor %v above max/mean %v", f, b.MaxOverMean)
-		}
-		scaled := make([]float64, len(parts))
-		for i, p := range r.Perm(len(parts)) {
-			scaled[p] = 3 * parts[i]
-		}
-		s := BalanceOf(scaled)
-		require.Near(t, "max/mean", s.MaxOverMean, float64(b.MaxOverMean), 1e-12)
 	}
 }
 

@@ -22,8 +22,7 @@ const (
 
 // ParseMode reads "dep" or "tep".
 func ParseMode(s string) (Mode, error) {
-	switch m := Mode(s); m {
-	case DEP, TEP:
+	if m := Mode(s); m == DEP || m == TEP {
 		return m, nil
 	}
 	return "", fmt.Errorf("unknown mode %q: want dep (own tokens per rank) or tep (the same tokens on all ranks)", s)
@@ -59,9 +58,8 @@ func Contiguous(experts, ranks int) (Layout, error) {
 // Placed takes a given placement: held[r] lists the logical experts whose
 // copies rank r holds, in local order. Every expert needs at least one copy.
 func Placed(experts int, held [][]int32) (Layout, error) {
-	if experts < 1 || len(held) < 1 {
-		return Layout{}, fmt.Errorf("%w: want at least 1 expert and 1 rank, have %d and %d", ErrShape, experts,
-			len(held))
+	if experts < 1 {
+		return Layout{}, fmt.Errorf("%w: want at least 1 expert, have %d", ErrShape, experts)
 	}
 	for r, local := range held {
 		for _, e := range local {

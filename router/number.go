@@ -28,11 +28,9 @@ func (n Number) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote: null becomes undefined.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	v := math.NaN()
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
+	err := json.Unmarshal(b, &v)
 	*n = Number(v)
-	return nil
+	return err
 }
 
 // Float64 is n as a plain float, NaN where it is undefined.

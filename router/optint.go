@@ -43,9 +43,7 @@ func (o OptInt) MarshalJSON() ([]byte, error) {
 // number below 0.
 func (o *OptInt) UnmarshalJSON(b []byte) error {
 	v := int64(NoID)
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
+	err := json.Unmarshal(b, &v)
 	*o = OptInt(max(v, NoID))
-	return nil
+	return err
 }

@@ -161,9 +161,9 @@ func pack(weights []float32, packs int) [][]int {
 // Layout puts physical slots on ranks, equally many consecutive ones on each: slots 0 2 1 3 on
 // 2 ranks are experts 0 and 2 on rank 0. Errors wrap router.ErrShape.
 func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
-	var held [][]int32
-	for slots := range slices.Chunk(slots, len(slots)/ranks) {
-		held = append(held, slices.DeleteFunc(slices.Clone(slots), func(e int32) bool { return e == NoExpert }))
+	held := slices.Collect(slices.Chunk(slices.Clone(slots), len(slots)/ranks))
+	for r, local := range held {
+		held[r] = slices.DeleteFunc(local, func(e int32) bool { return e == NoExpert })
 	}
 	return router.Placed(experts, held)
 }

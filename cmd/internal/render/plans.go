@@ -67,17 +67,14 @@ func (p Plans) Document() output.Document {
 
 // floorsText says for which numbers of tokens a plan is at the floors, "1 to 8, 64", or what no router would do.
 func (p Plans) floorsText(s plan.Span) any {
-	first := slices.IndexFunc(p.Plans, func(c plan.Case) bool { return c.Name == s.Name && c.Ranks == s.Ranks })
-	switch of := p.Plans[first].Certificate; {
-	case s.Invalid < s.Counted || s.Refused != "":
-	case of.Groups > p.Shape.GroupLimit():
-		return fmt.Sprintf("invalid: more than %s", quantity.Count(p.Shape.GroupLimit(), "group"))
-	case of.Duplicates > 0:
-		return "invalid: an expert twice"
-	default:
-		return "invalid: ranks disagree"
+	beyond := func(c plan.Case) bool {
+		return c.Name == s.Name && c.Ranks == s.Ranks && c.Certificate != nil && c.Certificate.Groups > p.Shape.GroupLimit()
 	}
 	switch {
+	case s.Invalid == s.Counted && slices.ContainsFunc(p.Plans, beyond):
+		return fmt.Sprintf("invalid: more than %s", quantity.Count(p.Shape.GroupLimit(), "group"))
+	case s.Invalid == s.Counted && s.Refused == "":
+		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
 	}
