@@ -13,10 +13,8 @@ func TestUnevenAttention(t *testing.T) {
 	read := func(tokens [2]int) *Trace {
 		ranks := make([]string, 2)
 		for p := range int64(2) {
-			f, own, experts := newFixture(), []int64{30, 10}[p], int64(40)
-			if tokens[0] == tokens[1] && tokens[0] > 0 {
-				experts = own
-			}
+			f, own := newFixture(), []int64{30, 10}[p]
+			experts := map[bool]int64{true: own, false: 40}[tokens == [2]int{200, 200}]
 			for step := range int64(3) {
 				at, name := 1000*step, fmt.Sprintf("execute_context_1(%d)_generation_0(0)", tokens[p])
 				if tokens[p] == 0 {
