@@ -180,8 +180,8 @@ func taken(inputs []Input, kinds ...Kind) error {
 // Meant is the error, if any, about what a verb could not read as one of the kinds that it takes: it names the verb
 // that can. Of a folder, files without a mark are not looked into.
 func Meant(path string, err error, kinds ...Kind) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return err
 	}
 	inputs, _ := classify(path, nil, 0)
 	if len(inputs) == 1 && inputs[0] == (Input{Files, path}) {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -8,11 +9,12 @@ import (
 )
 
 // What was changed after it was written, or is of a version to come, is no result to show; a
-// file of a newer version is not taken for counts either.
+// file of a newer version is not taken for counts either, nor is one that may not be read taken for anything.
 func TestChangedResults(t *testing.T) {
-	text := get("../../testdata/campaign-qwen3-ep4.json")
-	if _, err := ParseResult("whole", []byte(text)); err != nil {
-		t.Error(err)
+	const path = "../../testdata/campaign-qwen3-ep4.json"
+	text, shut := get(path), Meant(path, fs.ErrPermission, Counts)
+	if _, err := ParseResult("whole", []byte(text)); err != nil || shut != fs.ErrPermission {
+		t.Error(err, shut)
 	}
 	const first = `{"schema_version":1,"kind":"bench","gain":{"estimate":0.07,"low":0.06,"high":0.08,"n":6},
 		"verdict":"not significant","proof":[{"arm":"normal","rank":0,"proved":true,"evidence":"worst layer 1.8"},
