@@ -72,7 +72,7 @@ var fixtures = map[string]expectation{
 		"requests=10", ""},
 	"vllm-latency.txt":  {"vllm-latency/stdout batch_latency_mean=402 batch_latency_p10=395 batch_latency_p99=420", ""},
 	"vllm-latency.json": {"vllm-latency/json batch_latency_mean=402 batch_latency_p50=401", ""},
-	"aiperf.json": {"aiperf output_throughput=2560 request_throughput=2.5 ttft_p99=61.2 tpot_p50=12 itl_p99=30.1 " +
+	"aiperf.json": {"aiperf output_throughput=320 request_throughput=2.5 ttft_p99=61.2 tpot_p50=12 itl_p99=30.1 " +
 		"itl_mean=12.1 user_speed_mean=82.6 duration=25600 request_latency_min=1400 requests=64 input_tokens=65536 " +
 		"output_tokens=8192 errors=0", ""},
 	"aiperf-table.txt": {"aiperf output_throughput=287.44 request_throughput=0.27 ttft_p99=59.53 user_speed_mean=294.11 " +
@@ -111,11 +111,11 @@ var samples = []struct {
 			"request_latency_mean=381236.82297268615 duration=412490.91206211597 requests=10000 input_tokens=10000 " +
 			"output_tokens=5120000", "the peak of 5.00 tok/s lies below the mean of 12412.39"}},
 	// the keys that vLLM's pull request 29495 adds
-	{`{"elapsed_time": 120.5, "num_requests": 1000, "total_num_tokens": 6514, "total_input_tokens": 5014,
-		"total_output_tokens": 1500, "requests_per_second": 8.30, "tokens_per_second": 1244.81,
+	{`{"elapsed_time": 1.4, "num_requests": 10, "total_num_tokens": 6514, "total_input_tokens": 5014,
+		"total_output_tokens": 1500, "requests_per_second": 7.15, "tokens_per_second": 4656.00,
 		"output_tokens_per_second": 1072.15}`,
-		expectation{"vllm-throughput/json output_throughput=1072.15 total_throughput=1244.81 request_throughput=8.3 " +
-			"requests=1000 input_tokens=5014 output_tokens=1500", ""}},
+		expectation{"vllm-throughput/json output_throughput=1072.15 total_throughput=4656 request_throughput=7.15 " +
+			"requests=10 input_tokens=5014 output_tokens=1500", ""}},
 	{"Scenario : Offline\nTokens per second: 22212.2\nResult is : INVALID\n",
 		expectation{"mlperf/summary output_throughput=22212.2", "MLPerf's loadgen calls this result invalid"}},
 	// vLLM of July 2023 (its issue 359)

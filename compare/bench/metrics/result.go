@@ -3,11 +3,13 @@ package metrics
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Result is what one launch of a benchmark reported.
@@ -69,7 +71,36 @@ func (r Result) Wanted(name string) (Metric, error) {
 	case !m.Value.Defined() || m.Value <= 0:
 		return m, fmt.Errorf("%s is %v in this %s report: want a positive number", name, m.Value, r.Format)
 	}
+	if wrong, took := r.contradiction(m); wrong != "" && took >= 1 {
+		return m, fmt.Errorf("%s in this %s report: one of the numbers is wrong; choose another by --metric", wrong, r.Format)
+	}
 	return m, nil
+}
+
+// amounts are what a report counts that makes a throughput over its duration.
+var amounts = map[string][]string{"output_throughput": {outputTokens}, "input_throughput": {inputTokens},
+	"total_throughput": {inputTokens, outputTokens}, "request_throughput": {requests}}
+
+// contradiction finds a throughput that is half as much again, or as little, as the report's own amount over its
+// duration, in seconds: "output_throughput is 5120 tok/s, but 10240 in 4 s are 2560". Few digits are no contradiction:
+// 0.02 req/s are 100 requests in 4143 s. Real reports are within 3 %.
+func (r Result) contradiction(m Metric) (wrong string, seconds float64) {
+	d, _ := r.Metric("duration")
+	of, n := amounts[m.Name], 0.0
+	if seconds = float64(d.Value) / 1e3; !(seconds > 0) || !strings.HasPrefix(m.Definition, m.Name) {
+		return "", 0
+	}
+	for _, name := range of {
+		if n += r.Work[name]; r.Work[name] == 0 {
+			return "", 0
+		}
+	}
+	have, want := float64(m.Value), n/seconds
+	if len(of) == 0 || math.Abs(have-want) <= 0.01 || max(have, want) < 1.5*min(have, want) {
+		return "", 0
+	}
+	return fmt.Sprintf("%s is %s %s, but %s in %s s are %s", m.Name, quantity.Digits3(have), m.Unit, quantity.Plain(n),
+		quantity.Digits3(seconds), quantity.Digits3(want)), seconds
 }
 
 // Proof is what the output itself says about the treatment. It is evidence of
