@@ -32,15 +32,20 @@ var formatTable string
 
 // iterations recognizes the rows of engines' iteration logs, which are objects or lines. The other formats are tried in
 // order; the first that fits takes an object, or the labels under a title.
-var iterations, formats = readFormats()
+var iterations, formats = readFormats(formatTable)
 
-func readFormats() (first *format, others []*format) {
+var tableKeys = strings.Fields("# format title paths one needs rule without means")
+
+// readFormats reads the table, and panics at a key that it does not have.
+func readFormats(table string) (first *format, others []*format) {
 	var all []*format
-	for block := range strings.SplitSeq(formatTable, "\n\n") {
+	for block := range strings.SplitSeq(table, "\n\n") {
 		of, means := map[string]string{}, map[string]string{}
 		for line := range strings.Lines(block) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			of[key] = strings.TrimSpace(text)
+			if of[key] = strings.TrimSpace(text); !slices.Contains(tableKeys, key) {
+				panic("formats.txt: no such key: " + line)
+			}
 		}
 		for pair := range strings.SplitSeq(of["means"], "; ") {
 			path, what, _ := strings.Cut(pair, " = ")

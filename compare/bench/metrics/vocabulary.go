@@ -23,20 +23,26 @@ type (
 
 // vocabulary holds the metrics, and families of them; meanings and settings have words by their names, "goodput"
 // "request_goodput", "elapsed_time" "duration in s", "conc" "max_concurrency"; and units the units.
-var vocabulary, units, meanings, settings = readDictionary()
+var vocabulary, units, meanings, settings = readDictionary(dictionary)
 
-func readDictionary() (words map[string]word, units map[string]measure, meanings, settings map[string]string) {
+// readDictionary reads the table, and panics at a line without its columns.
+func readDictionary(table string) (words map[string]word, units map[string]measure, meanings, settings map[string]string) {
 	words, units = map[string]word{}, map[string]measure{}
 	meanings, settings = map[string]string{}, map[string]string{}
-	for line := range strings.Lines(dictionary) {
+	for line := range strings.Lines(table) {
 		columns := strings.Split(line, "|")
-		if strings.HasPrefix(line, "#") || len(columns) < 4 {
+		if strings.HasPrefix(line, "#") || line == "\n" {
 			continue
+		} else if len(columns) != 4 {
+			panic("dictionary.txt: want four columns: " + line)
 		}
 		what, unit := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
 		setting, isSetting := strings.CutPrefix(what, "setting ")
 		of, isUnit := strings.CutPrefix(what, "unit ")
-		by, _ := strconv.ParseFloat(unit, 64)
+		by, err := strconv.ParseFloat(unit, 64)
+		if isUnit && err != nil {
+			panic("dictionary.txt: want how many of ours a unit is: " + line)
+		}
 		for _, name := range strings.Fields(columns[3]) {
 			bare, seconds := strings.CutSuffix(name, "(s)")
 			switch {
