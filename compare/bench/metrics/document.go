@@ -87,6 +87,9 @@ func (d *document) count(paths ...string) router.OptInt {
 // printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
 var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
 
+// pair is a name, with its unit, and a value: "total_latency(ms) 52372.21".
+var pair = regexp.MustCompile(`([^ (]+)(\(\S+\))? (\S+) ?`)
+
 // backendTitle stands over what trtllm-bench prints of the engine.
 var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
 
@@ -95,6 +98,7 @@ var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
 //
 //	Total Latency [TTFT] (ms):   4000                 → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
+//	[BENCHMARK] total_latency(ms) 4000                → "total_latency" 4000 in ms
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
 //	= PYTORCH BACKEND                                 → "engine backend" "PYTORCH", as "= ENGINE DETAILS" "TensorRT"
 //	NVIDIA H200, memory 139.81 GB, 3.20 GHz           → "gpu" "NVIDIA H200"
@@ -108,8 +112,12 @@ func (d *document) readLine() {
 		text = text[at:]
 		s := scanner{doc: d, text: states, token: "{"}
 		s.value("states")
+	} else if pairs, ok := strings.CutPrefix(line, "[BENCHMARK] "); ok {
+		text = pair.ReplaceAllString(pairs, "$1 $2: $3, ")
 	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
-		part, text = name+". ", rest
+		if part, text = name+". ", rest; strings.ContainsAny(name, "0123456789") {
+			return // one of many steps
+		}
 	} else if m := backendTitle.FindStringSubmatch(line); m != nil {
 		d.set("engine backend", value{is: cmp.Or(m[1], "TensorRT")})
 	} else if gpu, _, ok := strings.Cut(line, ", memory "); ok {
@@ -130,11 +138,14 @@ func (d *document) readLine() {
 			}
 		}
 		after = strings.TrimSpace(after)
-		m := make([]string, 4)
+		m, v, err := make([]string, 4), 0.0, strconv.ErrSyntax
 		if after != "" && strings.IndexByte("+-.0123456789INin", after[0]) >= 0 {
-			m = append(printedNumber.FindStringSubmatch(after), m...)
+			if v, err = strconv.ParseFloat(after, 64); err != nil {
+				m = append(printedNumber.FindStringSubmatch(after), m...)
+				v, err = strconv.ParseFloat(m[1], 64)
+			}
 		}
-		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
+		if err == nil {
 			words := strings.Fields(m[2] + unit + m[3])
 			d.set(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})
 		} else if ok && after != "None" {

@@ -103,8 +103,8 @@ type parser struct {
 // SGLang's "[2026-11-20 10:00:00 DP1 TP1] ", with another logger "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
 // Triton's "I1120 10:00:00.1 12 a.cc:5] ").
 var prefix = regexp.MustCompile(`^(?:[ \t,]+|[\w.-]+ +\| |\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
-	`\d+%\|[^|]{0,300}\| [^\[\]]{0,40}\[[^\[\]]{0,60}\]|` +
-	`\[(?:(?:\d[^\[\]{}]{0,40}? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]{0,60})?|TRT-LLM|TensorRT-LLM|` +
+	`\d+%\|[^|]*\| [^\[\]]*\[[^\[\]]*\]|` +
+	`\[(?:(?:\d[^\[\]{}]*? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]*)?|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR|\w+\.py:\d+)\] ?|` +
 	`\d{4}-\d\d-\d\d[ T][\d:.,]+Z? |(?:INFO|WARNING) (?:\d+ |\d\d-\d\d [\d:]+ )?|` +
 	`[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] )*`)

@@ -25,25 +25,25 @@ type (
 // "request_goodput", "elapsed_time" "duration in s", "conc" "max_concurrency"; and units the units.
 var vocabulary, units, meanings, settings = readDictionary(dictionary)
 
+var row = regexp.MustCompile(`^([^|]+?) *\| *([^|]*?) *\| *([^|]*?) *\|([^|]*)\n$`)
+
 // readDictionary reads the table, and panics at a line without its columns.
 func readDictionary(table string) (words map[string]word, units map[string]measure, meanings, settings map[string]string) {
 	words, units = map[string]word{}, map[string]measure{}
 	meanings, settings = map[string]string{}, map[string]string{}
 	for line := range strings.Lines(table) {
-		columns := strings.Split(line, "|")
 		if strings.HasPrefix(line, "#") || line == "\n" {
 			continue
-		} else if len(columns) != 4 {
+		}
+		columns := row.FindStringSubmatch(line)
+		if columns == nil {
 			panic("dictionary.txt: want four columns: " + line)
 		}
-		what, unit := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
+		what, unit := columns[1], columns[2]
 		setting, isSetting := strings.CutPrefix(what, "setting ")
 		of, isUnit := strings.CutPrefix(what, "unit ")
-		by, err := strconv.ParseFloat(unit, 64)
-		if isUnit && err != nil {
-			panic("dictionary.txt: want how many of ours a unit is: " + line)
-		}
-		for _, name := range strings.Fields(columns[3]) {
+		by, _ := strconv.ParseFloat(unit, 64)
+		for _, name := range strings.Fields(columns[4]) {
 			bare, seconds := strings.CutSuffix(name, "(s)")
 			switch {
 			case isSetting:
@@ -55,7 +55,7 @@ func readDictionary(table string) (words map[string]word, units map[string]measu
 			}
 		}
 		if unit != "" && !isUnit {
-			words[what] = word{unit, strings.TrimSpace(columns[2])}
+			words[what] = word{unit, columns[3]}
 		}
 	}
 	return words, units, meanings, settings
