@@ -3,7 +3,6 @@ package metrics
 import (
 	"cmp"
 	_ "embed" // of the table
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,8 +30,7 @@ var more = map[string]func(*report, *document){"moebalance-workload": readWorklo
 //go:embed formats.txt
 var formatTable string
 
-// iterations recognizes the rows of engines' iteration logs, which are objects or lines, and knows what labels mean in
-// any format. The other formats are tried in
+// iterations recognizes the rows of engines' iteration logs, which are objects or lines. The other formats are tried in
 // order; the first that fits takes an object, or the labels under a title.
 var iterations, formats = readFormats(formatTable)
 
@@ -56,7 +54,6 @@ func readFormats(table string) (first *format, others []*format) {
 		if name := of["format"]; name != "" {
 			all = append(all, &format{name, of["title"], paths(of["paths"]), of["one"], strings.Fields(of["needs"]), of["rule"],
 				regexp.MustCompile(of["without"]), means, more[name]})
-			maps.Copy(all[0].means, means)
 		}
 	}
 	return all[0], all[1:]
