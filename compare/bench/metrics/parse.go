@@ -161,7 +161,8 @@ func (p *parser) offer(d *document) {
 	for _, c := range p.rules {
 		c.read(d)
 	}
-	// A title stands between "=== " and " ==="; the titles of SGLang's bench_one_batch are named.
+	// A title stands between "=== " and " ===", and "======" ends what it stands over; the titles of SGLang's
+	// bench_one_batch are named.
 	title := strings.Trim(d.printed, "= ")
 	switch {
 	case iterations.fits(d):
@@ -169,7 +170,7 @@ func (p *parser) offer(d *document) {
 	case d.printed == "":
 		p.read(d)
 	case title == "Benchmark ...", title == "Warmup ...",
-		title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
+		title+p.labels.title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
 		p.read(&p.labels)
 		p.labels = document{line: d.line, title: title}
 	default:
