@@ -95,16 +95,14 @@ func (r *rule) read(d *document) {
 // grouped is a number with commas between thousands: 1,150.5, but not 1,5 or 0,500, whose comma may be a point.
 var grouped = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?$`)
 
-// numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3" or "1.15k".
-var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b)`)
+// numberGoesOn is text behind a number that belongs to it: "1" of "1,150" or "1'150", "1.15" of "1.15e3", "1.15k" or
+// "1.15 k".
+var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,'’_]\d|[eE][+-]?\d|[kKMGT]\b| [kKMGT](?:$|[\s,;)]))`)
 
 // spaced is a number with spaces between thousands, before its unit or the end: "1 150.7 tok/s", but not columns such
 // as "64 1280".
 var spaced = regexp.MustCompile(
 	`^[-+]?[1-9]\d{0,2}(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+(?:[.,]\d+)?(?: ?[a-zA-Zµ]|\s*$)`)
-
-// barePrefix is a prefix without a unit, or with a blank before it: "k" of "1150 k", "K tokens/s".
-var barePrefix = regexp.MustCompile(`^[kKMGT](?: |$)`)
 
 // unitBehind is what a line prints behind a number, if anything: "ms", "K tokens/s", "tok/min".
 var unitBehind = regexp.MustCompile(`^(?: ?x? ?((?:[kKMGT] )?[a-zA-Zµ]+(?:/[a-zA-Z]+)*))?`)
@@ -143,7 +141,7 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
 	other := rate && wantedRate && per != wantedPer && (units[per].unit == "" || units[per] != units[wantedPer]) ||
 		min(printed, wanted) != "" && (prefixed(printed, wanted) || prefixed(wanted, printed))
-	return wanted, 1, printed == wanted || !other && !barePrefix.MatchString(printed)
+	return wanted, 1, !other && !strings.Contains(printed, " ")
 }
 
 // prefixed reports a unit that is another one behind a prefix: "ktok/s" of "tok/s" and of "tokens/s".
