@@ -135,6 +135,14 @@ func TestReportsOfOneLaunch(t *testing.T) {
 	if r.Gain.N != 1 || r.Balance != gain.Claimed || !strings.Contains(strings.Join(r.Notes, "\n"), "report one launch") {
 		t.Errorf("%+v, %s: %q", r.Gain, r.Balance, r.Notes)
 	}
+	for i := range sides { // which are slow, and are printed with two digits
+		put(t, sides[i].Paths[0], fmt.Sprintf(`{"completed":9,"duration":4143,"request_throughput":0.0022,"output_throughput":%d.7031}`, 3+i))
+		put(t, sides[i].Paths[1], fmt.Sprintf("=== Serving Benchmark Result ===\nSuccessful requests: 9\nBenchmark duration (s): "+
+			"4143.00\nRequest throughput (req/s): 0.00\nOutput token throughput (tok/s): %d.70\n", 3+i))
+	}
+	if r := require.Value(ReadReports(sides, ReportOptions{Trust: true})); r.Gain.N != 1 {
+		t.Errorf("slow ones: %+v", r.Gain)
+	}
 }
 
 // Reports of two tools are no two arms, trusted or named.

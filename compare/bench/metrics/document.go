@@ -138,14 +138,11 @@ func (d *document) readLine() {
 			}
 		}
 		after = strings.TrimSpace(after)
-		m, v, err := make([]string, 4), 0.0, strconv.ErrSyntax
-		if after != "" && strings.IndexByte("+-.0123456789INin", after[0]) >= 0 {
-			if v, err = strconv.ParseFloat(after, 64); err != nil {
-				m = append(printedNumber.FindStringSubmatch(after), m...)
-				v, err = strconv.ParseFloat(m[1], 64)
-			}
+		m := []string{"", after, "", ""}
+		if rest := strings.TrimLeft(after, "+-.0123456789INin"); rest != "" && rest != after {
+			m = append(printedNumber.FindStringSubmatch(after), m...)
 		}
-		if err == nil {
+		if v, err := strconv.ParseFloat(m[1], 64); err == nil {
 			words := strings.Fields(m[2] + unit + m[3])
 			d.set(label+m[3], value{is: v, unit: strings.Join(words[max(0, len(words)-1):], "")})
 		} else if ok && after != "None" {

@@ -34,7 +34,7 @@ var formatTable string
 // order; the first that fits takes an object, or the labels under a title.
 var iterations, formats = readFormats(formatTable)
 
-var tableKeys = strings.Fields("# format title paths one needs rule without means")
+const tableKeys = " # format title paths one needs rule without means "
 
 // readFormats reads the table, and panics at a key that it does not have.
 func readFormats(table string) (first *format, others []*format) {
@@ -43,7 +43,7 @@ func readFormats(table string) (first *format, others []*format) {
 		of, means := map[string]string{}, map[string]string{}
 		for line := range strings.Lines(block) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if of[key] = strings.TrimSpace(text); !slices.Contains(tableKeys, key) {
+			if of[key] = strings.TrimSpace(text); !strings.Contains(tableKeys, " "+key+" ") {
 				panic("formats.txt: no such key: " + line)
 			}
 		}

@@ -76,18 +76,13 @@ func (r Result) Wanted(name string) (Metric, error) {
 	return m, nil
 }
 
-// counted is what a report counts of a throughput.
-var counted = map[string]string{"output_throughput": outputTokens, "input_throughput": inputTokens,
-	"request_throughput": requests}
-
 // contradiction finds a throughput that is half as much again, or as little, as the report's own amount over its
 // duration: "output_throughput is 5120 tok/s, but 10240 in 4 s are 2560". Few digits are no contradiction: 0.02 req/s
 // are 100 requests in 4143 s. A run below a second says little. Other reports are within 3 %.
 func (r Result) contradiction(m Metric) string {
-	n, in, out := r.Work[counted[m.Name]], r.Work[inputTokens], r.Work[outputTokens]
-	if m.Name == "total_throughput" && min(in, out) > 0 {
-		n = in + out
-	}
+	in, out := r.Work[inputTokens], r.Work[outputTokens]
+	n := map[string]float64{"output_throughput": out, "input_throughput": in, "request_throughput": r.Work[requests],
+		"total_throughput": (in + out) * min(1, in*out)}[m.Name] // 0 where one of both is not known
 	took, _ := r.Metric("duration")
 	seconds, have := float64(took.Value)/1e3, float64(m.Value)
 	want := n / seconds
