@@ -38,7 +38,7 @@ func (p *parser) inTable(d *document) bool {
 		return false
 	}
 	row := p.cells(line)
-	if len(row) < 2 || len(row) > len(p.columns) || strings.ContainsAny(row[0], ":=") { // "Throughput: 6.5 requests/s, 9 tokens/s"
+	if len(row) < 2 || len(row) > len(p.columns) || strings.ContainsAny(row[0], ":=") { // "Throughput: 6 req/s, 9 tok/s"
 		if !goesOn.MatchString(line) {
 			p.columns = nil
 		}

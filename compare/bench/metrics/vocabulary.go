@@ -28,7 +28,8 @@ var vocabulary, units, meanings, settings = readDictionary(dictionary)
 var row = regexp.MustCompile(`^([^|]+?) *\| *([^|]*?) *\| *([^|]*?) *\|([^|]*)\n$`)
 
 // readDictionary reads the table, and panics at a line without its columns.
-func readDictionary(table string) (words map[string]word, units map[string]measure, meanings, settings map[string]string) {
+func readDictionary(table string) (words map[string]word, units map[string]measure, meanings,
+	settings map[string]string) {
 	words, units = map[string]word{}, map[string]measure{}
 	meanings, settings = map[string]string{}, map[string]string{}
 	for line := range strings.Lines(table) {
