@@ -75,7 +75,7 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 	}
 	double := strings.Replace(twice, ":1,", `:4,"total_output_tokens":260,`, 1) // 65 a second, not 130
 	for text, want := range map[string]string{twice: "requests 10 and 20", failed: "<nil>",
-		double: "output_throughput is 130 tok/s, but 260 in 4.00 s are 65.0", strings.Replace(double, ":4,", ":2,", 1): "requests"} {
+		double: "output_throughput times duration is 520 in this serving/json report, which counts 260", strings.Replace(double, ":4,", ":2,", 1): "requests"} {
 		put(t, sides[1].Paths[3], text)
 		if _, err := ReadReports(sides, ReportOptions{}); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("a launch of %s: %v, want %s", text, err, want)

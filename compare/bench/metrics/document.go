@@ -87,9 +87,6 @@ func (d *document) count(paths ...string) router.OptInt {
 // printedNumber is a number, with a unit at it or words behind it: "12.5ms", "2.5 total tokens/s".
 var printedNumber = regexp.MustCompile(`^([-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?[Ii]nf|[Nn]a[Nn])([a-z]*)((?: .*)?)$`)
 
-// pair is a name, with its unit, and a value: "total_latency(ms) 52372.21".
-var pair = regexp.MustCompile(`([^ (]+)(\(\S+\))? (\S+) ?`)
-
 // backendTitle stands over what trtllm-bench prints of the engine.
 var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
 
@@ -98,7 +95,6 @@ var backendTitle = regexp.MustCompile(`^= (?:(.*) BACKEND|ENGINE DETAILS)\s*$`)
 //
 //	Total Latency [TTFT] (ms):   4000                 → "total latency" 4000 in ms
 //	Throughput: 2.5 requests/s, 640 tokens/s          → "throughput requests/s" 2.5, "throughput tokens/s" 640
-//	[BENCHMARK] total_latency(ms) 4000                → "total_latency" 4000 in ms
 //	Prefill. latency: 0.5 s, throughput: 100 token/s  → "prefill. latency s" 0.5, "prefill. throughput token/s" 100
 //	= PYTORCH BACKEND                                 → "engine backend" "PYTORCH", as "= ENGINE DETAILS" "TensorRT"
 //	NVIDIA H200, memory 139.81 GB, 3.20 GHz           → "gpu" "NVIDIA H200"
@@ -112,8 +108,6 @@ func (d *document) readLine() {
 		text = text[at:]
 		s := scanner{doc: d, text: states, token: "{"}
 		s.value("states")
-	} else if pairs, ok := strings.CutPrefix(line, "[BENCHMARK] "); ok {
-		text = pair.ReplaceAllString(pairs, "$1 $2: $3, ")
 	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
 		if part, text = name+". ", rest; strings.ContainsAny(name, "0123456789") {
 			return // one of many steps

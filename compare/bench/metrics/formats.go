@@ -51,20 +51,16 @@ func readFormats(table string) (first *format, others []*format) {
 			path, what, _ := strings.Cut(pair, " = ")
 			means[path] = what
 		}
+		var is [][]string
+		for paths := range strings.SplitSeq(of["paths"], " | ") {
+			is = append(is, strings.Split(paths, ", "))
+		}
 		if name := of["format"]; name != "" {
-			all = append(all, &format{name, of["title"], paths(of["paths"]), of["one"], strings.Fields(of["needs"]), of["rule"],
+			all = append(all, &format{name, of["title"], is, of["one"], strings.Fields(of["needs"]), of["rule"],
 				regexp.MustCompile(of["without"]), means, more[name]})
 		}
 	}
 	return all[0], all[1:]
-}
-
-// paths reads how a format is recognized: "a, b | c" → a and b, or c alone.
-func paths(text string) (any [][]string) {
-	for all := range strings.SplitSeq(text, " | ") {
-		any = append(any, strings.Split(all, ", "))
-	}
-	return any
 }
 
 // fits recognizes a document of the format.

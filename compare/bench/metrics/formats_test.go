@@ -136,9 +136,9 @@ func TestUnits(t *testing.T) {
 	n := 0
 	for unit, names := range map[string]string{
 		"ms": "ns=1e-6 us=1e-3 µs=1e-3 ms=1 milliseconds=1 s=1e3 sec=1e3 second=1e3 seconds=1e3",
-		"tok/s": "tok/s=1 t/s=1 tps=1 token/s=1 token/sec=1 tokens/s=1 tokens/sec=1 tokens/second=1 tokens/sec/user=1 " +
+		"tok/s": "tok/s=1 t/s=1 tps=1 token/s=1 tokens/s=1 tokens/sec=1 tokens/second=1 tokens/sec/user=1 " +
 			"tokens/second/user=1 tokens/sec/gpu=1 tps/user=1 tps/gpu=1",
-		"req/s": "req/s=1 seq/sec=1 req/sec=1 requests/s=1 requests/sec=1 requests/second=1 per_sec=1",
+		"req/s": "req/s=1 req/sec=1 requests/s=1 requests/sec=1 requests/second=1 per_sec=1",
 	} {
 		for _, said := range strings.Fields(names) {
 			name, by, _ := strings.Cut(said, "=")

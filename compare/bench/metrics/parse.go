@@ -178,9 +178,7 @@ func (p *parser) offer(d *document) {
 			known, seen := p.known[label]
 			if !seen {
 				name, _ := iterations.meaning(label)
-				known = cmp.Or(name, settings[strings.ReplaceAll(label, " ", "_")]) != "" || slices.ContainsFunc(formats,
-					func(f *format) bool { return slices.Contains(slices.Concat(f.is...), label) })
-				if len(p.known) < maxLabels {
+				if known = cmp.Or(name, settings[strings.ReplaceAll(label, " ", "_")]) != ""; len(p.known) < maxLabels {
 					p.known[label] = known
 				}
 			}

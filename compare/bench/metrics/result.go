@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -71,27 +72,24 @@ func (r Result) Wanted(name string) (Metric, error) {
 	case !m.Value.Defined() || m.Value <= 0:
 		return m, fmt.Errorf("%s is %v in this %s report: want a positive number", name, m.Value, r.Format)
 	case r.contradiction(m) != "":
-		return m, fmt.Errorf("%s in this %s report: choose another number by --metric", r.contradiction(m), r.Format)
+		return m, errors.New(r.contradiction(m))
 	}
 	return m, nil
 }
 
 // contradiction finds a throughput that is half as much again, or as little, as the report's own amount over its
-// duration: "output_throughput is 5120 tok/s, but 10240 in 4 s are 2560". Few digits are no contradiction: 0.02 req/s
-// are 100 requests in 4143 s. A run below a second says little. Other reports are within 3 %.
+// duration: 5120 tok/s with 10240 tokens in 4 s. Few digits are no contradiction: 0.02 req/s are 100 requests in 4143 s.
+// A run below a second says little. Other reports are within 3 %.
 func (r Result) contradiction(m Metric) string {
-	in, out := r.Work[inputTokens], r.Work[outputTokens]
-	n := map[string]float64{"output_throughput": out, "input_throughput": in, "request_throughput": r.Work[requests],
+	in, out, did := r.Work[inputTokens], r.Work[outputTokens], r.Work[gain.WorkImplied]/1e3
+	n := map[string]float64{"output_throughput": out, "request_throughput": r.Work[requests],
 		"total_throughput": (in + out) * min(1, in*out)}[m.Name] // 0 where one of both is not known
-	took, _ := r.Metric("duration")
-	seconds, have := float64(took.Value)/1e3, float64(m.Value)
-	want := n / seconds
-	if n == 0 || !(seconds >= 1) || !strings.HasPrefix(m.Definition, m.Name) || math.Abs(have-want) <= 0.01 ||
-		max(have, want) < 1.5*min(have, want) {
+	if ms, _ := r.Metric("duration"); m.Name != r.preferred() || !strings.HasPrefix(m.Definition, m.Name) || n == 0 ||
+		ms.Value < 1000 || math.Abs(did-n) <= float64(ms.Value)/1e5 || max(n, did) < 1.5*min(n, did) {
 		return ""
 	}
-	return fmt.Sprintf("%s is %s %s, but %s in %s s are %s", m.Name, quantity.Digits3(have), m.Unit, quantity.Plain(n),
-		quantity.Digits3(seconds), quantity.Digits3(want))
+	return fmt.Sprintf("%s times duration is %s in this %s report, which counts %s: choose another number by --metric",
+		m.Name, quantity.Plain(math.Round(did)), r.Format, quantity.Plain(n))
 }
 
 // Proof is what the output itself says about the treatment. It is evidence of

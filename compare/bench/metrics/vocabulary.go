@@ -28,10 +28,9 @@ var vocabulary, units, meanings, settings = readDictionary(dictionary)
 var row = regexp.MustCompile(`^([^|]+?) *\| *([^|]*?) *\| *([^|]*?) *\|([^|]*)\n$`)
 
 // readDictionary reads the table, and panics at a line without its columns.
-func readDictionary(table string) (words map[string]word, units map[string]measure, meanings,
-	settings map[string]string) {
-	words, units = map[string]word{}, map[string]measure{}
-	meanings, settings = map[string]string{}, map[string]string{}
+func readDictionary(table string) (map[string]word, map[string]measure, map[string]string, map[string]string) {
+	words, units := map[string]word{}, map[string]measure{}
+	meanings, settings := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "#") || line == "\n" {
 			continue
@@ -67,9 +66,7 @@ func isFamily(name string) bool { return vocabulary[name+"_"].unit != "" }
 const (
 	requests, failures        = gain.WorkRequests, gain.WorkErrors
 	inputTokens, outputTokens = gain.WorkInputTokens, gain.WorkOutputTokens
-	concurrent                = gain.WorkConcurrency
-	mean                      = "mean " // of a request: meanInput makes inputTokens where they are not said
-	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
+	mean                      = "mean " // of a request: "mean input_tokens" make inputTokens where they are not said
 	ranks, accepted, peak     = "ranks", "accepted", "peak"
 )
 
