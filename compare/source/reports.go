@@ -40,8 +40,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	r := reports{ReportOptions: o}
 	r.recorded.Head = gain.Head{Design: gain.LaunchPerArm, Threshold: o.Threshold, Builds: o.Builds,
 		Command: strings.Join(sides[0].Paths, ", ") + " against " + strings.Join(sides[1].Paths, ", ")}
-	names := o.Builds.Names()
-	for i, arm := range names {
+	for i, arm := range o.Builds.Names() {
 		for _, path := range sides[i].Paths {
 			if err := r.read(i, path); err != nil {
 				return r.campaign, fmt.Errorf("%s side: %w", arm, err)
@@ -49,7 +48,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 		}
 	}
 	if n, p := len(r.launches[0]), len(r.launches[1]); n != p {
-		return r.campaign, usagef("the %s side holds %d launches and the %s side %d: want pairs", names[0], n, names[1], p)
+		return r.campaign, usagef("the normal side holds %d launches and the perfect side %d: want pairs", n, p)
 	}
 	if !o.Builds.Named() {
 		r.recorded.Proof = bench.JudgeReports(r.launches, o.Trust)

@@ -109,9 +109,7 @@ func (d *document) readLine() {
 		s := scanner{doc: d, text: states, token: "{"}
 		s.value("states")
 	} else if name, rest, ok := strings.Cut(text, ". "); ok && len(name) < 10 && !strings.ContainsAny(name, ":=") {
-		if part, text = name+". ", rest; strings.ContainsAny(name, "0123456789") {
-			return // one of many steps
-		}
+		part, text = name+". ", rest
 	} else if m := backendTitle.FindStringSubmatch(line); m != nil {
 		d.set("engine backend", value{is: cmp.Or(m[1], "TensorRT")})
 	} else if gpu, _, ok := strings.Cut(line, ", memory "); ok {

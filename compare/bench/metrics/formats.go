@@ -34,8 +34,6 @@ var formatTable string
 // order; the first that fits takes an object, or the labels under a title.
 var iterations, formats = readFormats(formatTable)
 
-const tableKeys = " # format title paths one needs rule without means "
-
 // readFormats reads the table, and panics at a key that it does not have.
 func readFormats(table string) (first *format, others []*format) {
 	var all []*format
@@ -43,7 +41,8 @@ func readFormats(table string) (first *format, others []*format) {
 		of, means := map[string]string{}, map[string]string{}
 		for line := range strings.Lines(block) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if of[key] = strings.TrimSpace(text); !strings.Contains(tableKeys, " "+key+" ") {
+			if of[key] = strings.TrimSpace(text); !strings.Contains(" # format title paths one needs rule without means ",
+				" "+key+" ") {
 				panic("formats.txt: no such key: " + line)
 			}
 		}

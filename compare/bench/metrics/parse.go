@@ -264,10 +264,7 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	if log := input.EngineLog(p.text); log != "" {
-		e.Try = log + "; or "
-	}
-	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
-		"reads expert counts"
+	e.Try = strings.TrimPrefix(input.EngineLog(p.text)+"; or ", "; or ") + "name a number with --metric " +
+		"'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads expert counts"
 	return e
 }

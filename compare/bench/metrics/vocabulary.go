@@ -77,11 +77,8 @@ const (
 func (f *format) metric(name string) gain.Metric {
 	w, ok := vocabulary[name]
 	if at := strings.LastIndexByte(name, '_') + 1; !ok {
-		if w = vocabulary[name[:at]]; name[at:] == "mean" {
-			w.formula += "; mean"
-		} else {
-			w.formula += "; " + name[at:] + " by " + f.rule
-		}
+		w = vocabulary[name[:at]]
+		w.formula += "; " + name[at:] + map[bool]string{false: " by " + f.rule}[name[at:] == "mean"]
 	}
 	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + w.formula}
 }
@@ -90,5 +87,5 @@ func (f *format) metric(name string) gain.Metric {
 var statistics = map[string]string{"avg": "mean", "mean": "mean", "median": "p50",
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
 
-// statistic finds these words and percentiles.
-var statistic = regexp.MustCompile(`p?\d+(?:\.\d+)?|avg|mean|median|minimum|min|maximum|max`)
+// statistic finds these words and percentiles, but not the 1 of "decode_1_latency_s".
+var statistic = regexp.MustCompile(`p\d+(?:\.\d+)?|^\d+(?:\.\d+)?|\d+(?:\.\d+)?$|avg|mean|median|minimum|min|maximum|max`)
