@@ -88,4 +88,5 @@ var statistics = map[string]string{"avg": "mean", "mean": "mean", "median": "p50
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
 
 // statistic finds these words and percentiles, but not the 1 of "decode_1_latency_s".
-var statistic = regexp.MustCompile(`p\d+(?:\.\d+)?|^\d+(?:\.\d+)?|\d+(?:\.\d+)?$|avg|mean|median|minimum|min|maximum|max`)
+var statistic = regexp.MustCompile(
+	`p\d+(?:\.\d+)?|^\d+(?:\.\d+)?|\d+(?:\.\d+)?$|avg|mean|median|minimum|min|maximum|max`)
