@@ -101,11 +101,8 @@ func (in Input) item() (item Item, err error) {
 		return Item{Name: filepath.Base(in.Path), Given: []string{in.Path}, Counts: counts.NewResult(gain.DefaultThreshold),
 			record: record}, nil
 	}
-	var fault *input.Error
-	if _, no := readRuns(in.Path, nil); in.Kind == Files && !errors.As(no, &fault) { // also points of a curve
+	if _, no := readRuns(in.Path, nil); in.Kind == Files && !errors.As(no, new(*input.Error)) { // also points of a curve
 		return item, nil
-	} else if fault != nil && fault.Position != "" { // a report with a fault
-		err = no
 	} else if errors.Is(err, counts.ErrUnknown) {
 		_, err = ReadResult(in.Path) // which says what it may be
 	}

@@ -31,13 +31,11 @@ const (
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	runs, err := ParseRuns(name, r, custom)
-	if err != nil {
-		return Result{}, err
-	} else if len(runs) > 1 {
-		return Result{}, &input.Error{File: name, Expected: "the output of one launch",
+	if len(runs) > 1 {
+		err = &input.Error{File: name, Expected: "the output of one launch",
 			Found: fmt.Sprintf("%d reports of %s that differ", len(runs), runs[0].Format)}
 	}
-	return runs[0], nil
+	return append(runs, Result{})[0], err
 }
 
 // ParseRuns is Parse for a file that may hold several launches, one JSON object each, such as the collected

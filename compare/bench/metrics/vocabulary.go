@@ -25,8 +25,6 @@ type (
 // "request_goodput", "elapsed_time" "duration in s", "conc" "max_concurrency"; and units the units.
 var vocabulary, units, meanings, settings = readDictionary(dictionary)
 
-var row = regexp.MustCompile(`^([^|]+?) *\| *([^|]*?) *\| *([^|]*?) *\|([^|]*)\n$`)
-
 // readDictionary reads the table, and panics at a line without its columns.
 func readDictionary(table string) (map[string]word, map[string]measure, map[string]string, map[string]string) {
 	words, units := map[string]word{}, map[string]measure{}
@@ -35,12 +33,12 @@ func readDictionary(table string) (map[string]word, map[string]measure, map[stri
 		if strings.HasPrefix(line, "#") || line == "\n" {
 			continue
 		}
-		columns := row.FindStringSubmatch(line) // nil ends the program
-		what, unit := columns[1], columns[2]
+		columns := strings.Split(line, "|") // fewer than four end the program
+		what, unit := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
 		setting, isSetting := strings.CutPrefix(what, "setting ")
 		of, isUnit := strings.CutPrefix(what, "unit ")
 		by, _ := strconv.ParseFloat(unit, 64)
-		for _, name := range strings.Fields(columns[4]) {
+		for _, name := range strings.Fields(columns[3]) {
 			bare, seconds := strings.CutSuffix(name, "(s)")
 			switch {
 			case isSetting:
@@ -52,7 +50,7 @@ func readDictionary(table string) (map[string]word, map[string]measure, map[stri
 			}
 		}
 		if unit != "" && !isUnit {
-			words[what] = word{unit, columns[3]}
+			words[what] = word{unit, strings.TrimSpace(columns[2])}
 		}
 	}
 	return words, units, meanings, settings
