@@ -111,6 +111,7 @@ const asked = `
 2 counts NORMAL :: is a trace, not a record of expert counts: read it with: moebalance trace NORMAL
 1 counts D/empty.json :: want expert counts, have an object of 0 keys
 1 counts D/secret.csv :: have "HF_TOKEN=(redacted)"
+1 trace --counts https://host/c.json NORMAL :: standard input and URLs are not read: save it as a file
 2 trace --tabel x :: unknown flag: --tabel; did you mean "--table"?
 2 trace --format jsn x :: invalid argument "jsn" for "--format" flag: want one of text, json, csv, md
 2 trace --table imbalnce NORMAL :: no such table "imbalnce": want one of imbalance, kinds

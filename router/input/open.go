@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -26,7 +27,11 @@ func Open(path string) (*os.File, error) {
 func Regular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &Error{File: path, Expected: "a file", Found: "no such file", Try: "check its name and folder", Err: err}
+		try := "check its name and folder"
+		if path == "-" || strings.Contains(path, "://") {
+			try = "standard input and URLs are not read: save it as a file"
+		}
+		err = &Error{File: path, Expected: "a file", Found: "no such file", Try: try, Err: err}
 	}
 	if err != nil {
 		return nil, nil, err
