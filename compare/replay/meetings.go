@@ -26,11 +26,13 @@ type meetings struct {
 }
 
 // Ranks that meet in a collective leave it together: at most this many nanoseconds apart, by
-// what clocks and kernels' ends vary, or much closer than they come (0.002 to 0.55 of it in real
-// captures). Ranks that do not meet are as far apart behind it as before.
+// what clocks and kernels' ends vary, or a part of their stay, as a rank may leave that has sent all of its own, or
+// much closer than they come (0.002 to 0.55 of it in real captures). Ranks that do not meet are as far apart behind
+// it as before.
 const (
 	apartAtMost = 20e3
 	closer      = 0.7
+	partOfStay  = 0.35 // 0.29 at most over NVLink, where two ranks come 20 to 50 µs apart and stay 100 to 300
 )
 
 // Ranks of a group leave a collective at most surelyTogether nanoseconds apart, 90 of 100 times, or so
@@ -153,10 +155,15 @@ func (c collectives) apart(rank, other int, when func(*Kernel) int64) []float64 
 	return by
 }
 
-// together reports whether two ranks leave collectives within a limit, or closer than they come by a
-// factor, and how far apart.
+// together reports whether two ranks leave collectives within a limit or a part of their stay, or closer than they come
+// by a factor, and how far apart.
 func (c collectives) together(rank, other int, limit, factor float64) (apart float64, is bool) {
-	apart = spread(c.apart(rank, other, end))
+	stays := make([]float64, len(c.at[rank]))
+	for n := range stays {
+		a, b := &c.Ranks[rank][c.at[rank][n]], &c.Ranks[other][c.at[other][n]]
+		stays[n] = float64(min(a.End-a.Start, b.End-b.Start))
+	}
+	limit, apart = max(limit, partOfStay*quantile(0.5, stays)), spread(c.apart(rank, other, end))
 	return apart, apart <= limit || apart <= factor*spread(c.apart(rank, other, start))
 }
 

@@ -185,25 +185,30 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Ranks meet that leave collectives within 20 µs or 0.7 times as far apart as they come; they are one group surely
-// within 10 µs or 0.58, and none is 20 times as far from another as the closest, where four collectives tell.
+// Ranks meet that leave collectives within 20 µs, 0.35 of their stay or 0.7 times as far apart as they come; they are
+// one group surely within 10 µs, 0.35 or 0.58, and none is 20 times as far from another as the closest, where four
+// collectives tell.
 func TestMeetingsAtTheirLimits(t *testing.T) {
 	for _, c := range []struct {
 		n           int
+		stay        int64
 		come, leave int64 // by how much rank 1 is behind rank 0 every other time
 		third       int64 // the same of rank 2, 0 for none
 		meet, split bool
 	}{
-		{8, 100e3, 57e3, 0, true, false}, {8, 100e3, 59e3, 0, true, true}, {8, 100e3, 69e3, 0, true, true},
-		{8, 100e3, 71e3, 0, false, true}, {2, 100e3, 71e3, 0, false, true}, {8, 15e3, 9.9e3, 0, true, false},
-		{8, 15e3, 10.1e3, 0, true, true}, {8, 25e3, 19.9e3, 0, true, true}, {8, 25e3, 20.1e3, 0, false, true},
-		{8, 0, 100, 1999, true, false}, {8, 0, 100, 2001, true, true}, {8, 0, 1, 639, true, false},
-		{8, 0, 1, 641, true, true}, {8, 0, 2001, 0, true, false}, {3, 0, 100, 2001, true, false},
+		{8, 101e3, 100e3, 57e3, 0, true, false}, {8, 101e3, 100e3, 59e3, 0, true, true},
+		{8, 101e3, 100e3, 69e3, 0, true, true}, {8, 101e3, 100e3, 71e3, 0, false, true},
+		{2, 101e3, 100e3, 71e3, 0, false, true}, {8, 16e3, 15e3, 9.9e3, 0, true, false},
+		{8, 16e3, 15e3, 10.1e3, 0, true, true}, {8, 26e3, 25e3, 19.9e3, 0, true, true},
+		{8, 26e3, 25e3, 20.1e3, 0, false, true}, {8, 86e3, 30e3, 30e3, 0, true, false},
+		{8, 85e3, 30e3, 30e3, 0, false, true}, {8, 1e3, 0, 100, 1999, true, false},
+		{8, 1e3, 0, 100, 2001, true, true}, {8, 1e3, 0, 1, 639, true, false}, {8, 1e3, 0, 1, 641, true, true},
+		{8, 1e3, 0, 2001, 0, true, false}, {3, 1e3, 0, 100, 2001, true, false},
 	} {
 		s := Step{Ranks: make([][]Kernel, 3), Free: make([]int64, 3)}
 		for i := range int64(c.n) {
 			for r, by := range [][2]int64{{}, {c.come, c.leave}, {0, c.third}} {
-				s.Ranks[r] = append(s.Ranks[r], Kernel{Start: i*1e6 + i%2*by[0], End: i*1e6 + 5e5 + i%2*by[1]})
+				s.Ranks[r] = append(s.Ranks[r], Kernel{Start: i*1e6 + i%2*by[0], End: i*1e6 + c.stay + i%2*by[1]})
 			}
 		}
 		if c.third == 0 {
