@@ -190,25 +190,22 @@ func TestGroups(t *testing.T) {
 // collectives tell.
 func TestMeetingsAtTheirLimits(t *testing.T) {
 	for _, c := range []struct {
-		n           int
-		stay        int64
-		come, leave int64 // by how much rank 1 is behind rank 0 every other time
-		third       int64 // the same of rank 2, 0 for none
-		meet, split bool
+		n                        int
+		stay, come, leave, third float64 // µs: by how much rank 1 is behind rank 0 every other time, and rank 2, 0 for none
+		meet, split              bool
 	}{
-		{8, 101e3, 100e3, 57e3, 0, true, false}, {8, 101e3, 100e3, 59e3, 0, true, true},
-		{8, 101e3, 100e3, 69e3, 0, true, true}, {8, 101e3, 100e3, 71e3, 0, false, true},
-		{2, 101e3, 100e3, 71e3, 0, false, true}, {8, 16e3, 15e3, 9.9e3, 0, true, false},
-		{8, 16e3, 15e3, 10.1e3, 0, true, true}, {8, 26e3, 25e3, 19.9e3, 0, true, true},
-		{8, 26e3, 25e3, 20.1e3, 0, false, true}, {8, 86e3, 30e3, 30e3, 0, true, false},
-		{8, 85e3, 30e3, 30e3, 0, false, true}, {8, 1e3, 0, 100, 1999, true, false},
-		{8, 1e3, 0, 100, 2001, true, true}, {8, 1e3, 0, 1, 639, true, false}, {8, 1e3, 0, 1, 641, true, true},
-		{8, 1e3, 0, 2001, 0, true, false}, {3, 1e3, 0, 100, 2001, true, false},
+		{8, 101, 100, 57, 0, true, false}, {8, 101, 100, 59, 0, true, true}, {8, 101, 100, 69, 0, true, true},
+		{8, 101, 100, 71, 0, false, true}, {2, 101, 100, 71, 0, false, true}, {8, 16, 15, 9.9, 0, true, false},
+		{8, 16, 15, 10.1, 0, true, true}, {8, 26, 25, 19.9, 0, true, true}, {8, 26, 25, 20.1, 0, false, true},
+		{8, 86, 30, 30, 0, true, false}, {8, 85, 30, 30, 0, false, true}, {8, 1, 0, 0.1, 1.999, true, false},
+		{8, 1, 0, 0.1, 2.001, true, true}, {8, 1, 0, 0.001, 0.639, true, false}, {8, 1, 0, 0.001, 0.641, true, true},
+		{8, 1, 0, 2.001, 0, true, false}, {3, 1, 0, 0.1, 2.001, true, false},
 	} {
 		s := Step{Ranks: make([][]Kernel, 3), Free: make([]int64, 3)}
 		for i := range int64(c.n) {
-			for r, by := range [][2]int64{{}, {c.come, c.leave}, {0, c.third}} {
-				s.Ranks[r] = append(s.Ranks[r], Kernel{Start: i*1e6 + i%2*by[0], End: i*1e6 + c.stay + i%2*by[1]})
+			for r, by := range [][2]float64{{}, {c.come, c.leave}, {0, c.third}} {
+				at := func(us float64) int64 { return i*1e6 + int64(math.Round(1e3*us)) }
+				s.Ranks[r] = append(s.Ranks[r], Kernel{Start: at(float64(i%2) * by[0]), End: at(c.stay + float64(i%2)*by[1])})
 			}
 		}
 		if c.third == 0 {
