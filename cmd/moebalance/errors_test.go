@@ -144,7 +144,8 @@ const asked = `
 5 trace --fail-above 0.9 RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: 2 of the run's 4 ranks were given
 5 trace --fail-above 0.5 testdata/gptoss-graph/node-normal.sqlite :: no layer has expert time
 2 compare NORMAL :: give the normal side and the perfect side
-4 compare PERFECT NORMAL :: swapped
+4 compare testdata/hf-qwen3-ep4/perfect.rank?.json.gz testdata/hf-qwen3-ep4/normal.rank?.json.gz :: the first was balanced (by its name)
+4 compare testdata/hf-qwen3-ep4 testdata/deepseek-ep4-ranks :: normal side: these captures are of both arms by their names
 4 compare RANK0 testdata/gptoss-ep4-ranks/normal.rank1.sqlite :: Next: Ranks of one run are judged together.
 4 compare testdata/field/results/vllm-two-h200-quantized/mxfp4-marlin/normal testdata/field/results/vllm-two-h200-quantized/fp8-triton/normal :: normal has 0 to 11; perfect has 0 to 3
 2 trace --rank 0 testdata/hf-qwen3-ep4/normal.* :: such as --rank normal.rank0.json.gz=0

@@ -44,16 +44,3 @@ func TestTraceGate(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestTraceVerbFormats(t *testing.T) {
-	t.Chdir("../..")
-	for format, want := range map[string]string{
-		"csv": "rank,layer,phase,instances,total_ns,collective_ns,busy_ns\n0,,unknown,12,61758,0,61758\n",
-		"md":  "| rank | layer | phase | kernels | total (ms) | collective (ms) | busy (ms) |",
-	} {
-		out, _, code := invoke(t.Context(), "trace", "--format", format, "--table", "phases", loopNormal)
-		if code != exitDone || !strings.Contains(out, want) {
-			t.Errorf("%s: exit %d, no %q in\n%.400s", format, code, want, out)
-		}
-	}
-}
