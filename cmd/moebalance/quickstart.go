@@ -51,7 +51,7 @@ func (t tour) take(ctx context.Context, dir, again string, stdout, stderr io.Wri
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Answer.Line)
+		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Headline)
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
 	_, err := fmt.Fprintf(stdout, "%s\npage: %s\n\n%s", &found, filepath.Join(dir, "report.html"), next(again))

@@ -66,11 +66,11 @@ func (k *known) judge(t *trace.Trace, given string) {
 	w, rows := &t.Waiting, worstFirst(t.Imbalance, func(r imbalance.Row) bool {
 		return r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Flagged
 	})
-	basis, evidence := Measured, "loss measured in one trace, gain inferred"
+	basis := Measured
 	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Basis == imbalance.Inferred }) {
-		basis, evidence = Inferred, "inferred from one trace"
+		basis = Inferred
 	}
-	k.know("evidence", evidence)
+	k.know("judged", string(basis), "modeled", when(basis == Inferred, "layers"))
 	k.number("saved", "saved by even ranks", positive(t.Bound.SavedNS), NS, Inferred)
 	k.number("loss", "loss of "+t.Bound.Of.ExpertTime()+" per step (max − mean)", t.Bound.LossNS, NS, basis)
 	if o := imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time); o.Layers > 0 {
@@ -90,13 +90,10 @@ func (k *known) judge(t *trace.Trace, given string) {
 		k.know("stall", stall)
 	}
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0) {
-		k.know("whom", "the ranks in turn")
-		if k.values["slow_rank"] == nil {
-			k.know("evidence", "waits measured, gain inferred")
-		}
+		k.know("late", "launches", "waited", when(k.values["slow_rank"] == nil, "launches"))
 		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
 			stall = rank.Explained()
-			k.know("on", rank.Rank, "whom", "the ranks", "stall", stall)
+			k.know("on", rank.Rank, "stall", stall)
 		}
 		k.number("stall", "waiting for late launches per step", stall, NS, Measured)
 	}
@@ -138,11 +135,12 @@ func (k *known) waits(t *trace.Trace) {
 			strings.Replace(cause.Name, trace.OtherCompute, trace.OtherCompute+" of the last rank", 1), "who",
 			when(cause.Name == trace.ExpertTime && t.Bound.SavedNS > 0.9*cause.NS, "even ranks")) // the same loss
 	}
-	whose, did := "the ranks' CPUs", w.Did
+	did := w.Did
 	if rank := last(w); rank != nil {
-		whose, did = fmt.Sprintf("rank %d's CPU", rank.Rank), cmp.Or(rank.Did, did)
+		did = cmp.Or(rank.Did, did)
+		k.know("last", rank.Rank)
 	}
-	k.know("whose", whose, "suspect", when(t.ByPyTorch() && (did == "" || did == trace.Launches), "PyTorch's profiler"))
+	k.know("suspect", when(t.ByPyTorch() && (did == "" || did == trace.Launches), "profiler"))
 	k.because("host", k.say("host."+strings.ReplaceAll(string(did), " ", "_")))
 }
 
@@ -158,22 +156,20 @@ func last(w *trace.Waiting) *trace.Arrival {
 // and agrees.
 func (k *known) uneven(t *trace.Trace, rows []imbalance.Row) {
 	first, where := rows[0], layer(t, rows[0].Layer)
-	k.know("where", where, "how", "slowest")
+	k.know("where", where, "several", when(len(rows) > 1, "layers"))
 	for _, load := range t.Imbalance {
 		switch flagged := load.Layer == first.Layer && load.Quantity == imbalance.Load && load.Flagged; {
 		case flagged && load.Level == router.LevelExpert:
 			k.know("expert", load.Worst, "expert_in", where, "expert_load", load.MaxOverMean, "null", load.NullP95)
 		case flagged && load.Level == router.LevelRank && load.Worst == first.Worst:
-			k.know("how", "overloaded")
+			k.know("overloaded", "rank")
 		}
 	}
-	switch many := len(rows) > 1; {
+	switch {
 	case first.Steps > 0 && 2*first.WorstSteps <= first.Steps: // no rank is the slowest in most steps
-		k.know("changing", cmp.Or(when(many, quantity.Count(len(rows), unit(t))), where))
+		k.know("changing", cmp.Or(when(len(rows) > 1, quantity.Count(len(rows), unit(t))), where))
 	case !slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst }):
-		k.know("rank", first.Worst, "most", when(many, ", most"))
-	default:
-		k.know("most", ", most")
+		k.know("rank", first.Worst)
 	}
 }
 
@@ -198,6 +194,9 @@ func (k *known) flat(w router.Warning, basis Basis) {
 	}
 }
 
+// fewSteps of a kind tell little.
+const fewSteps = 3
+
 // otherKinds says what uneven ranks cost in each other kind of steps that is replayed. "Even" speaks of all with much
 // of the expert time: an uneven one may lead.
 func (k *known) otherKinds(t *trace.Trace) {
@@ -207,12 +206,21 @@ func (k *known) otherKinds(t *trace.Trace) {
 		if at < 0 || len(others) == len(t.StepKinds) {
 			continue
 		}
-		other := others[at]
-		k.know("kind", fmt.Sprintf("%s (%s)", quantity.Count(len(other.Steps), "step"), other.Name),
-			"kind_even", when(other.Time.Flagged == 0, "even"), "kind_time", other.Time.Imbalance,
-			"kind_gain", p.EvenRanks.Estimate, "kind_low", positive(p.EvenRanks.Low), "kind_high", p.EvenRanks.High)
+		other, low := others[at], router.Undefined()
+		flagged := other.Time.Flagged > 0 && !p.Little
+		if other.Time.Imbalance > gain.DefaultThreshold {
+			low = positive(p.EvenRanks.Low)
+		}
+		if len(other.Steps) < fewSteps && !flagged {
+			continue
+		}
+		name, size, named := strings.Cut(other.Name, ", ")
+		k.know("kind", other.Name, "kind_phase", when(named, name), "kind_size", size, "kind_steps", len(other.Steps),
+			"kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
+			"kind_gain", p.EvenRanks.Estimate, "kind_low", low, "kind_high", p.EvenRanks.High,
+			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"))
 		k.kinds = append(k.kinds, k.say("trace_kind"))
-		if other.Time.Flagged > 0 && !p.Little && k.values["uneven"] == nil {
+		if flagged && k.values["uneven"] == nil {
 			k.know("uneven", k.say("trace_kind"))
 			k.number("uneven", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 		}

@@ -47,7 +47,7 @@ func ParseFormat(name string) (Format, error) {
 
 // Document is one result.
 type Document struct {
-	Headline string         // the answer, a line for each kind of steps, or the title of a listing
+	Headline string         // one line: the answer, or the title of a listing
 	Answer   *answer.Answer // nil for listings, which answer nothing
 	Lead     *table.Table   // what people see with the answer; nil for none
 	Tables   []table.Table
@@ -64,7 +64,7 @@ type View struct {
 	Format Format `flag:"format" preset:"text"`
 	JSON   bool   `flag:"json"`  // the format, too
 	Table  string `flag:"table"` // the only table, by name, whole; "" is the lead, or for CSV the first
-	Brief  bool   `flag:"brief"` // the headline alone
+	Brief  bool   `flag:"brief"` // the answer's line alone
 	Width  int    // of the terminal (Width), 0 for none
 }
 
@@ -77,7 +77,7 @@ func Write(w io.Writer, v View, d Document) error {
 	case v.Format == CSV:
 		return alone.CSV(w)
 	case v.Brief:
-		text.headline(d)
+		text.line(text.prose(d.Headline))
 	case v.Table == Notes:
 		text.notes(d.Notes)
 	case v.Table != "":

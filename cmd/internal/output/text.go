@@ -22,7 +22,7 @@ type writer struct {
 
 // document writes the answer with its lead, or a listing with all its tables.
 func (w *writer) document(d Document) {
-	w.headline(d)
+	w.line(w.marked("**", w.prose(d.Headline)))
 	if d.Answer != nil {
 		w.answer(d)
 		return
@@ -34,16 +34,13 @@ func (w *writer) document(d Document) {
 	w.notes(d.Notes)
 }
 
-// headline writes the answer alone, a line for each kind of steps.
-func (w *writer) headline(d Document) {
-	for line := range strings.SplitSeq(d.Headline, "\n") {
-		w.line(w.marked("**", w.prose(line)))
-	}
-}
-
-// answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
+// answer writes its lines for other kinds of steps, the verdict with its basis, the numbers, the lead, the reasons, and
+// what to do next.
 func (w *writer) answer(d Document) {
 	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
+	for _, line := range a.Kinds {
+		w.line(w.prose(line))
+	}
 	w.line(w.prose(strings.TrimSuffix(string(a.Verdict)+" · "+a.Basis, " · ")))
 	for _, n := range a.Numbers[:min(3, len(a.Numbers))] {
 		numbers = append(numbers, n.String())

@@ -1,8 +1,6 @@
 package render
 
 import (
-	"strings"
-
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/table"
@@ -16,8 +14,7 @@ type answered[T any] struct {
 
 // document is an answer with its tables; notes come beside its caveats.
 func document[T any](a answer.Answer, notes []string, result T, tables ...table.Table) output.Document {
-	lines := strings.Join(append([]string{a.Line}, a.Kinds...), "\n")
-	d := output.Document{Headline: lines, Answer: &a, Tables: tables, Value: answered[T]{result, &a}}
+	d := output.Document{Headline: a.Line, Answer: &a, Tables: tables, Value: answered[T]{result, &a}}
 	for _, c := range a.Caveats {
 		weight := map[bool]string{true: string(c.Severity) + ": "}[c.Severity != answer.Note]
 		d.Notes = append(d.Notes, weight+c.String())

@@ -36,7 +36,7 @@ var Lines = map[string][]Line{
 		{"no answer", "no answer: {doubt}.", "", "remedy", ""},
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
-		{"late launches", under + "late launches[ on rank {on}] make {whom} wait {stall:ns} per step; {=even_ranks}.",
+		{"late launches", under + "{?late}late launches[ on rank {on}] make {=whom} wait {stall:ns} per step; {=even_ranks}.",
 			"stall " + judgedTrace, "host profiler", "both again"},
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
