@@ -15,6 +15,8 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
@@ -76,39 +78,22 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	var r struct {
-		SchemaVersion int     `json:"schema_version"`
-		Kind          string  `json:"kind"`
-		Verdict       string  `json:"verdict"`
-		Threshold     float64 `json:"threshold"`
-		Gain          struct {
-			Estimate, Low, High, Confidence float64
-			N                               int
-		} `json:"gain"`
-		Pairs []struct{ Normal, Perfect, Gain float64 } `json:"pairs"`
-		Proof []struct {
-			Arm   string
-			Rank  int
-			Grade gain.Grade
-		} `json:"proof"`
-		Checks   []struct{ Name, Status string } `json:"checks"`
-		Campaign struct{ Again string }          `json:"campaign"`
-	}
+	var r source.Campaign
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
-	if want := "--ranks 4 -- " + launch.Quote([]string{command, "{pair}"}); r.Campaign.Again != want {
-		t.Errorf("next steps repeat %q, want %q", r.Campaign.Again, want)
+	if want := "--ranks 4 -- " + launch.Quote([]string{command, "{pair}"}); r.Run.Again != want {
+		t.Errorf("next steps repeat %q, want %q", r.Run.Again, want)
 	}
-	near := func(got, want float64) bool { return got > want-0.0005 && got < want+0.0005 }
+	near := func(got, want router.Number) bool { return got > want-0.0005 && got < want+0.0005 }
 	// the geometric mean of the pairs; the interval is of the order that the seed draws
 	if !near(r.Gain.Estimate, 0.2003) || !near(r.Gain.Low, 0.1392) || !near(r.Gain.High, 0.2919) ||
 		r.Gain.Confidence != 0.95 || r.Gain.N != 6 {
 		t.Errorf("gain %+v, want +20.0 %% (+13.9 %% to +29.2 %%)", r.Gain)
 	}
-	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != gain.SchemaVersion ||
+	if r.Verdict != gain.Significant || r.Kind != "bench" || r.SchemaVersion != gain.SchemaVersion ||
 		r.Threshold != 0.1 || len(r.Pairs) != 6 {
 		t.Errorf("verdict %q, kind %q, threshold %v, %d pairs", r.Verdict, r.Kind, r.Threshold, len(r.Pairs))
 	}
-	ranks := make(map[string]int)
+	ranks := make(map[gain.Arm]int)
 	for _, p := range r.Proof {
 		if p.Grade == gain.Claimed {
 			ranks[p.Arm]++

@@ -24,9 +24,12 @@ func (c *Campaign) checks(m gain.Metric, seen bool) []gain.Check {
 	if len(c.Spec.Command.Server) > 0 && in(c.Spec.Command.Normal, "arm") { // whose arms the user declared
 		said = append(said, "the client is told its arm by {arm}: what it does may be the difference, not the server")
 	}
-	for _, l := range c.Launches {
-		a, _ := l.Done()
+	for i, l := range c.Launches {
+		a, done := l.Done()
 		said = append(said, slices.DeleteFunc(slices.Clone(a.Warnings), func(w string) bool { return w == leftBehind })...)
+		if done && i == 0 { // what other reports say differs in numbers
+			said = append(said, a.Segments[0].Result.Warnings...)
+		}
 	}
 	if slices.Sort(said); len(said) > 0 {
 		checks = append(checks, gain.NewCheck("launcher", gain.Warn, "said", "messages", slices.Compact(said)))

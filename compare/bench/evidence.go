@@ -43,7 +43,7 @@ func (s Spec) loadOf(a Attempt, of Segment) gain.Load {
 		named, _ := a.placement(s.Folder) // where counts do not know of it, they do not know the load of ranks
 		n := o.Counted
 		if o.Sequence == of.Sequence && !mixed && n != nil && n.RankMean.Defined() && (named == "" || n.Placed) {
-			return gain.Load{MaxOverMean: o.Counted.RankMean, Measured: true}
+			return gain.Load{MaxOverMean: n.RankMean, Measured: true}
 		}
 	}
 	if load := reportedLoad(of.Result.Proof); load.Measured {

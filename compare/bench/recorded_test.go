@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -31,6 +33,7 @@ func TestRecorded(t *testing.T) {
 	}
 	c.Launches[0].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no port"}, {Number: 2, State: Failed, Error: "no memory"}}
 	finish(0, report("tool", "rate"))
+	c.Launches[0].Attempts[2].Segments[0].Result.Warnings = []string{"drafts were on"}
 	finish(1, report("another tool", "rate"))
 	finish(2, report("tool", "speed"))
 	c.Launches[3].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
@@ -60,6 +63,9 @@ func TestRecorded(t *testing.T) {
 	}
 	if !reflect.DeepEqual(rows, wanted) {
 		t.Errorf("launches\n%+v\nwant\n%+v", rows, wanted)
+	}
+	if said := fmt.Sprint(got.Checks); !strings.Contains(said, "drafts were on") {
+		t.Error(said)
 	}
 	first := got.Measurements[0]
 	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||

@@ -25,12 +25,9 @@ type Campaign struct {
 
 // Judge judges the launches that a campaign has so far.
 func Judge(c *bench.Campaign) Campaign {
-	recorded, notes := bench.Recorded(c), []string(nil)
-	if first, done := c.Launches[0].Done(); done { // as of the others, with other numbers
-		notes = first.Segments[0].Result.Warnings
-	}
+	recorded := bench.Recorded(c)
 	return Campaign{
-		Result: gain.Judge(recorded), Notes: notes,
+		Result: gain.Judge(recorded),
 		Run: gain.Run{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Again: launch.Quote(shown.Mask(c.Spec.Typed)), Pairs: c.Spec.Design.Pairs,

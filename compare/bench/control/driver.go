@@ -61,10 +61,7 @@ type Lost struct {
 }
 
 func (l *Lost) Error() string {
-	if !l.Timed {
-		return "the engine does not follow: " + l.Seen
-	}
-	return "the router was lost: " + l.Seen
+	return map[bool]string{false: "the engine does not follow: ", true: "the router was lost: "}[l.Timed] + l.Seen
 }
 
 func (d *Driver) lost(format string, args ...any) error {
