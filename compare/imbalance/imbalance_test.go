@@ -287,11 +287,9 @@ func TestEdgesOfARecording(t *testing.T) {
 		"the last layer":          {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, []int{2}},
 		"both ends": {3, func(s, l int, p string) bool { return s == 0 && l == 0 || s == 2 && l > 0 },
 			[]int{0, 2}},
-		"a phase of one step":                     {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, []int{0, 2}},
-		"a phase of some steps":                   {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
-		"one step":                                {1, only(9, 9, ""), nil},
-		"one step without end":                    {1, only(0, 2, "combine"), []int{0}},
-		"one step, no experts in its first layer": {1, func(s, l int, p string) bool { return l == 0 && p != "router" }, nil},
+		"a phase of one step":   {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, []int{0, 2}},
+		"a phase of some steps": {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil},
+		"one step":              {1, only(9, 9, ""), nil},
 	} {
 		if have := New(steps(c.n, c.lost)).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)
@@ -312,5 +310,23 @@ func TestManyStepsAndLayers(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 || len(x.Steps) != n+1 || len(x.Layers) != n+1 {
 		t.Errorf("%d MiB for %d steps and %d layers", mib, len(x.Steps), len(x.Layers))
+	}
+}
+
+// Steps of two models have one of two lists of busiest ranks, in turn. One rank in place of another is of one model.
+func TestTurns(t *testing.T) {
+	for lists, want := range map[string]bool{"01 10 01 10": true, "01 01 10 10": false, "01 10 01 00": false, "00 11 00 11": false} {
+		var cells []Cell
+		for step, list := range strings.Fields(lists) {
+			for layer, busiest := range list {
+				for rank := range 2 {
+					ns := int64(10 + rank*int(busiest-'0')*10 + (1-rank)*int('1'-busiest)*10)
+					cells = append(cells, expertCell(rank, router.OptInt(step), router.OptInt(layer), ns))
+				}
+			}
+		}
+		if turns := New(cells).Turns(); (turns != nil) != want {
+			t.Errorf("%s: %v", lists, turns)
+		}
 	}
 }

@@ -104,20 +104,14 @@ func (t *Times) excludePartial() {
 
 // excludeCut marks the first and the last of a rank's own steps, at which the recording may
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
-// steps with the layer, was not recorded. Of the only step of one of several ranks the layers
-// are compared. In chunked steps a rank without tokens lacks phases.
+// steps with the layer, was not recorded. In chunked steps a rank without tokens lacks phases.
 func (t *Times) excludeCut(steps map[int][]router.OptInt, chunked map[*Step]bool) {
-	type place struct{ rank, layer int }          // −1 for the layers with experts in the only step
-	ran := map[place]map[router.OptInt]phaseSet{} // by step, or by layer
+	type place struct{ rank, layer int }
+	ran := map[place]map[router.OptInt]phaseSet{} // by step
 	t.inLayers(func(l *Layer, s *Step, own []Cell) {
-		experts := t.experts(l, own)
 		for _, c := range own {
-			at, by, only := place{c.Rank, int(l.Number)}, s.Number, len(steps[c.Rank]) == 1
-			if only {
-				at.layer, by = -1, l.Number
-			}
-			rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
-			if l.Number.Defined() && (!only || experts[rank] > 0 && len(t.Ranks) > 1 && !t.Unmarked) {
+			at, by := place{c.Rank, int(l.Number)}, s.Number
+			if l.Number.Defined() {
 				if ran[at] == nil {
 					ran[at] = map[router.OptInt]phaseSet{}
 				}
@@ -129,14 +123,7 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt, chunked map[*Step]bool
 		}
 	})
 	for at, phases := range ran {
-		order := steps[at.rank]
-		if at.layer < 0 {
-			order = slices.Sorted(maps.Keys(phases))
-		}
-		for _, end := range cut(order, phases) {
-			if at.layer < 0 {
-				end = steps[at.rank][0]
-			}
+		for _, end := range cut(steps[at.rank], phases) {
 			t.step(end).Excluded = Incomplete
 		}
 	}
@@ -145,7 +132,7 @@ func (t *Times) excludeCut(steps map[int][]router.OptInt, chunked map[*Step]bool
 // phaseSet is which phases ran, a bit for each.
 type phaseSet uint32
 
-// cut gives the first and the last of steps, or of layers, in order, if they lack phases that
+// cut gives the first and the last of steps, in order, if they lack phases that
 // all others have: those between, or without any the other one. What lacks altogether
 // between says nothing.
 func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.OptInt) {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -72,8 +71,10 @@ func RecordedBalance(path, placement string) (p proof.LoadProof, err error) {
 		return p, err
 	}
 	furthest := func(level string) imbalance.Row {
-		none := &imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
-		return *cmp.Or(imbalance.Furthest(layers, level, imbalance.Load), none)
+		if r := imbalance.Furthest(layers, level, imbalance.Load); r != nil {
+			return *r
+		}
+		return imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
 	}
 	rank, expert := furthest(router.LevelRank), furthest(router.LevelExpert)
 	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts, TopK: record.TopK,

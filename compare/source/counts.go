@@ -110,6 +110,11 @@ func stepTokens(record *counts.Record, shape *router.Shape) float64 {
 
 // slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones with experts.
 func slotsPerLayer(record *counts.Record) float64 {
-	empty := func(s counts.Step) bool { return s.Load.Total() == 0 }
-	return float64(record.Slots()) / float64(max(1, len(slices.DeleteFunc(slices.Clone(record.Steps()), empty))))
+	layers := 0
+	for _, s := range record.Steps() {
+		if s.Load.Total() > 0 {
+			layers++
+		}
+	}
+	return float64(record.Slots()) / float64(max(1, layers))
 }

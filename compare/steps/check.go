@@ -39,10 +39,14 @@ func (r *recording) usesOf(from, to int) (kinds []kernelUses) {
 
 // unlike lists the steps whose layers have different numbers of blocks, or in which some of these have a part of
 // another's GEMMs: microbatches overlap, or kernels are tuned. The outermost layers, which the ends of the recording
-// may cut, may have fewer.
+// may cut, may have fewer, but for a first one that is as in the next step.
 func (r *recording) unlike(steps []stretch) (list []int) {
 	for n, s := range steps {
 		from, to := max(s.from, 1), min(s.to, len(r.layers)-1)
+		if s.from == 0 && n+1 < len(steps) &&
+			slices.EqualFunc(r.usesOf(0, 1), r.usesOf(s.to, s.to+1), maps.Equal[kernelUses, kernelUses]) {
+			from = 0
+		}
 		other := false
 		for i := from; i < to; i++ {
 			other = other || r.parts[i+1]-r.parts[i] != r.parts[from+1]-r.parts[from]

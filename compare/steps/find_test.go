@@ -288,12 +288,24 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// Kernels that are tuned in the first layer of a recording leave its step without layers.
+// Kernels that are tuned leave their step without layers: in the first or second one of a recording, in one step of
+// three, and in an eighth of the steps. In more, microbatches overlap.
 func TestTunedKernels(t *testing.T) {
-	l := launchesOf(steps(4, 3, []int{head, embedding, positions}, part{}))
-	first := slices.IndexFunc(l, func(l Launch) bool { return l.Anchor == ExpertGEMM })
-	s := Find(slices.Insert(l, first, launches(gemm, gemm, gemm)...))
-	if step, layer := s.Place(0); step != 0 || layer != -1 || s.Layers != 3 {
-		t.Errorf("layer %d of step %d, of %d", layer, step, s.Layers)
+	for _, c := range []struct {
+		steps, layers int
+		tuned         []int // layers
+		want          int
+	}{{4, 3, []int{0}, 3}, {4, 2, []int{1}, 2}, {3, 3, []int{0}, 3}, {2, 3, []int{0}, 0}, {4, 3, []int{1, 4}, 0},
+		{16, 3, []int{1, 4}, 3}, {16, 3, []int{1, 4, 7}, 0}} {
+		var l []Launch
+		for i, p := range steps(c.steps, c.layers, []int{head, embedding, positions}, part{}) {
+			if l = append(l, launchesOf([]part{p})...); slices.Contains(c.tuned, i) {
+				l = slices.Insert(l, len(l)-2, launches(gemm, gemm, gemm)...)
+			}
+		}
+		s := Find(l)
+		if _, layer := s.Place(c.tuned[0]); s.Layers != c.want || layer >= 0 {
+			t.Errorf("%+v: %d layers, the tuned one %d", c, s.Layers, layer)
+		}
 	}
 }

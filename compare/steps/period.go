@@ -168,11 +168,6 @@ func unequal(marks []*mark, places []int, n int) (steps []stretch) {
 	return steps
 }
 
-const (
-	longRecording = 20   // beginnings of steps among which there may be exceptions
-	mostIrregular = 0.05 // their share
-)
-
 // regular is the period in which segments between n layers lie, from the beginning to the end: 3, 5 and 7 of 9
 // layers are every second one.
 func regular(places []int, n int) (p period, ok bool) {
@@ -190,11 +185,7 @@ func regular(places []int, n int) (p period, ok bool) {
 	first, hits := most(offsets)
 	p.first = first
 	all := (n - 2 + (p.layers-first)%p.layers) / p.layers // without the beginning
-	share := 1.0
-	if len(places) > longRecording {
-		share -= mostIrregular
-	}
-	return p, p.layers > 1 && float64(hits) >= share*float64(max(len(places), all))
+	return p, p.layers > 1 && hits >= max(len(places), all)
 }
 
 // most is the key of the largest value, the smallest of equal ones.

@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -23,7 +22,7 @@ const (
 )
 
 // JoinOf matches the steps of two ranks: shift is the number of the other's step that is the first of this one,
-// not known where nothing tells, or where one lacks a step between. Ranks leave a collective together, whatever
+// not known where nothing tells. Ranks leave a collective together, whatever
 // their clocks say: in the right join the ends of a step's collectives lie equally far apart, 30 ns in traces of a
 // simulator and below 75 µs in real ones. By the time of day, if clocks are known, or as their recordings begin, if
 // they recorded alike, ranks meet otherwise only where another join is closer by a factor.
@@ -47,9 +46,6 @@ func JoinOf(a, b []Span, alike, clocks bool) (shift int, known bool) {
 	if best <= mostApartLeft && (!known && best < next/closer || others && best < next/surely ||
 		!math.IsInf(prior, 1) && best < prior/surely) {
 		shift, known = at, true
-	}
-	if !alike || shift != 0 {
-		known = known && !lacks(a, b, shift)
 	}
 	return shift, known
 }
@@ -103,15 +99,4 @@ func apart(a, b []Span, shift int) float64 {
 	}
 	slices.Sort(off)
 	return off[len(off)/2]
-}
-
-// lacks reports that one of two ranks lacks a step between others: their steps end further apart than the
-// shortest takes.
-func lacks(a, b []Span, shift int) bool {
-	least, most := int64(math.MaxInt64), int64(math.MinInt64)
-	pairs(a, b, shift, func(a, b *Span) {
-		least, most = min(least, a.To-b.To), max(most, a.To-b.To)
-	})
-	shortest := slices.MinFunc(b, func(x, y Span) int { return cmp.Compare(x.To-x.From, y.To-y.From) })
-	return most > least && most-least > shortest.To-shortest.From
 }

@@ -31,13 +31,13 @@ func settle(ranks []*Structure, list []*recording) {
 	}) || len(list) == 0 {
 		return
 	}
-	found, several := list[0].steps(marksOf(list))
+	found, _ := list[0].steps(marksOf(list))
 	settled := make([]Structure, len(ranks))
 	for i, r := range list {
 		s := Structure{Blocks: r.layers, of: r}
 		s.settle(found, "")
 		if s.Layers == 0 || ranks[i].Layers > 0 && ranks[i].of == r && !slices.Equal(ranks[i].steps, found) ||
-			several != "" && !slices.Equal(r.collectives(), list[0].collectives()) { // ranks skip layers of their own
+			!slices.Equal(r.collectives(), list[0].collectives()) { // ranks skip layers of their own
 			return
 		}
 		settled[i] = s
@@ -78,7 +78,7 @@ func align(ranks []*recording) (aligned []*recording) {
 				names[of] = append(names[of], l.Name)
 			}
 		}
-		if !slices.Equal(names[of], names[0]) || gaps[len(names[0])] { // behind the last, layers may be cut
+		if !slices.Equal(names[of], names[0]) {
 			return nil
 		}
 		equal = equal && slices.Equal(gemms[of], gemms[0])

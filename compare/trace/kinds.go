@@ -77,11 +77,14 @@ func (r *reduction) kinds() {
 		layers[c.Step] = max(layers[c.Step], int(c.Layer)+1)
 	}
 	model := steps.Models(layers)
-	r.trace.times = r.trace.Times().Classify(func(step router.OptInt) (string, int) {
-		b := r.batch(int32(step))
-		return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String(), fmt.Sprint(model[layers[step]])),
-			"\n"), b.Tokens
-	})
+	var turns map[router.OptInt]string
+	for range 2 { // again where steps of one kind are of two models
+		r.trace.times = r.trace.Times().Classify(func(step router.OptInt) (string, int) {
+			b, of := r.batch(int32(step)), fmt.Sprint(model[layers[step]], turns[step])
+			return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String(), of), "\n"), b.Tokens
+		})
+		turns = r.trace.times.Turns()
+	}
 	r.counted = imbalance.Places(r.trace.times.StepsOf(imbalance.Counts))
 	kindOf, kinds := map[router.OptInt]router.OptInt{NoID: NoID}, r.trace.StepKinds
 	for _, s := range r.trace.times.Steps {
