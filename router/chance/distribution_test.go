@@ -2,6 +2,7 @@ package chance
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -105,7 +106,7 @@ func TestMeanOf(t *testing.T) {
 	}
 	// n steps that share one of D draws: the variance of the mean is
 	// s²/n·(1 + (n−1)/D), here of 400 steps and 4 draws 100.75 times s²/400.
-	_, variance := stat.PopMeanVariance(MeanOf(repeated(c, 400)).draws, nil)
+	_, variance := stat.PopMeanVariance(MeanOf(slices.Repeat([]*Distribution{c}, 400)).draws, nil)
 	if want := 1.25 / 400 * 100.75; variance < want/4 || variance > want*4 { // of four values
 		t.Errorf("a variance of %v for 400 steps, want about %v", variance, want)
 	}
@@ -114,12 +115,4 @@ func TestMeanOf(t *testing.T) {
 			t.Errorf("%s: %+v", name, unknown)
 		}
 	}
-}
-
-func repeated(c *Distribution, n int) []*Distribution {
-	out := make([]*Distribution, n)
-	for i := range out {
-		out[i] = c
-	}
-	return out
 }

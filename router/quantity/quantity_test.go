@@ -9,8 +9,8 @@ func TestWriting(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Percent(0.1234), "12.3 %"}, {Percent(-0.1234), "−12.3 %"}, {Percent(-0.0001), "0.0 %"},
 		{Percent(math.NaN()), "–"}, {Change(0.05), "+5.0 %"}, {Change(-0.05), "−5.0 %"}, {Change(-0.0001), "+0.0 %"},
-		{Change(math.Inf(1)), "–"}, {Ratio(1.5), "1.500"}, {Ratio(3878960.811), "3878961"},
-		{Duration(1234567.0), "1.23 ms"}, {Duration(-12.0), "−12.0 ns"}, {Duration(0.0), "0 ns"},
+		{Change(math.Inf(1)), "–"}, {Ratio(1.5), "1.500"}, {Ratio(1000.4), "1000"}, {Digits4(12345.6), "12346"},
+		{Duration(1e6), "1.00 ms"}, {Duration(-12.0), "−12.0 ns"}, {Duration(0.0), "0 ns"},
 		{Duration(math.NaN()), "–"}, {Bytes(8509.0), "8.31 KiB"}, {Digits3(0.1234), "0.123"},
 		{Digits3(123456.0), "123456"}, {Count(1, "layer"), "1 layer"}, {Count(0, "entry"), "0 entries"},
 		{Count(3, "launch"), "3 launches"}, {Count(2, "day"), "2 days"}, {Confidence(0.96875), "96.9 %"},
