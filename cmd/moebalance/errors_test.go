@@ -36,7 +36,7 @@ const asked = `
 2 workload --ranks 33 :: ranks between 1 and 32
 2 workload --layers 128 --experts 1024 :: experts of all layers between 1 and 32768
 2 bench :: after --
-2 bench --timeout 10 -- x :: want a time with its unit, such as 30s, 10m or 2h
+2 bench --timeout -1s -- x :: want a time with its unit, such as 30s, 10m or 2h
 2 bench --pairs '8 pairs' -- x :: "--pairs" flag: want a whole number, such as 8
 2 bench --treatment vlm -- x :: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy,
 2 bench --treatment sglang -- env A=1 /bin/vllm bench throughput :: switches nothing in vllm: want --treatment atom or
