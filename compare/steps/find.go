@@ -169,11 +169,9 @@ func (s *Structure) settle(steps []stretch, why string) {
 func (s Structure) Tail(launches []Launch, ends []int, block int) int {
 	from, rest := ends[block]+1, launches[ends[len(ends)-1]+1:]
 	if block+1 == len(s.Blocks) || from+len(rest) >= s.Blocks[block+1].First ||
-		slices.ContainsFunc(rest, func(l Launch) bool { return l.Anchor == Attention }) {
+		slices.ContainsFunc(rest, func(l Launch) bool { return l.Anchor == Attention }) ||
+		!slices.EqualFunc(rest, launches[from:from+len(rest)], func(a, b Launch) bool { return a.Name == b.Name }) {
 		return 0
 	}
-	if slices.EqualFunc(rest, launches[from:from+len(rest)], func(a, b Launch) bool { return a.Name == b.Name }) {
-		return len(rest)
-	}
-	return 0
+	return len(rest)
 }
