@@ -143,21 +143,17 @@ func (k *known) parts(c *diff.Comparison) {
 		Predicted})
 	for _, other := range c.Kinds[min(1, len(c.Kinds)):] {
 		k.know("kind", other.Steps, "kind_gain", other.Gain, "kind_low", other.Low, "kind_high", other.High, "measured", "",
-			"slower_experts", positive(other.SlowestExperts.OfNormal()))
+			"slower_experts", positive(other.SlowestExperts.OfNormal()), "kind_worse", when(other.High < 0, "slower"))
 		switch {
 		case other.Measured != nil:
 			k.know("kind_gain", other.Measured.Estimate, "measured", "measured")
 		case other.Low < 0 && other.High > 0:
 			k.know("kind_gain", "")
 		}
-		if text := k.say("of_kind"); text != "" {
-			k.kinds = append(k.kinds, text)
-		}
+		k.kinds = append(k.kinds, k.say("of_kind"))
 	}
 	for _, w := range c.Warnings {
-		if w.Code == diff.KindsApart {
-			k.kinds = append(k.kinds, caveat.Text(w))
-		}
+		k.kinds = append(k.kinds, when(w.Code == diff.KindsApart, caveat.Text(w)))
 	}
 }
 

@@ -111,7 +111,7 @@ func (k *known) tell(kind string) Answer {
 		a.Line = Sentence(a.Line)
 	}
 	for _, text := range k.kinds {
-		if !strings.Contains(a.Line, text[1:]) { // else it leads
+		if text != "" && !strings.Contains(a.Line, text[1:]) { // else it leads
 			a.Kinds = append(a.Kinds, Sentence(text))
 		}
 	}
