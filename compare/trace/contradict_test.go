@@ -3,25 +3,25 @@ package trace
 import "testing"
 
 // Of two ranks that run 8,192 tokens, the same or each as many of its own, counts of 64 tokens a step are of other
-// steps. Nothing is known of counts without tokens, and of steps that no range names.
+// steps, and so are all counts of at most 8,191. Nothing is known of counts without tokens, and of steps that no range
+// names.
 func TestCountsOfOtherSteps(t *testing.T) {
+	const prefill = "execute_context_1(8192)_generation_0(0)"
 	for _, c := range []struct {
-		tokens float64
-		step   string
-		other  bool
+		tokens, most float64 // of a step; where that is at most
+		step         string
+		other        bool
 	}{
-		{64, "execute_context_1(8192)_generation_0(0)", true}, {8192, "execute_context_1(8192)_generation_0(0)", false},
-		{4096, "execute_context_1(8192)_generation_0(0)", false}, {4095, "execute_context_1(8192)_generation_0(0)", true},
-		{32768, "execute_context_1(8192)_generation_0(0)", false}, {32769, "execute_context_1(8192)_generation_0(0)", true},
-		{8192, "execute_context_0(0)_generation_64(64)", true}, {0, "execute_context_1(8192)_generation_0(0)", false},
-		{64, "step", false},
+		{64, 0, prefill, true}, {8192, 0, prefill, false}, {4096, 0, prefill, false}, {4095, 0, prefill, true},
+		{32768, 0, prefill, false}, {32769, 0, prefill, true}, {0, 8191, prefill, true}, {0, 8192, prefill, false},
+		{8192, 0, "execute_context_0(0)_generation_64(64)", true}, {0, 0, prefill, false}, {64, 0, "step", false},
 	} {
-		of := &exportSummary{StepNames: map[int32]string{3: c.step}}
+		of, tokens := &exportSummary{StepNames: map[int32]string{3: c.step}}, c.tokens+c.most
 		r := reduction{trace: &Trace{}, ranks: []*rankEvents{{of: of}, {of: of}}, counted: map[int]int{3: 0},
-			options: Options{Recorded: Recorded{StepTokens: c.tokens}}}
+			options: Options{Recorded: Recorded{StepTokens: tokens, AtMost: c.most > 0}}}
 		r.dropOtherSteps()
-		if other := r.trace.Warned(OtherSteps); other != c.other || other != (r.options.Recorded.StepTokens != c.tokens) {
-			t.Errorf("%v tokens beside %q: %v", c.tokens, c.step, other)
+		if other := r.trace.Warned(OtherSteps); other != c.other || other != (r.options.Recorded.StepTokens != tokens) {
+			t.Errorf("%v tokens beside %q: %v", tokens, c.step, other)
 		}
 	}
 }

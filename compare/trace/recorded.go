@@ -208,9 +208,13 @@ const OtherSteps = "counts_steps"
 const mostUnlike = 2
 
 // dropOtherSteps drops counts of steps with far more or fewer tokens than the steps that count: counts of decode
-// beside a trace of prefill. Where every rank has tokens of its own and equally many, ranges name one rank's alone.
+// beside a trace of prefill, also where all that was counted is less than one step. Where every rank has tokens of its
+// own and equally many, ranges name one rank's alone.
 func (r *reduction) dropOtherSteps() {
-	given, tokens := r.options.Recorded, 0.0
+	given, tokens, counted := r.options.Recorded, 0.0, 1
+	for _, row := range given.Imbalance {
+		counted = max(counted, row.Steps)
+	}
 	for step := range r.counted {
 		n := r.batch(int32(step)).Tokens
 		if n == 0 {
@@ -223,7 +227,8 @@ func (r *reduction) dropOtherSteps() {
 		most *= float64(max(len(r.ranks), int(r.trace.World)))
 	}
 	if given.StepTokens > 0 && tokens > 0 &&
-		(mostUnlike*given.StepTokens < tokens || given.StepTokens > mostUnlike*most && !given.AtMost) {
+		(mostUnlike*given.StepTokens < tokens || given.StepTokens > mostUnlike*most && !given.AtMost ||
+			given.AtMost && given.StepTokens*float64(counted) < tokens) {
 		r.options.Recorded = Recorded{}
 		how := map[bool]string{true: "at most"}[given.AtMost]
 		r.warn(OtherSteps, "how", how, "counted", math.Round(given.StepTokens), "traced", math.Round(tokens))
