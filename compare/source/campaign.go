@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,10 +72,8 @@ func RecordedBalance(path, placement string) (p proof.LoadProof, err error) {
 		return p, err
 	}
 	furthest := func(level string) imbalance.Row {
-		if r := imbalance.Furthest(layers, level, imbalance.Load); r != nil {
-			return *r
-		}
-		return imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
+		none := &imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
+		return *cmp.Or(imbalance.Furthest(layers, level, imbalance.Load), none)
 	}
 	rank, expert := furthest(router.LevelRank), furthest(router.LevelExpert)
 	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts, TopK: record.TopK,

@@ -110,11 +110,6 @@ func stepTokens(record *counts.Record, shape *router.Shape) float64 {
 
 // slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones with experts.
 func slotsPerLayer(record *counts.Record) float64 {
-	layers := 0
-	for _, s := range record.Steps() {
-		if s.Load.Total() > 0 {
-			layers++
-		}
-	}
-	return float64(record.Slots()) / float64(max(1, layers))
+	empty := func(s counts.Step) bool { return s.Load.Total() == 0 }
+	return float64(record.Slots()) / float64(max(1, len(slices.DeleteFunc(slices.Clone(record.Steps()), empty))))
 }

@@ -40,7 +40,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	r := reports{ReportOptions: o}
 	r.recorded.Head = gain.Head{Design: gain.LaunchPerArm, Threshold: o.Threshold, Builds: o.Builds,
 		Command: strings.Join(sides[0].Paths, ", ") + " against " + strings.Join(sides[1].Paths, ", ")}
-	for i, arm := range gain.Arms {
+	for i, arm := range o.Builds.Names() {
 		for _, path := range sides[i].Paths {
 			if err := r.read(i, path); err != nil {
 				return r.campaign, fmt.Errorf("%s side: %w", arm, err)
@@ -95,8 +95,8 @@ func (r *reports) read(arm int, path string) error {
 	return err
 }
 
-// printed is the relative difference by which reports of one launch may round a number.
-const printed = 1e-4
+// printed are the relative difference by which reports of one launch may round a number, and half of a printed 0.01.
+const printed, lastDigit = 1e-4, 0.005001
 
 // twin is the launch that a file beside this one reports in another format, as what a tool prints and its JSON do; nil
 // for none.
@@ -106,7 +106,7 @@ func (r *reports) twin(arm int, path string, run metrics.Result) *proof.Launch {
 	m, _ := run.Metric(cmp.Or(r.recorded.Metric.Name, r.Metric.Name, run.Primary))
 	for i, other := range r.runs[arm] {
 		o, _ := other.Metric(m.Name)
-		near := math.Abs(float64(o.Value/m.Value-1)) < printed
+		near := m.Value > 0 && math.Abs(float64(o.Value-m.Value)) < max(printed*float64(m.Value), lastDigit)
 		twin := &r.launches[arm][i]
 		if near && other.Format != run.Format && filepath.Dir(twin.Name) == filepath.Dir(path) {
 			return twin

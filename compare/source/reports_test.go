@@ -73,7 +73,9 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 		ReportOptions{Trust: true})).Failed()), "throughput_times_duration") {
 		t.Error("a report whose throughput contradicts its duration passes")
 	}
-	for text, want := range map[string]string{twice: "requests 10 and 20", failed: "<nil>"} {
+	double := strings.Replace(twice, ":1,", `:4,"total_output_tokens":260,`, 1) // 65 a second, not 130
+	for text, want := range map[string]string{twice: "requests 10 and 20", failed: "<nil>",
+		double: "output_throughput times duration is 520 in this serving/json report, which counts 260", strings.Replace(double, ":4,", ":2,", 1): "requests"} {
 		put(t, sides[1].Paths[3], text)
 		if _, err := ReadReports(sides, ReportOptions{}); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("a launch of %s: %v, want %s", text, err, want)
@@ -132,6 +134,14 @@ func TestReportsOfOneLaunch(t *testing.T) {
 	r := require.Value(ReadReports(sides, ReportOptions{Threshold: 0.1}))
 	if r.Gain.N != 1 || r.Balance != gain.Claimed || !strings.Contains(strings.Join(r.Notes, "\n"), "report one launch") {
 		t.Errorf("%+v, %s: %q", r.Gain, r.Balance, r.Notes)
+	}
+	for i := range sides { // which are slow, and are printed with two digits
+		put(t, sides[i].Paths[0], fmt.Sprintf(`{"completed":9,"duration":4143,"request_throughput":0.0022,"output_throughput":%d.7031}`, 3+i))
+		put(t, sides[i].Paths[1], fmt.Sprintf("=== Serving Benchmark Result ===\nSuccessful requests: 9\nBenchmark duration (s): "+
+			"4143.00\nRequest throughput (req/s): 0.00\nOutput token throughput (tok/s): %d.70\n", 3+i))
+	}
+	if r := require.Value(ReadReports(sides, ReportOptions{Trust: true})); r.Gain.N != 1 {
+		t.Errorf("slow ones: %+v", r.Gain)
 	}
 }
 

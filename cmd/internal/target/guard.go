@@ -125,10 +125,8 @@ func (f *File) check() error {
 	switch denied := unix.Access(folder, unix.W_OK); {
 	case err == nil && there.IsDir() != f.folder:
 		return refusal("want a %s, but %q is a %s", kinds[f.folder], f.Path, kinds[!f.folder])
-	case f.folder:
+	case f.folder || err == nil && !there.Mode().IsRegular(): // a pipe or a device loses nothing
 		return nil
-	case err == nil && !there.Mode().IsRegular():
-		return nil // a pipe or a device loses nothing
 	case other != "":
 		return refusal("%q is the output of %s: choose another file", f.Path, other)
 	case slices.ContainsFunc(f.guard.inputs, isInput):

@@ -139,7 +139,7 @@ func inUnit(printed, wanted string) (unit string, by float64, fits bool) {
 	}
 	_, per, rate := strings.Cut(strings.ToLower(printed), "/")
 	_, wantedPer, wantedRate := strings.Cut(strings.ToLower(wanted), "/")
-	other := rate && wantedRate && strings.TrimRight(per, "econd") != strings.TrimRight(wantedPer, "econd") ||
+	other := rate && wantedRate && per != wantedPer && (units[per].unit == "" || units[per] != units[wantedPer]) ||
 		min(printed, wanted) != "" && (prefixed(printed, wanted) || prefixed(wanted, printed))
 	return wanted, 1, !other && !strings.Contains(printed, " ")
 }

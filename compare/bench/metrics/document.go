@@ -130,8 +130,8 @@ func (d *document) readLine() {
 			}
 		}
 		after = strings.TrimSpace(after)
-		m := make([]string, 4)
-		if after != "" && strings.IndexByte("+-.0123456789INin", after[0]) >= 0 {
+		m := []string{"", after, "", ""}
+		if rest := strings.TrimLeft(after, "+-.0123456789INin"); rest != "" && rest != after {
 			m = append(printedNumber.FindStringSubmatch(after), m...)
 		}
 		if v, err := strconv.ParseFloat(m[1], 64); err == nil {

@@ -32,34 +32,34 @@ var formatTable string
 
 // iterations recognizes the rows of engines' iteration logs, which are objects or lines. The other formats are tried in
 // order; the first that fits takes an object, or the labels under a title.
-var iterations, formats = readFormats()
+var iterations, formats = readFormats(formatTable)
 
-func readFormats() (first *format, others []*format) {
+// readFormats reads the table, and panics at a key that it does not have.
+func readFormats(table string) (first *format, others []*format) {
 	var all []*format
-	for block := range strings.SplitSeq(formatTable, "\n\n") {
+	for block := range strings.SplitSeq(table, "\n\n") {
 		of, means := map[string]string{}, map[string]string{}
 		for line := range strings.Lines(block) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-			of[key] = strings.TrimSpace(text)
+			if of[key] = strings.TrimSpace(text); !strings.Contains(" # format title paths one needs rule without means ",
+				" "+key+" ") {
+				panic("formats.txt: no such key: " + line)
+			}
 		}
 		for pair := range strings.SplitSeq(of["means"], "; ") {
 			path, what, _ := strings.Cut(pair, " = ")
 			means[path] = what
 		}
+		var is [][]string
+		for paths := range strings.SplitSeq(of["paths"], " | ") {
+			is = append(is, strings.Split(paths, ", "))
+		}
 		if name := of["format"]; name != "" {
-			all = append(all, &format{name, of["title"], paths(of["paths"]), of["one"], strings.Fields(of["needs"]), of["rule"],
+			all = append(all, &format{name, of["title"], is, of["one"], strings.Fields(of["needs"]), of["rule"],
 				regexp.MustCompile(of["without"]), means, more[name]})
 		}
 	}
 	return all[0], all[1:]
-}
-
-// paths reads how a format is recognized: "a, b | c" → a and b, or c alone.
-func paths(text string) (any [][]string) {
-	for all := range strings.SplitSeq(text, " | ") {
-		any = append(any, strings.Split(all, ", "))
-	}
-	return any
 }
 
 // fits recognizes a document of the format.

@@ -31,13 +31,11 @@ const (
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	runs, err := ParseRuns(name, r, custom)
-	if err != nil {
-		return Result{}, err
-	} else if len(runs) > 1 {
-		return Result{}, &input.Error{File: name, Expected: "the output of one launch",
+	if len(runs) > 1 {
+		err = &input.Error{File: name, Expected: "the output of one launch",
 			Found: fmt.Sprintf("%d reports of %s that differ", len(runs), runs[0].Format)}
 	}
-	return runs[0], nil
+	return append(runs, Result{})[0], err
 }
 
 // ParseRuns is Parse for a file that may hold several launches, one JSON object each, such as the collected
@@ -103,8 +101,8 @@ type parser struct {
 // SGLang's "[2026-11-20 10:00:00 DP1 TP1] ", with another logger "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
 // Triton's "I1120 10:00:00.1 12 a.cc:5] ").
 var prefix = regexp.MustCompile(`^(?:[ \t,]+|[\w.-]+ +\| |\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
-	`\d+%\|[^|]{0,300}\| [^\[\]]{0,40}\[[^\[\]]{0,60}\]|` +
-	`\[(?:(?:\d[^\[\]{}]{0,40}? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]{0,60})?|TRT-LLM|TensorRT-LLM|` +
+	`\d+%\|[^|]*\| [^\[\]]*\[[^\[\]]*\]|` +
+	`\[(?:(?:\d[^\[\]{}]*? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]*)?|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR|\w+\.py:\d+)\] ?|` +
 	`\d{4}-\d\d-\d\d[ T][\d:.,]+Z? |(?:INFO|WARNING) (?:\d+ |\d\d-\d\d [\d:]+ )?|` +
 	`[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] )*`)
@@ -161,7 +159,8 @@ func (p *parser) offer(d *document) {
 	for _, c := range p.rules {
 		c.read(d)
 	}
-	// A title stands between "=== " and " ==="; the titles of SGLang's bench_one_batch are named.
+	// A title stands between "=== " and " ===", and "======" ends what it stands over; the titles of SGLang's
+	// bench_one_batch are named.
 	title := strings.Trim(d.printed, "= ")
 	switch {
 	case iterations.fits(d):
@@ -169,7 +168,7 @@ func (p *parser) offer(d *document) {
 	case d.printed == "":
 		p.read(d)
 	case title == "Benchmark ...", title == "Warmup ...",
-		title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
+		title+p.labels.title != "" && strings.HasPrefix(d.printed, "=") && strings.HasSuffix(d.printed, "="):
 		p.read(&p.labels)
 		p.labels = document{line: d.line, title: title}
 	default:
@@ -263,10 +262,7 @@ func (p *parser) nothing() *input.Error {
 	} else if strings.TrimSpace(p.text) == "" {
 		e.Found = "an empty output"
 	}
-	if log := input.EngineLog(p.text); log != "" {
-		e.Try = log + "; or "
-	}
-	e.Try += "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' " +
-		"reads expert counts"
+	e.Try = strings.TrimPrefix(input.EngineLog(p.text)+"; or ", "; or ") + "name a number with --metric " +
+		"'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads expert counts"
 	return e
 }

@@ -31,11 +31,14 @@ func (r *report) read(d *document) {
 		name, unit := r.meaning(path)
 		if v, ok := r.number(d, path, name != ""); ok {
 			beside, _ := d.of(path[:strings.LastIndexByte(path, '/')+1] + "unit").(string)
-			v, wrong := convert(v, strings.ToLower(cmp.Or(unit, d.values[path].unit, beside)), r.metric(name).Unit)
+			unit = strings.ToLower(cmp.Or(unit, d.values[path].unit, beside))
+			v, wrong := convert(v, unit, r.metric(name).Unit)
 			if wrong != "" {
 				r.fail(d.line, input.Error{Expected: "a known unit in " + strconv.Quote(path), Found: wrong})
 			}
-			r.put(d.values[path].line, name, v)
+			if unit != "" || d.text == "" || strings.Contains(path, "ms") || r.metric(name).Unit != "ms" { // it may be seconds
+				r.put(d.values[path].line, name, v)
+			}
 		}
 	}
 	if r.also != nil {
@@ -95,9 +98,7 @@ func (r *report) fail(line int, e input.Error) {
 	if e.Position = r.name + " report"; line > 0 {
 		e.Position = "line " + strconv.Itoa(line) + " (" + r.name + ")"
 	}
-	if r.failed == nil {
-		r.failed = &e
-	}
+	r.failed = cmp.Or(r.failed, &e)
 }
 
 // kind names a value in an error: "a list", "the text "fast"".

@@ -38,14 +38,14 @@ func (p *parser) inTable(d *document) bool {
 		return false
 	}
 	row := p.cells(line)
-	if len(row) < 2 || strings.ContainsAny(row[0], ":=") { // "Throughput: 6.5 requests/s, 1000.0 total tokens/s"
+	if len(row) < 2 || len(row) > len(p.columns) || strings.ContainsAny(row[0], ":=") { // "Throughput: 6 req/s, 9 tok/s"
 		if !goesOn.MatchString(line) {
 			p.columns = nil
 		}
 		return p.columns != nil
 	}
 	name, of, _ := strings.Cut(strings.ToLower(row[0]), " (")
-	for i, cell := range row[1:min(len(row), len(p.columns))] {
+	for i, cell := range row[1:] {
 		m := printedNumber.FindStringSubmatch(strings.ReplaceAll(cell, ",", ""))
 		if v, err := strconv.ParseFloat(append(m, "", "")[1], 64); err == nil {
 			unit := strings.TrimPrefix(strings.TrimSpace(m[2]+m[3]+strings.TrimSuffix(of, ")")), "per sec")

@@ -23,16 +23,17 @@ type (
 
 // vocabulary holds the metrics, and families of them; meanings and settings have words by their names, "goodput"
 // "request_goodput", "elapsed_time" "duration in s", "conc" "max_concurrency"; and units the units.
-var vocabulary, units, meanings, settings = readDictionary()
+var vocabulary, units, meanings, settings = readDictionary(dictionary)
 
-func readDictionary() (words map[string]word, units map[string]measure, meanings, settings map[string]string) {
-	words, units = map[string]word{}, map[string]measure{}
-	meanings, settings = map[string]string{}, map[string]string{}
-	for line := range strings.Lines(dictionary) {
-		columns := strings.Split(line, "|")
-		if strings.HasPrefix(line, "#") || len(columns) < 4 {
+// readDictionary reads the table, and panics at a line without its columns.
+func readDictionary(table string) (map[string]word, map[string]measure, map[string]string, map[string]string) {
+	words, units := map[string]word{}, map[string]measure{}
+	meanings, settings := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "#") || line == "\n" {
 			continue
 		}
+		columns := strings.Split(line, "|") // fewer than four end the program
 		what, unit := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
 		setting, isSetting := strings.CutPrefix(what, "setting ")
 		of, isUnit := strings.CutPrefix(what, "unit ")
@@ -63,9 +64,7 @@ func isFamily(name string) bool { return vocabulary[name+"_"].unit != "" }
 const (
 	requests, failures        = gain.WorkRequests, gain.WorkErrors
 	inputTokens, outputTokens = gain.WorkInputTokens, gain.WorkOutputTokens
-	concurrent                = gain.WorkConcurrency
-	mean                      = "mean " // of a request: meanInput makes inputTokens where they are not said
-	meanInput, meanOutput     = mean + inputTokens, mean + outputTokens
+	mean                      = "mean " // of a request: "mean input_tokens" make inputTokens where they are not said
 	ranks, accepted, peak     = "ranks", "accepted", "peak"
 )
 
@@ -76,11 +75,8 @@ const (
 func (f *format) metric(name string) gain.Metric {
 	w, ok := vocabulary[name]
 	if at := strings.LastIndexByte(name, '_') + 1; !ok {
-		if w = vocabulary[name[:at]]; name[at:] == "mean" {
-			w.formula += "; mean"
-		} else {
-			w.formula += "; " + name[at:] + " by " + f.rule
-		}
+		w = vocabulary[name[:at]]
+		w.formula += "; " + name[at:] + map[bool]string{false: " by " + f.rule}[name[at:] == "mean"]
 	}
 	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + w.formula}
 }
@@ -89,5 +85,6 @@ func (f *format) metric(name string) gain.Metric {
 var statistics = map[string]string{"avg": "mean", "mean": "mean", "median": "p50",
 	"minimum": "min", "min": "min", "maximum": "max", "max": "max"}
 
-// statistic finds these words and percentiles.
-var statistic = regexp.MustCompile(`p?\d+(?:\.\d+)?|avg|mean|median|minimum|min|maximum|max`)
+// statistic finds these words and percentiles, but not the 1 of "decode_1_latency_s".
+var statistic = regexp.MustCompile(
+	`p\d+(?:\.\d+)?|^\d+(?:\.\d+)?|\d+(?:\.\d+)?$|avg|mean|median|minimum|min|maximum|max`)
