@@ -42,8 +42,8 @@ func Models() (list []Model) {
 	return list
 }
 
-// logitsDType is float32 for the methods that score by sigmoid or softplus and
-// add a bias, whose engines compute the gate in float32, and bfloat16 elsewhere.
+// logitsDType is float32 for the methods that score by sigmoid or softplus and add a bias or
+// normalize, whose engines compute the gate in float32, and bfloat16 elsewhere.
 func logitsDType(m Method) string {
 	if m.Biased() || m == SigmoidRenorm {
 		return "f32"

@@ -58,6 +58,7 @@ func TestRouteByHand(t *testing.T) {
 	check(Gate{Method: Renormalize, Shape: flat}, []float32{1, 2, 1, 1}, []int32{1, 0}, nil)
 	check(Gate{Method: Renormalize, Shape: flat}, []float32{2, 1, 1, 0}, []int32{0, 1}, nil)
 	check(Gate{Method: Renormalize, Shape: flat}, []float32{0, 1, 1, 0}, []int32{1, 2}, nil)
+	check(Gate{Method: Renormalize, Shape: Shape{4, 4, 0, 0}}, []float32{none, 1, none, none}, []int32{1, 0, 2, 3}, nil)
 	// σ is exactly 1 for both 20 and 30 in float32: by logit they differ, by
 	// sigmoid they tie.
 	check(Gate{Method: Llama4, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{2}, nil)
@@ -79,13 +80,5 @@ func TestGateRefuses(t *testing.T) {
 		if _, err := NewRouter(g); err == nil {
 			t.Errorf("%+v was taken", g)
 		}
-	}
-}
-
-// Logits of −∞ are chosen last, each once.
-func TestTakeInfinite(t *testing.T) {
-	list := make([]int32, 4)
-	if take(list, []float32{none, 1, none, none}); !slices.Equal(list, []int32{1, 0, 2, 3}) {
-		t.Error(list)
 	}
 }

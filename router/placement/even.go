@@ -192,7 +192,7 @@ func (x *even) separate() {
 		to, cost := -1, 0.0
 		for rank, end := x.partners(a); rank < end; rank++ {
 			for i, d := range x.look(a, rank) {
-				if b := rank*x.perRank + i; rank != a/x.perRank && (to < 0 || d < cost) && x.allowed(a, b) {
+				if b := rank*x.perRank + i; (to < 0 || d < cost) && x.allowed(a, b) {
 					to, cost = b, d
 				}
 			}

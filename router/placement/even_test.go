@@ -171,14 +171,10 @@ func TestMover(t *testing.T) {
 func TestGrown(t *testing.T) {
 	running, _ := router.Contiguous(4, 2)
 	load := [][]float64{{6, 1, 2, 1}}
-	if slots, ok := Grown(running, load, Size{Slots: 6, Ranks: 2}); !ok ||
-		!slices.Equal(slots, []int32{0, 1, 2, 2, 3, 0}) {
-		t.Error(slots, ok)
-	}
-	if slots, ok := Grown(running, load, Size{Slots: 4, Ranks: 2}); !ok || !slices.Equal(slots, []int32{0, 1, 2, 3}) {
-		t.Error(slots, ok)
-	}
-	if slots, ok := Grown(running, load, Size{Slots: 2, Ranks: 2}); ok {
-		t.Error(slots)
+	for n, want := range map[int][]int32{6: {0, 1, 2, 2, 3, 0}, 4: {0, 1, 2, 3}, 2: nil} {
+		slots, ok := Grown(running, load, Size{Slots: n, Ranks: 2})
+		if ok != (want != nil) || ok && !slices.Equal(slots, want) {
+			t.Error(n, slots, ok)
+		}
 	}
 }
