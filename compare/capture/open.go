@@ -76,6 +76,9 @@ func checkFile(path string) (size int64, err error) {
 	case isReport(path):
 		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: "an nsys report", Try: fmt.Sprintf(
 			"run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
+	case !bytes.HasPrefix(head, []byte(sqliteMagic)) && packed(path, head):
+		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
+			Found: "a file that is packed, or saved by an editor", Try: "unpack it, or " + exportAgain}
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
 		log := input.EngineLog(string(Head(path, torchHead)))
 		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
@@ -83,6 +86,13 @@ func checkFile(path string) (size int64, err error) {
 				map[bool]string{true: "; 'moebalance counts' reads expert counts"}[log == ""]}
 	}
 	return info.Size(), unfinished(path, head, info.Size())
+}
+
+// packed reports a file of zip, zstd or xz, or an export behind gzip or a byte order mark.
+func packed(path string, head []byte) bool {
+	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	return slices.ContainsFunc([]string{"PK\x03\x04", "\x28\xb5\x2f\xfd", "\xfd7zXZ"}, begins) ||
+		string(Head(path, int64(len(sqliteMagic)))) == sqliteMagic
 }
 
 // unfinished says what a SQLite file lacks: bytes that its header promises, or rows in a log beside it.

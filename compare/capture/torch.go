@@ -84,11 +84,17 @@ var beginsJSON = regexp.MustCompile(`^\s*(?:\{|\[\s*(?:[{\[\]]|$))`)
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// unzipped reads through gzip where the stream begins as one.
+// byteOrderMark is what some editors write before a text.
+const byteOrderMark = "\ufeff"
+
+// unzipped reads through gzip where the stream begins as one, and behind a byte order mark.
 func unzipped(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	if head, _ := in.Peek(2); bytes.Equal(head, gzipMagic) {
 		return gzip.NewReader(in)
+	}
+	if head, _ := in.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
+		_, _ = in.Discard(len(byteOrderMark))
 	}
 	return in, nil
 }

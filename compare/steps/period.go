@@ -174,24 +174,10 @@ func regular(places []int, n int) (p period, ok bool) {
 	if len(places) < 2 {
 		return p, false
 	}
-	distances, offsets := map[int]int{}, map[int]int{}
-	for i := range places[1:] {
-		distances[places[i+1]-places[i]]++
-	}
-	p.layers, _ = most(distances)
-	for _, at := range places {
-		offsets[at%p.layers]++
-	}
-	first, hits := most(offsets)
-	p.first = first
-	all := (n - 2 + (p.layers-first)%p.layers) / p.layers // without the beginning
-	return p, p.layers > 1 && hits >= max(len(places), all)
-}
-
-// most is the key of the largest value, the smallest of equal ones.
-func most(counts map[int]int) (key, n int) {
-	key = slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b int) int { return counts[a] - counts[b] })
-	return key, counts[key]
+	p = period{places[1] - places[0], places[0] % (places[1] - places[0])}
+	all := (n - 2 + (p.layers-p.first)%p.layers) / p.layers // without the beginning
+	apart := slices.ContainsFunc(places, func(at int) bool { return p.at(at) > 0 })
+	return p, p.layers > 1 && len(places) >= all && !apart
 }
 
 // stage tells the stages of a pipeline apart by the order of transfers and of what models run once a step where a step
