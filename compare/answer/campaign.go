@@ -147,8 +147,10 @@ func (k *known) evidence(r gain.Result) {
 	}
 }
 
-// hooked begins the formats of engines that the hook serves, and of clients of any server.
+// hooked begins the formats of engines that the hook serves, and of clients of any server; printing those of
+// TensorRT-LLM, whose ranks print that they saw the switch.
 var hooked = regexp.MustCompile(`^(sglang|vllm|serving|aiperf|evalscope|guidellm|inference|llmperf)`)
+var printing = regexp.MustCompile(`^(trtllm|iteration|$)`)
 
 // launcher is in a command that starts ranks itself; spawning is a program of TensorRT-LLM that otherwise spawns them.
 var launcher = regexp.MustCompile(`\b(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
@@ -169,7 +171,7 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 		k.know("unproved", "balance")
 	default:
 		k.know("trusted", when(run.Treatment == "" && strings.Contains(said, "--trust-arms"), run.Reports),
-			"unrecorded", "arms", "unseen", when(strings.HasPrefix(cmp.Or(run.Format, "trtllm"), "trtllm"), "switch"))
+			"unrecorded", "arms", "unseen", when(printing.MatchString(run.Format), "switch"))
 		if launcher.MatchString(run.Again) {
 			k.know("launched", "launched")
 		} else if at := spawning.FindStringSubmatchIndex(run.Again); at != nil {

@@ -111,6 +111,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		}), gain.Run{Folder: "c"}, "No decision: what fails may choose", "2 attempts gave no result in 12 launches", "--table checks"},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "",
 			"moebalance bench -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
+		"unproved rows":   {invalid, gain.Run{Format: "iteration-log"}, "", "", "moebalance bench -- mpirun -n RANKS trtllm"},
 		"unproved client": {invalid, gain.Run{Format: "llmperf/json"}, "", "", "moebalance bench --treatment hook --server"},
 		"unproved llama":  {invalid, gain.Run{Format: "llama-bench/json"}, "", "", "moebalance bench -- YOUR_BENCHMARK"},
 		"both balanced": {with(invalid, func(r *gain.Result) {
