@@ -95,17 +95,22 @@ type parser struct {
 	log        iterationLog
 }
 
-// prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a process
-// ("(Worker_TP0 pid=12) " of vLLM), a progress bar ("100%|###| 8/8 [00:09<00:00, 1.0it/s]"), and the head of a log
-// line behind a container ("sglang-1  | "), which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ",
-// SGLang's "[2026-11-20 10:00:00 DP1 TP1] ", with another logger "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ",
-// Triton's "I1120 10:00:00.1 12 a.cc:5] ").
-var prefix = regexp.MustCompile(`^(?:[ \t,]+|[\w.-]+ +\| |\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
-	`\d+%\|[^|]*\| [^\[\]]*\[[^\[\]]*\]|` +
-	`\[(?:(?:\d[^\[\]{}]*? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]*)?|TRT-LLM|TensorRT-LLM|` +
+// prefix is what may stand before a record, behind a launcher's rank: a comma between the objects of a list, a quote,
+// the heads of containers ("sglang-1  | ", "[pod/a/b] ", "stdout F "), of processes ("(Worker_TP0 pid=12) " of vLLM,
+// "gpu01 vllm[12]: " of journald), progress bars ("100%|###| 8/8 [00:09<00:00, 1.0it/s]"), times, and the heads of log
+// lines, which may name the rank ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's
+// "[2026-11-20 10:00:00 DP1 TP1] ", "2026-11-20 10:00:00 INFO 12 [DP1 TP1 mixin.py:2] ", Triton's
+// "I1120 10:00:00.1 12 a.cc:5] ", Python's "INFO:root:" and "2026-11-20 10:00:00,1 - root - INFO - ", loguru's
+// "| INFO     | a:b:1 - ").
+var prefix = regexp.MustCompile(`^(?:[ \t,]+|> |[\w.-]+ +\| |\((?:\w+ )*\w* ?pid=\d+(?:, ip=[^)]*)?\) |` +
+	`\d+%\|[^|]*\| [^\[\]]*\[[^\[\]]*\]|std(?:out|err) [FP] |` +
+	`\[(?:(?:\d[^\[\]{}]*? ?)?(?:[DT]P(\d{1,6})[^\[\]{}]*)?|pod/[^\[\]]*|TRT-LLM|TensorRT-LLM|` +
 	`_torch|RANK \d+|I|W|E|F|V|INFO|WARNING|ERROR|\w+\.py:\d+)\] ?|` +
-	`\d{4}-\d\d-\d\d[ T][\d:.,]+Z? |(?:INFO|WARNING) (?:\d+ |\d\d-\d\d [\d:]+ )?|` +
-	`[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] )*`)
+	`\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d| UTC)? |` +
+	`[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]+ [\w.-]+\[\d+\]: )?|` +
+	`(?:- )?(?:[\w.]+ - )?(?:INFO|WARNING) - |\| INFO +\| [\w.:<>]+ - |` +
+	`(?:INFO|WARNING)(?:: |:[\w.]+:| (?:\d+ |\d\d-\d\d [\d:]+ )?)|` +
+	`[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] |\w+\.py:\d+: )*`)
 
 // next takes an object or a line. A carriage return ends a line as a newline does, which takes progress bars apart
 // from the results they overwrite. An object that does not parse is a line: one that is cut at the end of its
@@ -116,7 +121,7 @@ func (p *parser) next() *document {
 		end = len(p.left)
 	}
 	rank, at := router.OptInt(router.NoID), 0
-	if end > 0 && (strings.IndexByte(" \t,[(0123456789IWE", p.left[0]) >= 0 ||
+	if end > 0 && (strings.IndexByte(" \t,>[(0123456789IWEJFMASOND", p.left[0]) >= 0 ||
 		strings.Contains(p.left[:min(end, 64)], " | ")) {
 		launched, begin := input.LauncherRank(p.left[:end])
 		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])

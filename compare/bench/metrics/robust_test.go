@@ -36,6 +36,11 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 		"bar at a title":  func(s string) string { return strings.ReplaceAll(s, "============ S", bar+"============ S") },
 		"other text":      func(s string) string { return "import done\n{not json\n{'cut': \nKey, Value\n" + s + "\nbye: 5\n" },
 	}
+	for _, head := range []string{"2026-01-05T17:04:50.123456789Z stdout F ", "Jan 05 17:04:50 gpu01 vllm[1234]: ", "> ",
+		"[pod/bench/client] ", "2026-01-05 17:04:50,123 - root - INFO - ", "2026-01-05 17:04:50.1 | INFO     | a:b:1 - ",
+		"INFO:root:", "INFO: ", "2026-01-05T17:04:50+00:00 ", "[2026-01-05 17:04:50] INFO main.py:10: "} {
+		noises["head "+head+"ranks"] = eachLine(head, "") // no heads of whole documents either
+	}
 	for name, whole := range fixtures {
 		want := require.Value(Parse("output", strings.NewReader(whole), nil))
 		for noise, change := range noises {
