@@ -170,16 +170,3 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 		}
 	}
 }
-
-// Of three requests that were asked for, two were completed. Speculative decoding is warned about where a step accepts
-// more than a token.
-func TestClients(t *testing.T) {
-	const report = `{"num_prompts": ASKED, "duration": 4, "completed": 2, "total_input_tokens": 200,
-		"total_output_tokens": 20, "request_throughput": 0.5, "output_throughput": 5, "accept_length": ASKED}`
-	for asked, failed := range map[string]float64{"1": 0, "3": 1} {
-		r, err := Parse("r.json", strings.NewReader(strings.ReplaceAll(report, "ASKED", asked)), nil)
-		if err != nil || r.Work[failures] != failed || len(r.Warnings) != int(failed) {
-			t.Errorf("%s asked for: %+v, error %v", asked, r, err)
-		}
-	}
-}

@@ -120,18 +120,14 @@ func (p *parser) next() *document {
 	if end < 0 {
 		end = len(p.left)
 	}
-	rank, at := router.OptInt(router.NoID), 0
-	if end > 0 && (strings.IndexByte(" \t,>[(0123456789IWEJFMASOND", p.left[0]) >= 0 ||
-		strings.Contains(p.left[:min(end, 64)], " | ")) {
-		launched, begin := input.LauncherRank(p.left[:end])
-		m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
-		rank, at = router.OptInt(launched), begin+len(m[0])
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			rank = router.OptInt(n)
-		}
-		if strings.HasPrefix(p.left[at:end], "[{") { // a list of objects on one line
-			at++
-		}
+	launched, begin := input.LauncherRank(p.left[:end])
+	m := prefix.FindStringSubmatch(p.left[begin:min(end, maxPrefix)])
+	rank, at := router.OptInt(launched), begin+len(m[0])
+	if n, err := strconv.Atoi(m[1]); err == nil {
+		rank = router.OptInt(n)
+	}
+	if strings.HasPrefix(p.left[at:end], "[{") { // a list of objects on one line
+		at++
 	}
 	if at < end && p.left[at] == '{' {
 		d := &document{line: p.line, rank: rank}
