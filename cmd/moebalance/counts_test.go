@@ -58,8 +58,9 @@ func TestNextStepsKeepWhatWasGiven(t *testing.T) {
 	running := filepath.Join(t.TempDir(), "running.yaml")
 	ask(t, exitDone, nil, "place", "--write-trtllm", running, gptossNormal)
 	for next, given := range map[string][]string{
-		"place --ep 5 --judge OTHER_COUNTS --redundant 3 " + gptossNormal: {"counts", "--ep", "5", gptossNormal},
-		"--judge OTHER_COUNTS " + gptossNormal + "\n":                     {"counts", gptossNormal, gptossPerfect},
+		"place --ep 5 --judge OTHER_COUNTS --redundant 3 " + gptossNormal:     {"counts", "--ep", "5", gptossNormal},
+		"--judge OTHER_COUNTS " + gptossNormal + "\n":                         {"counts", gptossNormal, gptossPerfect},
+		"place --ep 4 " + fixtures + "placement/stats " + gptossNormal + "\n": {"counts", fixtures + "placement/stats", gptossNormal},
 		"place --ep 4 --judge OTHER_COUNTS --axes layers,ranks,experts": {"counts", "--ep", "4", "--axes",
 			"layers,ranks,experts", fixtures + "counts/loads_c.npy"},
 		"trace --counts " + deep + "/counts-normal --model deepseek-v3 EXPORTS": {"counts", "--model", "deepseek-v3",

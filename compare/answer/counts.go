@@ -40,7 +40,8 @@ func OfCounts(c *counts.Result, given string) Answer {
 		if !strings.Contains(given, "--axes ") {                                       // which trace does not take
 			k.know("counted", strings.TrimSpace(word(s.Source)+" "+flag(given, "model")))
 		}
-		k.know("ranks", worst.Parts, "counts", copies+given)
+		several := strings.ContainsAny(typed.ReplaceAllString(given, ""), "* ") // of which each may be left out
+		k.know("ranks", worst.Parts, "counts", copies+given, "others", when(!several, "OTHER_COUNTS"))
 	}
 	return k.tell("counts")
 }

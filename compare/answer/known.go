@@ -25,8 +25,8 @@ type known struct {
 }
 
 func knowing(caveats []Caveat) *known {
-	return &known{caveats: caveats, values: router.Args{"loads": "concurrency=LOADS"}, numbers: map[string][]Number{},
-		reasons: map[string][]string{}}
+	return &known{caveats: caveats, values: router.Args{"loads": "concurrency=LOADS", "others": "OTHER_COUNTS"},
+		numbers: map[string][]Number{}, reasons: map[string][]string{}}
 }
 
 // know adds values under names, names and values in turn.
