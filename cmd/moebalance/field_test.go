@@ -360,3 +360,21 @@ func TestFieldStructures(t *testing.T) {
 		}
 	}
 }
+
+// Ranks of data-parallel engines that are hot in turn, and that leave long collectives 30 µs apart, are one group with
+// layers; the time of prefill's expert GEMMs is the one that a script outside found.
+func TestFieldTwoRanks(t *testing.T) {
+	const folder = "vllm-two-h200-structures/"
+	for _, truth := range fieldLines[struct {
+		Name          string
+		Layers, Steps int
+		MaxOverMean   float64 `json:"max_over_mean"`
+	}](t, folder+"truth.jsonl") {
+		var have trace.Trace
+		ask(t, exitDone, &have, "trace", "--json", fieldResults+folder+truth.Name+".rank?.json.gz")
+		if s := have.Structure; int(s.Layers) != truth.Layers || int(s.Steps) != truth.Steps || len(have.Overall) != 1 ||
+			math.Abs(have.Overall[0].MaxOverMean.Float64()-truth.MaxOverMean) > 1e-4 {
+			t.Errorf("%s: %+v, %+v", truth.Name, s, have.Overall)
+		}
+	}
+}
