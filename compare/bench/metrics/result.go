@@ -3,13 +3,11 @@ package metrics
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Result is what one launch of a benchmark reported.
@@ -70,24 +68,8 @@ func (r Result) Wanted(name string) (Metric, error) {
 			strings.Join(names, ", "), router.Near(name, names))
 	case !m.Value.Defined() || m.Value <= 0:
 		return m, fmt.Errorf("%s is %v in this %s report: want a positive number", name, m.Value, r.Format)
-	case r.contradiction(m) != nil:
-		return m, r.contradiction(m)
 	}
 	return m, nil
-}
-
-// contradiction finds a throughput that is half as much again, or as little, as the report's own amount over its
-// duration: 5120 tok/s with 10240 tokens in 4 s. A run below a second says little. Other reports are within 3 %.
-func (r Result) contradiction(m Metric) error {
-	in, out, did := r.Work[inputTokens], r.Work[outputTokens], r.Work[gain.WorkImplied]/1e3
-	n := map[string]float64{"output_throughput": out, "request_throughput": r.Work[requests],
-		"total_throughput": (in + out) * min(1, in*out)}[m.Name] // 0 where one of both is not known
-	if ms, _ := r.Metric("duration"); n == 0 || ms.Value < 1000 || max(n, did) < 1.5*min(n, did) ||
-		m.Name != r.preferred() || !strings.HasPrefix(m.Definition, m.Name) {
-		return nil
-	}
-	return fmt.Errorf("%s times duration is %s in this %s report, which counts %s: choose another number by --metric",
-		m.Name, quantity.Plain(math.Round(did)), r.Format, quantity.Plain(n))
 }
 
 // Proof is what the output itself says about the treatment. It is evidence of
