@@ -18,7 +18,7 @@ const (
 	closer        = 2    // times as close as the next best join
 	mostApartLeft = 20e3 // nanoseconds between the ends of a collective on two ranks
 	surely        = 4    // times as close, of ranks that surely met
-	mostCut       = 2    // steps without their first or last collectives, where a recording begins and ends
+	mostCut       = 2    // steps without their first or last collectives, the ones with which a recording begins and ends
 )
 
 // JoinOf matches the steps of two ranks: shift is the number of the other's step that is the first of this one,
@@ -75,18 +75,21 @@ func pairs(a, b []Span, shift int, visit func(a, b *Span)) {
 func apart(a, b []Span, shift int) float64 {
 	var off []float64
 	common, unlike := 0, 0
-	pairs(a, b, shift, func(a, b *Span) {
-		if len(a.Left) == 0 || len(b.Left) == 0 { // layers are not known
+	within := func(list []Span, s *Span) bool { return s != &list[0] && s != &list[len(list)-1] }
+	pairs(a, b, shift, func(x, y *Span) {
+		if len(x.Left) == 0 || len(y.Left) == 0 { // layers are not known
 			return
 		}
-		if len(a.Left) != len(b.Left) {
-			unlike++
+		if len(x.Left) != len(y.Left) {
+			if unlike++; within(a, x) && within(b, y) {
+				unlike += mostCut // which only ends may be
+			}
 			return
 		}
 		common++
-		by := make([]int64, len(a.Left))
+		by := make([]int64, len(x.Left))
 		for k := range by {
-			by[k] = a.Left[k] - b.Left[k]
+			by[k] = x.Left[k] - y.Left[k]
 		}
 		sorted := slices.Sorted(slices.Values(by))
 		middle := sorted[len(sorted)/2]

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -58,6 +59,11 @@ func TestJoinOf(t *testing.T) {
 		if shift, known := JoinOf(c.a, c.b, c.alike, c.clocks); known != c.known || known && shift != c.want {
 			t.Errorf("%s: %d, known %v; want %d", c.name, shift, known, c.want)
 		}
+	}
+	inner := view(0, 8, 0)
+	inner[3].Left = inner[3].Left[1:]
+	if by := apart(all, inner, 0); !math.IsInf(by, 1) {
+		t.Errorf("joined by %v where a step between has other collectives", by)
 	}
 }
 
