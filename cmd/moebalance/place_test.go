@@ -41,9 +41,12 @@ func TestPlacePredictsTime(t *testing.T) {
 	dir := t.TempDir()
 	decode := put(t, filepath.Join(dir, "d.json"), `{"phase": "decode"}`+get(vllm+"decode.counts.json"))
 	learn := put(t, filepath.Join(dir, "l.json"), `{"layer_0": [30000, 25000, 25000, 20000]}`) // 1.10 on 2 ranks, at best 1
+	few := put(t, filepath.Join(dir, "f.json"), `{"logical_count": [[`+strings.Repeat("["+strings.Repeat("60,", 127)+
+		"70],", 47)+"["+strings.Repeat("60,", 127)+"70]]]}") // 7690 slots, for steps of 8192 tokens
 	judge := put(t, filepath.Join(dir, "j.json"), `{"layer_0": [34000, 21000, 29000, 16000]}`)
 	for want, asked := range map[string][]string{
-		"another phase than": {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
+		"another phase than":     {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
+		"than the judged counts": {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", few, vllm + "counts.json"},
 		"one window: more windows make a placement that lasts\n[2] no evidence of time: give --trace EXPORT": {"place",
 			"--redundant", "8", gptossNormal, gptossPerfect}, // which has nothing to teach
 		"no time: give --ep 4": {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},

@@ -191,8 +191,13 @@ type TimeChange struct {
 	Steps    string        `json:"steps"`    // their kind: "prefill, 8192 tokens"
 }
 
-// like reports a window that is not known to be of another phase than the steps of the trace.
+// like reports a window that is not known to be of other steps than the trace's: of another phase, or fewer slots in
+// all than a step has tokens.
 func (c *Cost) like(w Window) bool {
+	most := slices.Max(slices.Collect(maps.Values(w.record.LayerSlots())))
+	if most < int64(c.kind.Tokens()) {
+		return false
+	}
 	phases := []counts.Phase{counts.Prefill, counts.Decode}
 	return c.phase == w.record.Phase || !slices.Contains(phases, c.phase) || !slices.Contains(phases, w.record.Phase)
 }

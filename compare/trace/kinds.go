@@ -32,6 +32,9 @@ type StepKind struct {
 	busyNS  router.Number  // GPU time of all steps, mean over ranks
 }
 
+// Tokens are those of the first step, of all ranks; 0 where ranges do not say.
+func (k StepKind) Tokens() int { return append(k.batches, ranges.Batch{})[0].Tokens }
+
 // InGraph is behind the name of a kernel that a CUDA graph replayed.
 const InGraph = " (CUDA graph)"
 
