@@ -48,7 +48,7 @@ func (k *known) counted(t *trace.Trace) {
 	k.know("of_steps", when(t.Bound.Steps > 0, steps), "step_ns", t.Bound.StepNS)
 	if kind, others := t.OtherKinds(); kind != nil && len(others) > 0 {
 		k.know("steps", fmt.Sprintf("%s (%s)", steps, kind.Name),
-			"sized", when(strings.Contains(kind.Name, "token"), "tokens"))
+			"sized", when(len(t.Ranks) > 1 && strings.Contains(kind.Name, "token"), "tokens"))
 	}
 }
 
@@ -219,9 +219,9 @@ func (k *known) otherKinds(t *trace.Trace) {
 			"kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
 			"kind_gain", p.EvenRanks.Estimate, "kind_low", low, "kind_high", p.EvenRanks.High,
 			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"))
-		k.kinds = append(k.kinds, k.say("trace_kind"))
-		if flagged && k.values["uneven"] == nil {
-			k.know("uneven", k.say("trace_kind"))
+		told := k.say("trace_kind")
+		if k.kinds = append(k.kinds, told); flagged && k.values["uneven"] == nil {
+			k.know("uneven", told)
 			k.number("uneven", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 		}
 	}

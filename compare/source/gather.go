@@ -45,7 +45,7 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 	}
 	if len(reports) > 0 {
 		_, sides, err := ReadArms(reports, nil)
-		if err != nil && len(args) == 2 {
+		if err != nil && len(args) == 2 && len(reports) == len(inputs) {
 			_, sides, err = ReadArms(args, nil)
 		}
 		if err != nil {

@@ -317,7 +317,6 @@ func TestContentsAndNextStep(t *testing.T) {
 		for i, m := range contents {
 			if i == 0 && !strings.Contains(tag.ReplaceAllString(answer, " "), m[2]) || i > 0 && (m[2] != "" ||
 				!strings.Contains(doc, `<div class="body" id="`+m[1])) { // inside, so that a link opens the fold
-
 				t.Errorf("%s: the contents say %q of %s", name, m[2], m[1])
 			}
 		}
