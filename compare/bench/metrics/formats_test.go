@@ -79,7 +79,7 @@ func TestEveryNameHasASample(t *testing.T) {
 	}
 	tables := map[string]map[string]string{"dictionary": meanings, "settings": settings, "statistics": statistics}
 	for _, f := range formats {
-		tables[f.name+" "+f.rule] = f.means
+		tables[f.Format+" "+f.Rule] = f.Means
 	}
 	for table, words := range tables {
 		for name, word := range maps.Clone(words) {
@@ -95,20 +95,20 @@ func TestEveryNameHasASample(t *testing.T) {
 // A report without a number that its format needs is refused: here the number's names mean nothing.
 func TestEveryNeedIsNeeded(t *testing.T) {
 	for _, f := range formats {
-		for _, need := range f.needs {
+		for _, need := range f.Needs {
 			names, words, refused := maps.Clone(meanings), maps.Clone(vocabulary), 0
 			named := func(_, word string) bool { return strings.HasPrefix(word, need) }
 			maps.DeleteFunc(meanings, named)
 			maps.DeleteFunc(vocabulary, func(name string, _ word) bool { return name == need || strings.HasPrefix(need, name) })
-			own := maps.Clone(f.means)
-			maps.DeleteFunc(f.means, named)
+			own := maps.Clone(f.Means)
+			maps.DeleteFunc(f.Means, named)
 			for _, text := range fixtures {
-				if _, err := Parse("r", strings.NewReader(text), nil); strings.Contains(fmt.Sprint(err), f.name+" report: want "+need) {
+				if _, err := Parse("r", strings.NewReader(text), nil); strings.Contains(fmt.Sprint(err), f.Format+" report: want "+need) {
 					refused++
 				}
 			}
-			if meanings, vocabulary, f.means = names, words, own; refused == 0 {
-				t.Errorf("%s without %s is a report", f.name, need)
+			if meanings, vocabulary, f.Means = names, words, own; refused == 0 {
+				t.Errorf("%s without %s is a report", f.Format, need)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestEveryNeedIsNeeded(t *testing.T) {
 // What a table does not have is refused when the program starts.
 func TestTablesRefuse(t *testing.T) {
 	for name, read := range map[string]func(){
-		"a key":     func() { readFormats("format x\n  paths a\n  need duration\n") },
+		"a key":     func() { readFormats("- format: x\n  need: [duration]\n") },
 		"no column": func() { readDictionary("ttft_ | ms | from sending to the first\n") },
 	} {
 		func() {

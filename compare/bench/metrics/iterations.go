@@ -104,7 +104,7 @@ func steady(rows []step) (full []step) {
 // summary gives the step time of the steady steps. Ranks of attention data parallelism run batches of their own
 // in step with each other, so an iteration takes as long as its slowest rank.
 func (l *iterationLog) summary() (out Result) {
-	out.Format = iterations.name
+	out.Format = iterations.Format
 	slowest, all, used, full := map[router.OptInt]float64{}, 0, 0, []step(nil)
 	for _, rank := range slices.Sorted(maps.Keys(l.ranks)) {
 		full = steady(l.ranks[rank])

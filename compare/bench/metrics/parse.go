@@ -46,7 +46,7 @@ func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 	p := parser{text: text, left: text, line: 1, known: map[string]bool{},
 		log: iterationLog{ranks: map[router.OptInt][]step{}}}
 	for _, c := range custom {
-		p.rules = append(p.rules, &rule{c, report{format: &format{name: customFormat}}})
+		p.rules = append(p.rules, &rule{c, report{format: &format{Format: customFormat}}})
 	}
 	for p.left != "" {
 		p.offer(p.next())
@@ -192,7 +192,7 @@ func (p *parser) offer(d *document) {
 func (p *parser) read(d *document) {
 	for _, f := range formats {
 		if f.fits(d) && d.title != "Warmup Begin" && len(p.reports) <= maxReports {
-			r := &report{format: f, out: Result{Format: f.name, Setup: map[string]string{}, Work: map[string]float64{}}}
+			r := &report{format: f, out: Result{Format: f.Format, Setup: map[string]string{}, Work: map[string]float64{}}}
 			r.read(d)
 			p.reports = append(p.reports, r)
 			return

@@ -24,7 +24,7 @@ type report struct {
 
 // read takes what the paths mean, and then what only this format has.
 func (r *report) read(d *document) {
-	if runs, rule, _ := strings.Cut(r.one, " "); runs != "" && d.of(runs) != list(1) {
+	if runs, rule, _ := strings.Cut(r.One, " "); runs != "" && d.of(runs) != list(1) {
 		r.fail(d.line, input.Error{Expected: "one run in " + runs, Found: "several", Try: "choose one with " + rule})
 	}
 	for _, path := range d.paths {
@@ -42,8 +42,8 @@ func (r *report) read(d *document) {
 			}
 		}
 	}
-	if r.also != nil {
-		r.also(r, d)
+	if also := more[r.Format]; also != nil {
+		also(r, d)
 	}
 }
 
@@ -96,8 +96,8 @@ func (r *report) differ(name string, a, b any, before, line int) {
 
 // fail keeps the first fault.
 func (r *report) fail(line int, e input.Error) {
-	if e.Position = r.name + " report"; line > 0 {
-		e.Position = "line " + strconv.Itoa(line) + " (" + r.name + ")"
+	if e.Position = r.Format + " report"; line > 0 {
+		e.Position = "line " + strconv.Itoa(line) + " (" + r.Format + ")"
 	}
 	r.failed = cmp.Or(r.failed, &e)
 }
@@ -145,7 +145,7 @@ func (r *report) list(d *document, path string) (numbers []float64) {
 
 // end draws conclusions, and sorts what was found.
 func (r *report) end() (Result, *input.Error) {
-	for _, name := range r.needs {
+	for _, name := range r.Needs {
 		if r.at(name) < 0 {
 			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release or unit",
 				Try: "choose a number by --metric 'NAME:UNIT:higher=REGEX'"})

@@ -76,7 +76,7 @@ func (f *format) metric(name string) gain.Metric {
 	w, ok := vocabulary[name]
 	if at := strings.LastIndexByte(name, '_') + 1; !ok {
 		w = vocabulary[name[:at]]
-		w.formula += "; " + name[at:] + map[bool]string{false: " by " + f.rule}[name[at:] == "mean"]
+		w.formula += "; " + name[at:] + map[bool]string{false: " by " + f.Rule}[name[at:] == "mean"]
 	}
 	return gain.Metric{Name: name, Unit: w.unit, HigherIsBetter: w.unit != "ms", Definition: name + "/" + w.formula}
 }
