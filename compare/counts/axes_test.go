@@ -62,8 +62,7 @@ func TestAxesRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, axes)
 		}
 	}
-	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil ||
-		!slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
+	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil || !slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
 		t.Errorf("%v, %v", axes, err)
 	}
 }

@@ -101,7 +101,8 @@ func isTransposed(a tensor.Array) bool {
 }
 
 // isMap reports lists of experts or ranks, as no counts are: a number is −1, which is none, or every layer holds each
-// number from 0 to the largest of all, or none twice where chance would bring 8 that are.
+// number from 0 to the largest of all, or none twice where chance would bring 8 that are, in four times as many rows as
+// columns: of tokens and their few experts.
 func isMap(a tensor.Array) bool {
 	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
 		return len(a.Values) > 0 && slices.Min(a.Values) == -1
@@ -110,7 +111,7 @@ func isMap(a tensor.Array) bool {
 	if len(a.Shape) > 1 { // layers × …
 		width /= int(a.Shape[0])
 	}
-	whole, distinct := true, width > 2 && largest < int64(len(a.Values)*width/16)
+	whole, distinct := true, width > 2 && largest < int64(len(a.Values)*width/16) && len(a.Values) >= 4*width*width
 	for row := range slices.Chunk(a.Values, width) {
 		n := len(slices.Compact(slices.Sorted(slices.Values(row))))
 		whole, distinct = whole && int64(n) == largest+1, distinct && n == width
