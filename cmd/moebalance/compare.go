@@ -99,6 +99,9 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		}
 	}
 	result := diff.CompareBuilds(arms[0], arms[1], o.Builds)
+	if c.given("threshold") {
+		result.Threshold = o.Threshold
+	}
 	if o.Campaign != "" {
 		measured, err := source.ReadCampaign(o.Campaign)
 		if err != nil {

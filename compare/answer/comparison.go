@@ -41,7 +41,8 @@ func OfComparison(c *diff.Comparison, given ...string) Answer {
 	default:
 		k.predicted(c)
 		if s := c.Split; s.Known() && s.Parts[0].Low > 0 { // else no placement gains
-			k.know("counts", cmp.Or(of[0], when(s.Measured != nil, "COUNTS")), "movable", "ranks")
+			unused := warned(c.Warnings, trace.OtherSteps).Code != ""
+			k.know("counts", cmp.Or(when(!unused, of[0]), when(s.Measured != nil, "COUNTS")), "movable", "ranks")
 		}
 	}
 	return k.tell("compare")
@@ -160,10 +161,11 @@ func (k *known) parts(c *diff.Comparison) {
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
 	s, alike := c.Split, warned(c.Warnings, "perfect_not_balanced", "arms_look_alike")
+	threshold := cmp.Or(c.Threshold, gain.DefaultThreshold)
 	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
 		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
 		"here", alike.Args["here"], "there", alike.Args["there"],
-		"bar", when(s.Low > 0 && s.High < gain.DefaultThreshold, quantity.Confidence(gain.DefaultThreshold)+" threshold"))
+		"bar", when(s.Low > 0 && float64(s.High) < threshold, quantity.Confidence(threshold)+" threshold"))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps, "sized", positive(router.Number(c.Kinds[0].Tokens)))
 	}

@@ -72,7 +72,7 @@ func TestKindsOfSteps(t *testing.T) {
 	c.Kinds = []diff.KindChange{{Steps: "prefill steps"}, {Steps: "decode steps", Gain: -0.032, Low: -0.05, High: -0.015},
 		{Steps: "small steps", Gain: 0.002, Low: -0.01, High: 0.014},
 		{Steps: "one step", Gain: -0.048, Low: router.Undefined(), High: router.Undefined()}}
-	for _, want := range []string{"For decode steps it would be about 3.2 % slower (−5.0 % to −1.5 %); nothing to gain there.",
+	for _, want := range []string{"For decode steps it would be about 3.2 % slower (−5.0 % to −1.5 %); leave routing as it is there.",
 		"For small steps it cannot be told: speed would change by −1.0 % to +1.4 %; bench measures it.",
 		"For one step it would be about 4.8 % slower, as far as one step tells."} {
 		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), "for prefill steps", want, "")

@@ -56,7 +56,7 @@ var engines = map[string]string{placement.TensorRT: "TensorRT-LLM", placement.SG
 func (k *known) written(files []Written, trial bool) {
 	var texts []string
 	for _, f := range files {
-		k.know("file", word(f.File))
+		k.know("file", word(f.File), "hooked", when(f.Engine == placement.VLLM, "hook"))
 		k.know("placed", launch.Quote([]string{"placed=" + k.say(f.Engine+"_arm")}))
 		step := k.next(f.Engine)
 		k.steps, texts = append(k.steps, step...), append(texts, step[0].Text)

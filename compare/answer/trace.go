@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -197,6 +198,16 @@ func (k *known) flat(w router.Warning, basis Basis) {
 // fewSteps of a kind tell little.
 const fewSteps = 3
 
+// balancedTime is how uneven the expert time of balanced routing is: in decode steps of real traces up to 0.016.
+const balancedTime = 0.02
+
+// few reports steps of so few tokens, "57 to 64 tokens", that learned routing leaves experts unread, whatever top-k is.
+func few(size string) bool {
+	words := append([]string{""}, strings.Fields(size)...)
+	tokens, err := strconv.Atoi(words[max(0, len(words)-2)])
+	return err == nil && tokens < 128
+}
+
 // otherKinds says what uneven ranks cost in each other kind of steps that is replayed. "Even" speaks of all with much
 // of the expert time: an uneven one may lead.
 func (k *known) otherKinds(t *trace.Trace) {
@@ -208,17 +219,19 @@ func (k *known) otherKinds(t *trace.Trace) {
 		}
 		other, low := others[at], router.Undefined()
 		flagged := other.Time.Flagged > 0 && !p.Little
-		if other.Time.Imbalance > gain.DefaultThreshold {
-			low = positive(p.EvenRanks.Low)
-		}
 		if len(other.Steps) < fewSteps && !flagged {
 			continue
 		}
 		name, size, named := strings.Cut(other.Name, ", ")
+		decode := name == "decode" && few(size)
+		if other.Time.Imbalance > gain.DefaultThreshold && !decode {
+			low = positive(p.EvenRanks.Low)
+		}
 		k.know("kind", other.Name, "kind_phase", when(named, name), "kind_size", size, "kind_steps", len(other.Steps),
 			"kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
 			"kind_gain", p.EvenRanks.Estimate, "kind_low", low, "kind_high", p.EvenRanks.High,
-			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"))
+			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"), "kind_decode", when(decode && other.Time.Imbalance > balancedTime, name),
+			"kind_even", when(other.Time.Flagged == 0, "even"))
 		told := k.say("trace_kind")
 		if k.kinds = append(k.kinds, told); flagged && k.values["uneven"] == nil {
 			k.know("uneven", told)
@@ -233,6 +246,7 @@ func (k *known) leadsTo(t *trace.Trace, given string) {
 	several, both := strings.Contains(given, " "), t.Warned("other_arms") // several are two sides to compare
 	k.know("both", when(both && !several, given),
 		"perfect", when(t.Arm == string(gain.Perfect) && !both, cmp.Or(when(several, "PERFECT"), given)))
+	k.because("expert", caveat.Text(warned(t.Warnings, trace.OtherSteps)))
 	found, model := when(!t.Warned(trace.OtherSteps), flag(given, "counts")), flag(given, "model") // if they were used
 	k.know("counts", when(found != "", strings.TrimSpace(strings.TrimPrefix(found, "--counts ")+" "+model)), "model",
 		strings.TrimPrefix(model, "--model "), "traces",

@@ -33,6 +33,8 @@ type Comparison struct {
 
 	Builds gain.Builds `json:"builds,omitzero"` // names of two builds in the places of normal and perfect
 
+	Threshold float64 `json:"threshold,omitzero"` // of a gain, where it is not gain.DefaultThreshold
+
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
 	Ranks   []int `json:"ranks"`  // on both sides

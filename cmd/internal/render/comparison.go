@@ -48,7 +48,8 @@ func comparisonTables(r diff.Comparison) []table.Table {
 			named("steps, normal_steps=steps {A}, perfect_steps=steps {B}, "+
 				"normal_experts_slowest_ns<experts_slowest.normal_ns=experts slowest {A}, "+
 				"perfect_experts_slowest_ns<experts_slowest.perfect_ns=experts slowest {B}, "+
-				"predicted_gain:percent, steps_left_out=left out")),
+				"predicted_gain:percent, predicted_low:percent=95 % low, predicted_high:percent=95 % high, "+
+				"steps_left_out=left out of both")),
 		phases,
 		table.Of("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
 			named("layer, phase, collective"+change)).LeadBy("difference_ns"),

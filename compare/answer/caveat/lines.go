@@ -22,7 +22,7 @@ const (
 	placedWhy   = "written decision unpredicted untimed payback"
 	busiest     = "[with {redundant:redundant expert} ]the busiest rank's load "
 	placedWith  = "[ with {redundant:redundant expert}][: {worth}][ (the busiest rank's load falls by {fall:%})]."
-	placedNext  = "time write|keep|gain_placed"
+	placedNext  = "time write|keep|gain_hooked|gain_placed"
 	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
 	foretold    = "[; these traces predict {predicted:speed}]."
 	served      = "[; they serve {any}]."
@@ -113,7 +113,7 @@ var steps = map[string][2]string{
 	"alone":      {"{?alone}This run has one rank: see how even it would be over several.", "counts --ep RANKS COUNTS"},
 	"all":        {"Give the files of the other {missing:rank}, too.", "trace [{flags} ]FILES_OF_ALL_RANKS"},
 	"again":      {"Fix that, and record again.", record},
-	"other_load": {"Record another load that you serve: it may be uneven there.", record},
+	"other_load": {nothing + "Record another load that you serve: it may be uneven there.", record},
 	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
 	"same_run":   {"{?unsure}Record a trace of the run that the counts are of.", record},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
@@ -134,9 +134,10 @@ var steps = map[string][2]string{
 	"measure":      {"Measure what balance gains.", "bench" + yours},
 	"measure.hook": {"Write logits for the hook, and measure what balance gains.", hookBench + anyServer},
 
-	"loads":      {"Measure at your loads.", "bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
-	"backend":    {"{?time}Another backend may gain: measure both.", "bench --arm THIS --arm OTHER" + yours + " ‹arm›"},
-	"small":      {"Record another load that you serve: it may gain more.", record},
+	"loads": {"Measure at your loads.", "bench --points {loads}[ {metric}][ --treatment {treatment}] {=at_loads}"},
+	"backend": {"{?time}Another backend may be faster: measure both.",
+		"bench --arm THIS --arm OTHER='VARIABLE=VALUE'" + yours},
+	"small":      {nothing + "Record another load that you serve: it may gain more.", "{=record_arms}"},
 	"builds":     {"Compare them at your loads.", "bench {arms} --points {loads}" + yours + " ‹concurrency› ‹arm›"},
 	"resume":     {"Run the rest.", "bench --resume {folder}"},
 	"more":       {"Run {more:.0} {units} in a campaign of their own.", "bench --{units} {more:.0}" + asBefore},
@@ -151,16 +152,18 @@ var steps = map[string][2]string{
 	"trace":    {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
 
 	"counts":       {"Let the engine record expert counts.", "help formats"},
-	"experts":      {"Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
-	"cause":        {"{?movable}Record the engine's expert counts: they show what to move.", "counts --ep {ranks} COUNTS"},
+	"experts":      {toRecord, "counts --ep {ranks} COUNTS"},
+	"cause":        {"{?movable}" + toRecord, "counts --ep {ranks} COUNTS"},
 	"ep":           {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
 	"trace_counts": {"See what it costs in time.", "trace --counts {counted} EXPORTS"},
 	"place": {"Find a placement, judged on {=judge_on}.",
 		"place[ --ep {ranks}][ {traces}][ --judge {others}] {counts}"},
-	"judge":       {"Judge it on other counts.", planned + "--judge OTHER_COUNTS {unjudged}"},
-	"time":        {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
-	"write":       {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
-	"keep":        {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"judge": {"Judge it on other counts, of later traffic or another load.", planned + "--judge OTHER_COUNTS {unjudged}"},
+	"time":  {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
+	"write": {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
+	"keep":  {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"gain_hooked": {"{?hooked}Measure it against what runs.", "PYTHONPATH=$PWD/hook MOEBALANCE_CACHE=CACHE moebalance " +
+		"bench --arm running --arm {placed} " + anyServer},
 	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm {placed} " + anyServer},
 
 	"sglang": {"{file} is written: SGLang loads it at start.", "SGLANG_SERVER {=sglang_arm}"},
@@ -180,6 +183,8 @@ var steps = map[string][2]string{
 const (
 	yours      = "[ {metric}] -- YOUR_BENCHMARK"
 	record     = "{=record}"
+	nothing    = "Nothing to do at this load. "
+	toRecord   = "Record the engine's expert counts: they show what to move ('moebalance counts --help')."
 	anyServer  = "--server SERVER --ready URL --client CLIENT"
 	generate   = "logits generate --model {model|MODEL} --ep {ranks|RANKS} --mode {=mode|MODE} "
 	hookBench  = generate + "--cache cache && MOEBALANCE_CACHE=cache moebalance bench --treatment {hook}[ {metric}] "
