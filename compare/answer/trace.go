@@ -230,7 +230,8 @@ func (k *known) otherKinds(t *trace.Trace) {
 		k.know("kind", other.Name, "kind_phase", when(named, name), "kind_size", size, "kind_steps", len(other.Steps),
 			"kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
 			"kind_gain", p.EvenRanks.Estimate, "kind_low", low, "kind_high", p.EvenRanks.High,
-			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"), "kind_decode", when(decode && other.Time.Imbalance > balancedTime, name),
+			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"),
+			"kind_decode", when(decode && other.Time.Imbalance > balancedTime, name),
 			"kind_even", when(other.Time.Flagged == 0, "even"))
 		told := k.say("trace_kind")
 		if k.kinds = append(k.kinds, told); flagged && k.values["uneven"] == nil {
