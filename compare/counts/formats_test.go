@@ -118,7 +118,7 @@ func TestSpellings(t *testing.T) {
 		`{"layer_3": [5, 7], "layer_4": [1, 2]}`: {{0, 3, []int64{5, 7}, nil}, {0, 4, []int64{1, 2}, nil}},
 		`{"layers": [{"layer": 3, "counts": [5, 7]}, {"layer": 4, "counts": [1, 2]}]}`: {{0, 3, []int64{5, 7}, nil},
 			{0, 4, []int64{1, 2}, nil}},
-		`[{"layer_id": 0, "expert_id": 1, "count": 7}, {"layer_id": 0, "expert_id": 0, "count": 5}]`: want,
+		`[{"layer": 0, "expert": 1, "count": 7, "load": 0.6}, {"layer": 0, "expert": 0, "count": 5, "load": 0.4}]`: want,
 		`{"prefill": {"expert_counts": [[5, 7]]}, "decode": {"expert_counts": [[1, 2]]}}`: {{0, 0, []int64{1, 2}, nil},
 			{0, 0, []int64{5, 7}, nil}},
 		// vLLM: copies 0 1 1 0 of two ranks, without a map the experts themselves; a log line

@@ -170,16 +170,15 @@ func (c *collector) walk(v any, around *context) {
 	if of.depth++; of.depth > maxDepth {
 		fail("want at most %d lists and objects within one another", maxDepth)
 	}
-	about, counts := of.depth == 1, 0 // of the document, with nothing below
+	about, several := of.depth == 1, false // of the document, with nothing below; counts that differ
 	of.numbers[isCount] = unknown
 	each(v, func(key string, v any) {
+		before := of.numbers[isCount]
 		of.describe(key, v)
-		if about = about && isLeaf(v); names[plain(key)] == isCount {
-			counts++
-		}
+		about, several = about && isLeaf(v), several || before != unknown && before != of.numbers[isCount]
 	})
 	switch {
-	case counts > 1 && of.has(isExpert):
+	case several && of.has(isExpert):
 		fail("want one count of an expert, have several, such as hits and misses: leave one")
 	case of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)):
 		c.cell(of)
