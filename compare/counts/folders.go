@@ -67,9 +67,8 @@ func (c *collector) readFolder(d *document) {
 
 // proof is what the hook says of the first rank whose proof is here; nil where there is none, or none can be read.
 func (d *document) proof() (proof any) {
-	for _, path := range d.named(hookProof) {
-		_ = attempt(func() { proof = openDocument(path).root })
-		break
+	if proofs := d.named(hookProof); len(proofs) > 0 {
+		_ = attempt(func() { proof = openDocument(proofs[0]).root })
 	}
 	return proof
 }

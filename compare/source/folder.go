@@ -20,7 +20,7 @@ const deepest = 3
 
 // classify is what a file is, or what a folder holds: a campaign, captures, expert statistics,
 // folders named after the arms, such as normal/normal-node0, or else its files.
-func classify(path string, skipped func(paths []string), depth int) (inputs []Input, err error) {
+func classify(path string, skipped func(paths []string), depth int) ([]Input, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil || !info.IsDir():
@@ -52,8 +52,13 @@ func classify(path string, skipped func(paths []string), depth int) (inputs []In
 		return nil, &input.Error{File: path, Expected: "files of a run in this folder",
 			Found: cmp.Or(launch.Quote(folders[:min(len(folders), 3)]), "none")}
 	}
-	for _, path := range files {
-		found, err := classify(path, skipped, depth-1)
+	return classifyAll(files, skipped, depth-1)
+}
+
+// classifyAll is what several files and folders are or hold.
+func classifyAll(paths []string, skipped func(paths []string), depth int) (inputs []Input, err error) {
+	for _, path := range paths {
+		found, err := classify(path, skipped, depth)
 		if err != nil {
 			return nil, err
 		}

@@ -147,9 +147,8 @@ func traces(ctx context.Context, captures []Input, others []Item, progress Progr
 // twoRuns reads the runs that two arguments hold, the learned side first.
 func twoRuns(ctx context.Context, args []string, progress Progress) (items []Item, err error) {
 	for i, arm := range gain.Arms {
-		captures, missing := Classify(args[i:i+1], nil)
-		run, err := traces(ctx, captures, nil, progress)
-		if err = errors.Join(missing, err); err != nil {
+		run, err := Gather(ctx, args[i:i+1], nil, progress)
+		if err != nil {
 			return nil, err
 		}
 		run[0].Trace = diff.AssumeArm(run[0].Trace, arm)

@@ -47,15 +47,11 @@ type Input struct {
 // No file is named twice. skipped is told which files of a folder are not read; nil tells nobody.
 func Classify(args []string, skipped func(paths []string)) (inputs []Input, err error) {
 	paths, err := expanded(args)
+	if err == nil {
+		inputs, err = classifyAll(paths, skipped, deepest)
+	}
 	if err != nil {
 		return nil, err
-	}
-	for _, path := range paths {
-		found, err := classify(path, skipped, deepest)
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, found...)
 	}
 	ranks := slices.DeleteFunc(slices.Clone(inputs), Input.frontEnd)
 	if front := slices.DeleteFunc(inputs, func(in Input) bool { return !in.frontEnd() }); len(ranks) > 0 {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,13 +22,10 @@ type Reading struct {
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.
 func (r *Reading) Options(paths []string) (o trace.Options, err error) {
 	o.Phases = r.Phases
-	o.Patterns, err = ranges.NewPatterns(r.Ranges...)
-	if err == nil {
-		o.Rank, err = r.rankOf(paths)
+	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
+		return o, marked{err, ErrUsage}
 	}
-	if err != nil {
-		err = marked{err, ErrUsage}
-	}
+	o.Rank, err = r.rankOf(paths)
 	return o, err
 }
 
@@ -44,10 +40,10 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 		named := func(path string) bool { return path == file || filepath.Base(path) == file }
 		switch {
 		case err != nil || rank < 0 || rank >= capture.MaxRanks || twice:
-			return nil, fmt.Errorf("--rank: want FILE=N with N from 0 to %d, once for each export, have %q",
+			return nil, usagef("--rank: want FILE=N with N from 0 to %d, once for each export, have %q",
 				capture.MaxRanks-1, text)
 		case !slices.ContainsFunc(paths, named) && (file != "" || len(paths) > 1):
-			return nil, fmt.Errorf("--rank %s: want an export among the %d given, such as --rank %s=0", text, len(paths),
+			return nil, usagef("--rank %s: want an export among the %d given, such as --rank %s=0", text, len(paths),
 				filepath.Base(append(paths, "FILE")[0]))
 		}
 		ranks[file] = rank
