@@ -68,6 +68,7 @@ func TestNextStepsKeepWhatWasGiven(t *testing.T) {
 		"--judge OTHER_COUNTS --model deepseek-v3 " + deep + "/counts-normal": {"compare", "--campaign", fixtures +
 			"campaign-deepseek-ep4.json", "--step-tokens", "4096", "--model", "deepseek-v3", "--counts-normal",
 			deep + "/counts-normal", deep},
+		"below the 30 % threshold.": {"compare", "--threshold", "30%", fixtures + "hf-qwen3-ep4"},
 		"counts --ep 4 --model gpt-oss-20b --placement " + launch.Quote([]string{running}) + " LATER_COUNTS": {"place", "--ep", "4", "--model",
 			"gpt-oss-20b", "--from", running, "--judge", gptossPerfect, gptossNormal},
 	} {

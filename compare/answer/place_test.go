@@ -34,6 +34,8 @@ func TestPlacementsLeadOn(t *testing.T) {
 	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"vllm", "n.json"}),
 		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
 		"--extra_llm_api_options OPTIONS.yaml; moebalance hook -o hook && export PYTHONPATH=$PWD/hook MOEBALANCE_CACHE=")
+	check(t, "of vLLM", OfPlacement(windows(trial), "x.json", Written{"vllm", "n.json"}), Verdict(place.Trial), line, "",
+		"PYTHONPATH=$PWD/hook MOEBALANCE_CACHE=CACHE moebalance bench --arm running --arm 'placed=MOEBALANCE_PLACEMENT=n.json")
 	two := windows(trial)
 	two.Engine, two.Placements = placement.VLLM, append(two.Placements, place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.Trial,
 		Baseline: 2, Judged: 1.6, Change: -0.2})
