@@ -79,7 +79,7 @@ func (t *table) headed(head []string, lists bool) bool {
 	switch {
 	case spelled[isCount] != "" && (spelled[isExpert] != "" || spelled[isRank] != "" && layered):
 		t.parts = nil
-	case !list && (len(t.parts) < 2 || !layered && level == ""):
+	case t.holds.axes.areChoices() && spelled[isCount] != "", !list && (len(t.parts) < 2 || !layered && level == ""):
 		return false
 	}
 	if level == "gpu" || strings.HasSuffix(level, router.LevelRank) {
