@@ -57,10 +57,10 @@ type torchReader struct {
 	spans       *spans
 	kernelNames interner
 	operators   interner
-	threads     interner // of calls and ranges: process, thread
-	key         []byte   // of a thread
-	externals   []int64  // by kernel: the external id of the operator that launched it
-	called      []operatorCall
+	threads     interner        // of calls and ranges: process, thread
+	key         []byte          // of a thread
+	externals   []int64         // by kernel: the external id of the operator that launched it
+	called      map[int64]int32 // the operator that was called first with an external id
 
 	origin   int64 // time of the first event; all others are relative to it
 	base     int64 // nanoseconds of the epoch at time 0
@@ -68,12 +68,6 @@ type torchReader struct {
 	world    int64
 	listed   bool // there is a list of events
 	metadata Metadata
-}
-
-// operatorCall is one call of an operator.
-type operatorCall struct {
-	external int64
-	operator int32
 }
 
 // isTorchTrace looks for an object, or a list of such, at the beginning, behind gzip too. Lines of logs begin with
@@ -149,7 +143,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	defer stop()
 	work, calls, spans := newParts()
 	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID, origin: noTime,
-		metadata: Metadata{SchemaVersion: "PyTorch profiler"}}
+		called: map[int64]int32{}, metadata: Metadata{SchemaVersion: "PyTorch profiler"}}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {
 		return nil, t.in.err

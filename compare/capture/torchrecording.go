@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -15,8 +14,8 @@ func (t *torchReader) keep(e *torchEvent) {
 		return
 	}
 	if e.kind == torchOperator {
-		if e.external != noExternal {
-			t.called = append(t.called, operatorCall{e.external, t.operators.of(e.name)})
+		if _, known := t.called[e.external]; !known && e.external != noExternal {
+			t.called[e.external] = t.operators.of(e.name)
 		}
 		e.kind = torchRange
 	}
@@ -72,12 +71,10 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 // same external id.
 func (t *torchReader) callers(rec *Recording) {
 	rec.Operators = t.operators.valid()
-	byID := func(a, b operatorCall) int { return cmp.Compare(a.external, b.external) }
-	slices.SortStableFunc(t.called, byID)
 	for i, id := range t.externals {
-		at, ok := slices.BinarySearchFunc(t.called, operatorCall{external: id}, byID)
-		if l := rec.Kernels[i].Launch; l >= 0 && ok {
-			rec.Launches[l].Operator = t.called[at].operator
+		operator, known := t.called[id]
+		if l := rec.Kernels[i].Launch; l >= 0 && known {
+			rec.Launches[l].Operator = operator
 		}
 	}
 }
