@@ -17,6 +17,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -93,6 +94,14 @@ type replayed struct {
 
 // byLayer is nanoseconds by layer and rank.
 type byLayer map[int32][]float64
+
+// at is the layer's nanoseconds by rank.
+func (b byLayer) at(layer int32, ranks int) []float64 {
+	if b[layer] == nil {
+		b[layer] = make([]float64, ranks)
+	}
+	return b[layer]
+}
 
 // total is the mean over ranks, added over layers.
 func (b byLayer) total() (ns float64) {
@@ -213,14 +222,10 @@ func (s *replayed) replay(c change, done func(int, *segment, float64), met func(
 			continue
 		}
 		m, of := &here[seg.meeting], &s.meetings.list[seg.meeting]
-		transfer := of.transfer
-		if c.transfer > 0 {
-			transfer *= c.transfer
-		}
 		if m.add(r, arrival, late); len(m.ranks) == of.ranks {
 			met(m)
 			for _, other := range m.ranks {
-				now[other] = m.last - m.late + transfer
+				now[other] = m.last - m.late + of.transfer*cmp.Or(c.transfer, 1)
 				later[other] -= m.late
 			}
 			ready = append(ready, m.ranks...)

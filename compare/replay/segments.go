@@ -144,20 +144,15 @@ func (s *replayed) place() {
 		}
 	})
 	s.of = [classes]byLayer{Experts: {}, Tokens: {}}
-	add := func(class Class, layer int32, rank int, ns float64) {
-		if s.of[class][layer] == nil {
-			s.of[class][layer] = make([]float64, len(s.ranks))
-		}
-		s.of[class][layer][rank] += ns
-	}
 	each(func(r int, seg *segment) {
 		if seg.layer == None && seg.meeting >= 0 {
 			if at := (place{r, list[seg.meeting].layer}); at.layer != None && !taken[at] {
 				seg.layer, taken[at] = at.layer, true
 			}
 		}
-		if add(Tokens, int32(seg.meeting), r, seg.all[Tokens]); seg.layer != None {
-			add(Experts, seg.layer, r, seg.all[Experts])
+		s.of[Tokens].at(int32(seg.meeting), len(s.ranks))[r] += seg.all[Tokens]
+		if seg.layer != None {
+			s.of[Experts].at(seg.layer, len(s.ranks))[r] += seg.all[Experts]
 		}
 	})
 }

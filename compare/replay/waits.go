@@ -42,20 +42,19 @@ const asLate = 0.1
 // means something only where the law holds, see Holds.
 func (r *Run) Waits() (list []Wait) {
 	for _, s := range r.steps {
-		waits, waited := make([]Wait, len(s.ranks)), make([]bool, len(s.ranks))
+		waits := make([]Wait, len(s.ranks))
 		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
 		s.replay(change{}, func(rank int, seg *segment, late float64) {
 			since[rank].Add(Wait{Experts: seg.all[Experts], Late: late, Other: seg.all[Tokens] + seg.all[Fixed]})
 		}, func(m *arrivals) {
 			rank, one := m.wait(since)
 			waits[rank].Add(one)
-			waited[rank] = true
 			for _, r := range m.ranks {
 				since[r] = Wait{}
 			}
 		})
 		for rank := range waits {
-			if waits[rank].Step, waits[rank].Rank = s.number, rank; waited[rank] {
+			if waits[rank].Step, waits[rank].Rank = s.number, rank; waits[rank].NS > 0 {
 				list = append(list, waits[rank])
 			}
 		}

@@ -68,11 +68,8 @@ func New(steps []Step) *Run {
 // Only is the run of some of its steps, by their positions among the steps that New was given; nil for none.
 func (r *Run) Only(wanted func(step int) bool) *Run {
 	some := &Run{steps: slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool { return !wanted(s.number) })}
-	switch len(some.steps) {
-	case 0:
+	if len(some.steps) == 0 {
 		return nil
-	case len(r.steps):
-		return r
 	}
 	some.decide()
 	return some
@@ -263,10 +260,7 @@ func (r *Run) mean(class Class) byLayer {
 	mean := byLayer{}
 	for _, s := range r.steps {
 		for layer, ranks := range s.of[class] {
-			if mean[layer] == nil {
-				mean[layer] = make([]float64, len(ranks))
-			}
-			floats.AddScaled(mean[layer], 1/float64(len(r.steps)), ranks)
+			floats.AddScaled(mean.at(layer, len(ranks)), 1/float64(len(r.steps)), ranks)
 		}
 	}
 	return mean

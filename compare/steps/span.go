@@ -61,42 +61,34 @@ func byClock(a, b []Span) (shift int, ok bool) {
 	return 0, false
 }
 
-// pairs visits the steps that two ranks have in a join.
-func pairs(a, b []Span, shift int, visit func(a, b *Span)) {
-	for j := range b {
-		if i := j + shift; 0 <= i && i < len(a) {
-			visit(&a[i], &b[j])
-		}
-	}
-}
-
 // apart is by how much the distance varies between the ends of a rank's collectives and another's within their
 // steps, the median; infinite where they have one step in common, or too few or other collectives.
 func apart(a, b []Span, shift int) float64 {
 	var off []float64
 	common, unlike := 0, 0
-	within := func(list []Span, s *Span) bool { return s != &list[0] && s != &list[len(list)-1] }
-	pairs(a, b, shift, func(x, y *Span) {
-		if len(x.Left) == 0 || len(y.Left) == 0 { // layers are not known
-			return
-		}
-		if len(x.Left) != len(y.Left) {
-			if unlike++; within(a, x) && within(b, y) {
+	from, to := max(0, shift), min(len(a), len(b)+shift) // of the steps in common
+	for i := from; i < to; i++ {
+		left, other := a[i].Left, b[i-shift].Left
+		switch {
+		case len(left) == 0 || len(other) == 0: // layers are not known
+			continue
+		case len(left) != len(other):
+			if unlike++; from < i && i < to-1 {
 				unlike += mostCut // which only ends may be
 			}
-			return
+			continue
 		}
 		common++
-		by := make([]int64, len(x.Left))
+		by := make([]int64, len(left))
 		for k := range by {
-			by[k] = x.Left[k] - y.Left[k]
+			by[k] = left[k] - other[k]
 		}
 		sorted := slices.Sorted(slices.Values(by))
 		middle := sorted[len(sorted)/2]
 		for _, ns := range by {
 			off = append(off, math.Abs(float64(ns-middle)))
 		}
-	})
+	}
 	if unlike > mostCut || common < 2 || len(off)-common < fewestLeft {
 		return math.Inf(1)
 	}
