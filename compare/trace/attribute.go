@@ -45,7 +45,8 @@ func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 		a.operators = append(a.operators, ranges.OperatorOf(name))
 	}
 	slices.SortStableFunc(rec.Kernels, func(x, y capture.Kernel) int {
-		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Launch, y.Launch))
+		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End), cmp.Compare(x.Device, y.Device),
+			cmp.Compare(x.Launch, y.Launch))
 	})
 	rec.Kernels = slices.Compact(rec.Kernels)
 	a.recognize()
@@ -53,8 +54,6 @@ func attribute(path string, rec *capture.Recording, o Options) *exportSummary {
 	capture.Collect(len(rec.Kernels))
 	a.addKernels()
 	a.describe()
-	a.launches, rec.Launches = nil, nil // they make room
-	capture.Collect(len(rec.Kernels))
 	return a.exportSummary
 }
 
@@ -81,7 +80,7 @@ func (a *attribution) recognize() {
 }
 
 // locate finds the location of every launch and of every graph node's creation.
-func (a *attribution) locate(patterns *Patterns) {
+func (a *attribution) locate(patterns *ranges.Patterns) {
 	rec := a.rec
 	slices.SortStableFunc(rec.GraphNodes, func(x, y capture.GraphNode) int { // as creation and origin take them
 		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
@@ -107,7 +106,6 @@ func (a *attribution) locate(patterns *Patterns) {
 	at := make([]int32, len(moments))
 	for i := range lines {
 		line := &lines[i]
-		line.Sort()
 		line.Number(hooked[rec.Threads[i]])
 		line.Locate(moment, func(query int32, l location) { at[query] = a.around.Number(l) })
 		for _, m := range line.Ranges { // a step has the name of its first range
@@ -125,7 +123,7 @@ func (a *attribution) locate(patterns *Patterns) {
 }
 
 // timelines are the ranges whose names say something, by thread.
-func (a *attribution) timelines(patterns *Patterns) []ranges.Timeline {
+func (a *attribution) timelines(patterns *ranges.Patterns) []ranges.Timeline {
 	rec := a.rec
 	lines, labels := make([]ranges.Timeline, len(rec.Threads)), make([]ranges.Label, len(rec.RangeNames))
 	for i, name := range rec.RangeNames {

@@ -1,9 +1,7 @@
 package trace
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -82,13 +80,4 @@ func (r *reduction) relocate(change func(*location)) {
 		}
 		d.Places = capture.Index[location]{Values: d.Places.Values}
 	}
-}
-
-// sort puts the events in the order of time, the same for every way in which they
-// were read. They mostly are.
-func (p *rankEvents) sort() {
-	slices.SortFunc(p.events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.NS, b.NS), cmp.Compare(a.Place, b.Place),
-			cmp.Compare(a.Name, b.Name))
-	})
 }

@@ -60,7 +60,7 @@ func (r *reduction) infer() {
 
 // placement prepares a rank; nil where ranges say all.
 func (p *rankEvents) placement() *placement {
-	d, n := p.of, &placement{rankEvents: p}
+	n := &placement{rankEvents: p}
 	bare, named, layered := map[int32]bool{}, map[int32]bool{}, map[int32]bool{}
 	for e, at := range p.each() {
 		c := p.class(e)
@@ -88,16 +88,11 @@ func (p *rankEvents) placement() *placement {
 	slices.SortFunc(n.order[from:], func(x, y int32) int {
 		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
 	})
-	byName := make([]steps.Launch, len(d.Classes))
-	for i, c := range d.Classes {
-		byName[i] = c.Launch
-		byName[i].Name = d.common[i]
-	}
 	n.launches = make([]steps.Launch, len(n.order))
 	for i := range n.order {
 		l, e := &n.launches[i], n.event(i)
-		*l = byName[e.Name]
-		l.NS = uint32(min(e.NS, math.MaxUint32))
+		*l = p.class(e).Launch
+		l.Name, l.NS = p.of.common[e.Name], uint32(min(e.NS, math.MaxUint32))
 		if l.Anchor == steps.None && p.place(e).Phase == PhaseOther {
 			l.Anchor = steps.Dense
 		}
@@ -120,13 +115,10 @@ func (p *placement) findLayers() (found bool) {
 	for b, block := range blocks {
 		p.steps[b] = p.place(p.event(block.First)).Step
 	}
-	s, n := &Structure{Blocks: len(blocks), Beside: p.bare != nil}, 0
+	s, n := &Structure{Blocks: len(blocks), Beside: p.bare != nil, stage: p.found.Stage}, 0
 	p.layers, n = p.found.LayersOfSteps(p.steps)
-	if s.Layers = router.Stated(n); s.Beside && (n == 0 || n != len(p.named)) {
+	if s.Layers = router.Stated(n); s.Beside && n != len(p.named) {
 		return false
-	}
-	if !s.Beside {
-		s.stage = p.found.Stage
 	}
 	if n == 0 {
 		s.Layers, s.Unknown, s.Unclear = router.Stated(p.found.Layers), p.found.Unknown, p.found.Unclear

@@ -18,11 +18,11 @@ import (
 // Options says how exports are read and judged. The zero value uses the
 // built-in patterns, a threshold of 0 and no recorded load.
 type Options struct {
-	Patterns  *Patterns      // nil means the built-in ones
-	Phases    []kernel.Rule  // of kernels, before all other evidence
-	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
-	Threshold float64        // of router.Flagged, as a fraction
-	Arm       string         // whose steps count, where the hook's ranges name the arms of steps; see selectArm
+	Patterns  *ranges.Patterns // nil means the built-in ones
+	Phases    []kernel.Rule    // of kernels, before all other evidence
+	Rank      map[string]int   // ranks given by hand, by path or base name; "" means every export
+	Threshold float64          // of router.Flagged, as a fraction
+	Arm       string           // whose steps count, where the hook's ranges name the arms of steps; see selectArm
 	Recorded  Recorded
 	// Progress is told how many bytes more have been read, by any of the
 	// goroutines that read; all calls together sum to the files' sizes. Nil tells
@@ -107,8 +107,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, err
 	}
 	for _, r := range e.Ranks {
-		e.Export.Ranks = append(e.Export.Ranks, r.Rank.Rank)
-		r.sort()
+		e.Export.Ranks, r.Events = append(e.Export.Ranks, r.Rank.Rank), len(r.events)
 	}
 	return e, nil
 }

@@ -100,16 +100,15 @@ func (r *reduction) stepTimes() {
 			r.trace.RankSteps = append(r.trace.RankSteps, spent)
 		}
 	}
+	mean := func(ranks []float64) router.Number {
+		if len(ranks) < len(r.ranks) {
+			return router.Undefined()
+		}
+		return router.Number(stat.Mean(ranks, nil))
+	}
 	for _, step := range slices.Sorted(maps.Keys(lengths)) {
-		s := StepTime{router.OptInt(step), router.Undefined(), router.Undefined(), r.ranks[0].of.StepNames[step],
-			r.batch(step)}
-		if len(lengths[step]) == len(r.ranks) {
-			s.WallNS = router.Number(stat.Mean(lengths[step], nil))
-		}
-		if len(idle[step]) == len(r.ranks) {
-			s.NoKernelNS = router.Number(stat.Mean(idle[step], nil))
-		}
-		r.trace.StepTimes = append(r.trace.StepTimes, s)
+		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.OptInt(step), mean(lengths[step]), mean(idle[step]),
+			r.ranks[0].of.StepNames[step], r.batch(step)})
 	}
 }
 

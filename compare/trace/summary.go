@@ -48,11 +48,6 @@ func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) erro
 }
 
 func writeSummary(w io.Writer, exports []*exportSummary) error {
-	for _, d := range exports {
-		for _, p := range d.Ranks {
-			p.Events = len(p.events)
-		}
-	}
 	header, err := json.Marshal(exports)
 	if len(header) >= summaryLimit {
 		return fmt.Errorf("%d exports have names and places of over %d bytes: give fewer", len(exports), summaryLimit)

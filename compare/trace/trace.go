@@ -82,9 +82,6 @@ type Phase = kernel.Phase
 // Cell is the kernel time of one rank, step, layer and phase, see package imbalance.
 type Cell = imbalance.Cell
 
-// Patterns turn the names of ranges into what they say, see package ranges.
-type Patterns = ranges.Patterns
-
 // location is where in the model a piece of work belongs.
 type location = ranges.Location
 

@@ -50,18 +50,11 @@ type Timeline struct {
 	Queries []int32 // of moments, whose locations are asked for
 }
 
-// Sort puts ranges in the order of their starts, the longer of two first.
-func (t *Timeline) Sort() {
-	slices.SortStableFunc(t.Ranges, func(a, b Range) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
-	})
-}
-
 // Locate tells each query its location: for each of step, layer, expert and
 // phase, what the innermost range open on the thread says about it. Of the
 // ranges that contain the query (their ends belong to them) the innermost is
 // the one that began last, the shorter one if two began together. Ranges need
-// not nest; they are sorted already. O(n log n) in ranges and queries together.
+// not nest; Number has sorted them. O(n log n) in ranges and queries together.
 func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32, p Location)) {
 	slices.SortFunc(t.Queries, func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) })
 	var open openRanges
@@ -115,11 +108,15 @@ func (o *openRanges) at(moment int64, p *Location) {
 	}
 }
 
-// Number gives the steps of one thread their numbers. Where the hook marks steps of the process, no
+// Number puts ranges in the order of their starts, the longer of two first, and gives the steps among them their
+// numbers. Where the hook marks steps of the process, no
 // other range does, and an engine's own step within one adds what it says of its batch. A step
 // without a number inside another step is part of that one. Where a step has no number,
 // or a number comes twice, all are numbered from 0 in the order in which they begin.
 func (t *Timeline) Number(hooked bool) {
+	slices.SortStableFunc(t.Ranges, func(a, b Range) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
 	if hooked {
 		t.hookSteps()
 	}

@@ -62,14 +62,13 @@ func FuzzLocate(f *testing.F) {
 		for i := range queries {
 			line.Queries = append(line.Queries, int32(i))
 		}
-		line.Sort()
+		line.Number(line.Hooked())
 		line.Locate(func(query int32) int64 { return int64(queries[query]) }, func(target int32, got Location) {
 			at := int64(queries[target])
 			if want := slowLocation(line.Ranges, at); got != want {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.Ranges, want, got)
 			}
 		})
-		line.Number(line.Hooked())
 		for _, m := range line.Ranges {
 			if m.Step < NoID {
 				t.Fatalf("a step without a number is left: %+v", line.Ranges)
@@ -95,7 +94,6 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 			m(10, 19, 6)}, []int32{5, NoID, 6}},
 	} {
 		line, got := Timeline{Ranges: c.ranges}, []int32(nil)
-		line.Sort()
 		line.Number(line.Hooked())
 		for _, m := range line.Ranges {
 			got = append(got, m.Step)
@@ -119,7 +117,6 @@ func TestStepsOfTheHook(t *testing.T) {
 	add(12, 38, "execute_context_2(28)_generation_2(2)")
 	add(41, 48, "execute_context_0(0)_generation_2(2)")
 	add(50, 80, "moebalance step=13 tokens=2 sequence=2 arm=perfect")
-	line.Sort()
 	line.Number(line.Hooked())
 	for i, want := range []int32{NoID, 12, NoID, NoID, 13} {
 		if have := line.Ranges[i].Step; have != want {
