@@ -98,7 +98,7 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}
-	result := diff.CompareBuilds(arms[0], arms[1], o.Builds)
+	result := diff.Compare(arms[0], arms[1], o.Builds)
 	if c.given("threshold") {
 		result.Threshold = o.Threshold
 	}

@@ -144,7 +144,7 @@ func TestExpertTimeOfOneKind(t *testing.T) {
 		c := &normal.Cells[i]
 		c.GEMMs, c.GEMMNS = 1, c.TotalNS/2
 	}
-	c := CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+	c := Compare(normal, perfect, gain.Builds{"a", "b"})
 	if c.Normal.SlowestNS.Defined() || c.Perfect.SlowestNS.Defined() {
 		t.Errorf("%v and %v", c.Normal.SlowestNS, c.Perfect.SlowestNS)
 	}

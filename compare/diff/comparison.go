@@ -114,13 +114,6 @@ func (c Comparison) BothInOneLaunch() bool {
 	return len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports)
 }
 
-// Compare compares the traces of a normal and a perfect arm. What only one of them has is named in the
-// warnings and left out; they may have recorded different numbers of steps. Sides that are no pair of
-// arms come back with Comparable false.
-func Compare(normal, perfect *trace.Trace) Comparison {
-	return CompareBuilds(normal, perfect, gain.Builds{})
-}
-
 // compare compares the steps that the traces hold, whatever their kind.
 func compare(sides [2]*trace.Trace, builds gain.Builds) Comparison {
 	c := Comparison{Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true,

@@ -41,7 +41,8 @@ func alternating() (normal, perfect *trace.Trace) {
 }
 
 func TestCompareTracesByHand(t *testing.T) {
-	c := Compare(alternating())
+	normal, perfect := alternating()
+	c := Compare(normal, perfect, gain.Builds{})
 	if !c.Comparable || len(reasons(c)) > 0 || len(c.Work) > 0 {
 		t.Fatalf("not comparable: %v; %+v", reasons(c), c.Work)
 	}
@@ -85,11 +86,11 @@ func TestSidesOfOtherExtent(t *testing.T) {
 			more.Rank += i
 			normal.Cells = append(normal.Cells, more)
 		}
-		c := Compare(normal, perfect)
+		c := Compare(normal, perfect, gain.Builds{})
 		if c.Comparable != (k.reason == "") || !strings.Contains(strings.Join(reasons(c), "; "), k.reason) {
 			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
 		}
-		builds := CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+		builds := Compare(normal, perfect, gain.Builds{"a", "b"})
 		if warned(c, FewRanks, "") != (k.copies > 1) || warned(builds, FewRanks, "") {
 			t.Errorf("%s: %v, of builds %v", k.what, c.Warnings, builds.Warnings)
 		}
@@ -115,7 +116,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 	} {
 		normal, perfect := alternating()
 		change(normal, perfect)
-		c := Compare(normal, perfect)
+		c := Compare(normal, perfect, gain.Builds{})
 		if c.Comparable != (reason == "") || !strings.Contains(strings.Join(reasons(c), "; "), reason) {
 			t.Errorf("%v, want %q", reasons(c), reason)
 		}
@@ -127,7 +128,7 @@ func TestDoubtedBuilds(t *testing.T) {
 	for _, doubt := range []string{trace.FusedExperts, trace.CountsContradict} {
 		normal, perfect := alternating()
 		perfect.Warnings = []router.Warning{router.Warn(doubt, "")}
-		arms, builds := Compare(normal, perfect), CompareBuilds(normal, perfect, gain.Builds{"a", "b"})
+		arms, builds := Compare(normal, perfect, gain.Builds{}), Compare(normal, perfect, gain.Builds{"a", "b"})
 		if arms.Comparable || builds.Comparable != (doubt == trace.FusedExperts) {
 			t.Errorf("%s: %v, %v", doubt, reasons(arms), reasons(builds))
 		}
@@ -159,12 +160,12 @@ func TestNoExpertWorkInOneArm(t *testing.T) {
 			normal.Cells[i].Phase = trace.PhaseOther
 		}
 	}
-	c := Compare(normal, perfect)
+	c := Compare(normal, perfect, gain.Builds{})
 	if !warned(c, "balance_not_measured", "") || !c.Comparable {
 		t.Errorf("warnings %+v", c.Warnings)
 	}
 	perfect.Arm = ""
-	if c := Compare(normal, perfect); c.Comparable || !strings.Contains(reasons(c)[0], "balance is not proved") {
+	if c := Compare(normal, perfect, gain.Builds{}); c.Comparable || !strings.Contains(reasons(c)[0], "balance is not proved") {
 		t.Errorf("neither recorded nor measured: comparable %v, %v", c.Comparable, reasons(c))
 	}
 }
@@ -178,19 +179,19 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	}
 	normal.Imbalance = []imbalance.Row{{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2,
 		MaxOverMean: 1.9, Flagged: true}}
-	c := Compare(normal, perfect)
+	c := Compare(normal, perfect, gain.Builds{})
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", reasons(c))
 	}
 	perfect.Imbalance[0].Flagged = true
-	c = Compare(normal, perfect)
+	c = Compare(normal, perfect, gain.Builds{})
 	if c.Comparable || !strings.Contains(reasons(c)[0], "rank load 1.200 in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, reasons(c))
 	}
 }
 
 func TestEmptyTraces(t *testing.T) {
-	c := Compare(&trace.Trace{}, &trace.Trace{})
+	c := Compare(&trace.Trace{}, &trace.Trace{}, gain.Builds{})
 	if c.Comparable || len(reasons(c)) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
 	}
@@ -210,7 +211,7 @@ func TestSidesRefused(t *testing.T) {
 		normal, perfect := alternating()
 		normal.Arm, perfect.Arm = k.normal, k.perfect
 		normal.ArmEvidence, perfect.ArmEvidence = "environment", "environment"
-		c := Compare(normal, perfect)
+		c := Compare(normal, perfect, gain.Builds{})
 		if c.Comparable != (k.reason == "") || c.Comparable != (len(reasons(c)) == 0) || len(reasons(c)) > 1 ||
 			!strings.Contains(strings.Join(reasons(c), "; "), k.reason) ||
 			(k.normal == "" || k.perfect == "") != warned(c, "arm_unknown", "") {
@@ -219,14 +220,14 @@ func TestSidesRefused(t *testing.T) {
 	}
 	normal, perfect := alternating()
 	normal.Arm, perfect.Arm = "", ""
-	if c := Compare(perfect, normal); c.Comparable || !strings.Contains(reasons(c)[0], "the sides are swapped") {
+	if c := Compare(perfect, normal, gain.Builds{}); c.Comparable || !strings.Contains(reasons(c)[0], "the sides are swapped") {
 		t.Errorf("the balanced side given as normal: %v, want swapped sides", reasons(c))
 	}
 	normal, perfect = alternating()
 	of := func(rank int) func(trace.Cell) bool { return func(c trace.Cell) bool { return c.Rank == rank } }
 	perfect.Cells = slices.Concat(slices.DeleteFunc(perfect.Cells, of(0)),
 		slices.DeleteFunc(slices.Clone(normal.Cells), of(1)))
-	if c := Compare(normal, perfect); c.Comparable || c.Refusals[0].Args["why"] != "same_recording" ||
+	if c := Compare(normal, perfect, gain.Builds{}); c.Comparable || c.Refusals[0].Args["why"] != "same_recording" ||
 		c.Refusals[0].Args["rank"] != 0.0 {
 		t.Errorf("the same recording of rank 0: %v", reasons(c))
 	}

@@ -210,11 +210,12 @@ func (k *kindPair) restrict(sides [2]*trace.Trace) (parts [2]*trace.Trace) {
 	return parts
 }
 
-// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is
-// asked about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance,
-// bounded, predicted or split. Each kind of steps is compared with its like; all other numbers are of the
-// kind with most expert time in the normal arm.
-func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) (first Comparison) {
+// Compare compares the traces of a normal and a perfect arm, or of two builds of these names: then nothing is asked
+// about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance, bounded, predicted
+// or split. What only one side has is named in the warnings and left out; they may have recorded different numbers of
+// steps. Sides that are no pair of arms come back with Comparable false. Each kind of steps is compared with its like;
+// all other numbers are of the kind with most expert time in the normal arm.
+func Compare(normal, perfect *trace.Trace, builds gain.Builds) (first Comparison) {
 	sides, pairs := [2]*trace.Trace{normal, perfect}, match(stepKinds(normal), stepKinds(perfect))
 	if len(pairs) > 0 && len(pairs[0].steps[0]) == 0 { // of other tokens, for which they are refused
 		pairs[0].steps = [2][]int{pairs[0].arms[0].Steps, pairs[0].arms[1].Steps}

@@ -48,7 +48,7 @@ func TestKindsAreMatched(t *testing.T) {
 			normal.Cells = append(normal.Cells, c)
 		}
 	}
-	c := Compare(normal, perfect)
+	c := Compare(normal, perfect, gain.Builds{})
 	if len(c.Kinds) != 2 {
 		t.Fatalf("have %+v", c.Kinds)
 	}
@@ -73,12 +73,12 @@ func TestKindsWithoutRanges(t *testing.T) {
 	normal := mixed([][]string{a, b, {"sort"}, a}, []int{0, 1, 2, 3}, make([]string, 4), []int64{400, 20, 30, 100})
 	perfect := mixed([][]string{b, wide, wide}, []int{0, 1, 2, 2, 2, 2, 2}, make([]string, 7),
 		[]int64{30, 360, 90, 90, 90, 90, 90})
-	c := Compare(normal, perfect)
+	c := Compare(normal, perfect, gain.Builds{})
 	if len(c.Kinds) != 4 || c.Kinds[0].Steps != "steps of 300 ns GPU time" || fmt.Sprint(c.Kinds[0].PerfectSteps,
 		c.Kinds[1].PerfectSteps, c.Kinds[2].NormalSteps, c.Kinds[2].PerfectSteps) != "[1] [2 3 4 5 6] [1] [0]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
-	if builds := CompareBuilds(normal, perfect, gain.Builds{"a", "b"}); warned(builds, KindsApart, "") {
+	if builds := Compare(normal, perfect, gain.Builds{"a", "b"}); warned(builds, KindsApart, "") {
 		t.Errorf("of builds no gain is asked: %v", builds.Warnings)
 	}
 	if alone := c.Kinds[3]; alone.LeftOut != 1 || len(alone.NormalSteps) > 0 || alone.Step.NormalNS.Defined() {
@@ -98,7 +98,7 @@ func TestKindsOfOtherTokens(t *testing.T) {
 	perfect.Arm = "perfect"
 	perfect.Cells[0].Instances++ // no copy
 	perfect.Cells[1].Instances++
-	c := Compare(arm(prefill, decode), perfect)
+	c := Compare(arm(prefill, decode), perfect, gain.Builds{})
 	if i := len(c.Warnings) - 1; c.Warnings[i].Code != KindsApart || c.Warnings[i].Args["why"] != "unlike" {
 		t.Errorf("decode of 32 and 64 tokens: %v", c.Warnings)
 	}
@@ -111,7 +111,7 @@ func TestKindsOfOtherTokens(t *testing.T) {
 	for i := range perfect.Cells { // nor another
 		perfect.Cells[i].Instances++
 	}
-	noGain(t, "100 tokens", Compare(arm(prefill, decode), perfect))
+	noGain(t, "100 tokens", Compare(arm(prefill, decode), perfect, gain.Builds{}))
 }
 
 // Steps of one kind are paired by equal tokens, or all where about as many; kinds by ranges of either arm.
@@ -135,7 +135,7 @@ func TestPairsOfSteps(t *testing.T) {
 		}
 	}
 	one := mixed([][]string{{"a"}}, []int{0, 0}, make([]string, 2), []int64{400, 100})
-	if c := Compare(one, one); len(c.Kinds) > 0 {
+	if c := Compare(one, one, gain.Builds{}); len(c.Kinds) > 0 {
 		t.Errorf("all steps of one kind: %+v", c.Kinds)
 	}
 }

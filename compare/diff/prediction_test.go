@@ -29,7 +29,7 @@ func partsAddUp(t *testing.T, s Split) map[PartName]Part {
 // a second 6.4 ms.
 func TestSplit(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
-	c := Compare(normal, perfect)
+	c := Compare(normal, perfect, gain.Builds{})
 	s := c.Split
 	require.Near(t, "gain", s.Gain.Float64(), 0.17, 0.01)
 	if parts := partsAddUp(t, s); len(parts) != 2 || !(s.Low < s.Gain) || !(s.Gain < s.High) || s.Basis != Profiled {
@@ -48,7 +48,7 @@ func TestSplit(t *testing.T) {
 	over := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return w.Code == "profiler_overhead" })
 	overhead, _ := c.Warnings[over].Args["share"].(float64)
 	require.Near(t, "overhead of the perfect arm", overhead, (c.Perfect.StepNS/6.4e6 - 1).Float64(), 1e-9)
-	c = Compare(normal, perfect)
+	c = Compare(normal, perfect, gain.Builds{})
 	measured.Metric.Name = "throughput"
 	c.WithCampaign(measured, gain.Run{}, 0)
 	unsaid := func(w router.Warning) bool { return w.Code == "campaign_step_time" }
@@ -56,12 +56,12 @@ func TestSplit(t *testing.T) {
 		!strings.Contains(caveat.Text(c.Warnings[i]), "throughput in tok/s; for tokens per second, add --step-tokens") {
 		t.Errorf("without tokens: %+v, warnings %v", c.Split, c.Warnings)
 	}
-	if s := CompareBuilds(normal, perfect, gain.Builds{"before", "after"}).Split; s.Known() || s.Gain.Defined() ||
+	if s := Compare(normal, perfect, gain.Builds{"before", "after"}).Split; s.Known() || s.Gain.Defined() ||
 		s.Low.Defined() || s.PerfectNS.Defined() || s.Basis != "" || s.Parts == nil {
 		t.Errorf("two builds have no gain of balance: %+v", s)
 	}
 	perfect.Replays = nil
-	if s := Compare(normal, perfect).Split; s.Known() || s.Gain.Defined() {
+	if s := Compare(normal, perfect, gain.Builds{}).Split; s.Known() || s.Gain.Defined() {
 		t.Errorf("without a replay: %+v", s)
 	}
 }
@@ -84,7 +84,7 @@ func TestRefusedCampaign(t *testing.T) {
 		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "4 × NVIDIA H100"}, CampaignUnlike},
 		{between(0.28, 0.32), gain.Run{}, ""},
 	} {
-		c := Compare(normal, perfect)
+		c := Compare(normal, perfect, gain.Builds{})
 		step := c.Split.PerfectNS
 		c.WithCampaign(k.result, k.run, 4096)
 		if taken := c.Split.Measured != nil; taken != (k.code == "") || !taken && !warned(c, k.code, "") ||

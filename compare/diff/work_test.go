@@ -67,7 +67,7 @@ func TestOtherWork(t *testing.T) {
 		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"),
 			"dense GEMMs (cuBLAS) in the normal arm"},
 	} {
-		c := Compare(AssumeArm(k.normal, gain.Normal), AssumeArm(k.perfect, gain.Perfect))
+		c := Compare(AssumeArm(k.normal, gain.Normal), AssumeArm(k.perfect, gain.Perfect), gain.Builds{})
 		if !strings.Contains(strings.Join(reasons(c), "; "), k.reason) {
 			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
 		}
@@ -99,7 +99,7 @@ func TestOutsideMarginAndNoise(t *testing.T) {
 		{steps(100000, 100240, 99760), steps(102300, 102545, 102055), true}, // noise of 0.00196
 		{steps(100000, 100250, 99750), steps(102300, 102556, 102044), false},
 	} {
-		if w, _ := Compare(k.normal, k.perfect).work("compute outside MoE"); w.Equal != k.equal {
+		if w, _ := Compare(k.normal, k.perfect, gain.Builds{}).work("compute outside MoE"); w.Equal != k.equal {
 			t.Errorf("%+v", w)
 		}
 	}

@@ -202,7 +202,7 @@ func compared(items, traced []Item) ([]Item, error) {
 	if items = append(items, traced...); enough {
 		return items, nil
 	}
-	result := diff.Compare(traced[0].Trace, traced[1].Trace)
+	result := diff.Compare(traced[0].Trace, traced[1].Trace, gain.Builds{})
 	if len(campaigns) == 1 {
 		result.WithCampaign(campaigns[0].Result, campaigns[0].Run, 0)
 	}

@@ -185,7 +185,7 @@ func names(p Page) (out []string) {
 
 func TestWholePage(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
-	compared := diff.Compare(normal, perfect)
+	compared := diff.Compare(normal, perfect, gain.Builds{})
 	compared.WithCampaign(campaign(0.2).Result, gain.Run{}, 0)
 	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared},
 		{Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
