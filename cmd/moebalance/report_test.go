@@ -68,7 +68,7 @@ func TestReportTakesTwoFolders(t *testing.T) {
 	put(t, "a/1.json", `{"backend":"vllm","completed":20,"duration":1,"request_throughput":20,"output_throughput":130}`)
 	put(t, "b/1.json", `{"backend":"vllm","completed":20,"duration":1,"request_throughput":20,"output_throughput":150}`)
 	for want, sides := range map[string][]string{"Balanced routing would be about 14.2": {"x", "y"}, "1 complete pair": {"a", "b"},
-		"contains neither normal nor perfect": {"a/1.json", "y"}} {
+		"contains neither normal nor perfect": {"a/1.json", "y"}, "two of rank 0": {"x", captures + "/../fp8-deepgemm"}} {
 		if page, errs, _ := invoke(t.Context(), append([]string{"report"}, sides...)...); !strings.Contains(page+errs, want) {
 			t.Errorf("%v: %s%.900s", sides, errs, page)
 		}

@@ -59,7 +59,7 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 	}
 	traced, err := traces(ctx, captures, items, progress)
 	if err != nil && len(args) == 2 && len(captures) == len(inputs) {
-		if two, no := twoRuns(ctx, args, progress); no == nil {
+		if two, no := twoRuns(ctx, args, progress); no == nil && len(two) == 2 && armOf(args[1]) != gain.Normal {
 			traced, err = two, nil
 		}
 	}
@@ -144,7 +144,7 @@ func traces(ctx context.Context, captures []Input, others []Item, progress Progr
 	return items, nil
 }
 
-// twoRuns reads the runs that two arguments hold, the learned side first.
+// twoRuns reads the runs that two arguments hold, the learned side first: more than two where one is of both arms.
 func twoRuns(ctx context.Context, args []string, progress Progress) (items []Item, err error) {
 	for i, arm := range gain.Arms {
 		run, err := Gather(ctx, args[i:i+1], nil, progress)
@@ -152,7 +152,7 @@ func twoRuns(ctx context.Context, args []string, progress Progress) (items []Ite
 			return nil, err
 		}
 		run[0].Trace = diff.AssumeArm(run[0].Trace, arm)
-		items = append(items, run[0])
+		items = append(items, run...)
 	}
 	return items, nil
 }
