@@ -157,6 +157,7 @@ func (c *calls) capturing(thread int32, at int64) bool {
 type launched struct {
 	*calls
 	order []int32
+	last  int // the place of the one found last
 }
 
 // byProcess are the launches by the global id of their process.
@@ -181,17 +182,23 @@ func (c *calls) byProcess() map[int64]*launched {
 }
 
 // find gives the launch with a correlation id, −1 for none: of several the last that began
-// before the execution did, and the first if none did.
+// before the execution did, and the first if none did. It mostly is the one behind the launch found before.
 func (p *launched) find(id uint32, start int64) int32 {
-	after, _ := slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
-		return cmp.Or(cmp.Compare(p.correlations[l], id), cmp.Compare(p.Launches[l].Start, start), -1)
-	})
-	for _, at := range []int{after - 1, after} {
-		if at >= 0 && at < len(p.order) && p.correlations[p.order[at]] == id {
-			return p.order[at]
+	is := func(at int) bool { return at >= 0 && at < len(p.order) && p.correlations[p.order[at]] == id }
+	at := p.last + 1
+	if !is(at) || is(at-1) || is(at+1) {
+		at, _ = slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
+			return cmp.Or(cmp.Compare(p.correlations[l], id), cmp.Compare(p.Launches[l].Start, start), -1)
+		})
+		if is(at - 1) {
+			at--
 		}
 	}
-	return -1
+	if !is(at) {
+		return -1
+	}
+	p.last = at
+	return p.order[at]
 }
 
 // spans fill in the named ranges of a source.
