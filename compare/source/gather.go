@@ -162,10 +162,13 @@ func twoRuns(ctx context.Context, args []string, progress Progress) (items []Ite
 func readBeside(ctx context.Context, paths []string, o trace.Options, arm gain.Arm, others []Item) (*trace.Trace,
 	[]string, error) {
 	var apart []router.Warning
-	for _, in := range others {
-		if in.record == nil || arm != "" && armOf(in.Given[0]) != "" && armOf(in.Given[0]) != arm {
-			continue
-		}
+	counted := slices.DeleteFunc(slices.Clone(others), func(in Item) bool {
+		return in.record == nil || arm != "" && armOf(in.Given[0]) != "" && armOf(in.Given[0]) != arm
+	})
+	slices.SortStableFunc(counted, func(a, b Item) int { // prefill first, as its steps lead
+		return cmp.Compare(b.record.Slots(), a.record.Slots())
+	})
+	for _, in := range counted {
 		t, err := Trace(ctx, paths, o, in.record, nil)
 		if err == nil && !slices.ContainsFunc(t.Warnings, unfit) {
 			t.Warnings = append(t.Warnings, apart...)
