@@ -133,6 +133,7 @@ const asked = `
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
 1 compare --campaign D/lines.json NORMAL PERFECT :: invalid character '{' after top-level value; write a result with
 1 models D/cut.json :: want a Hugging Face config.json, have unexpected end of JSON input; copy it from the checkpoint
+1 report testdata/README.md :: have a file that begins with "# What we me"; write a result with
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
 1 trace D/lfs.sqlite :: git lfs pull
 1 trace D/run.nsys-rep :: nsys export

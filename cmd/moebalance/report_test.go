@@ -163,13 +163,13 @@ var betweenTwo = regexp.MustCompile(`([−\d.]+) % to \+?([−\d.]+ %)`)
 // The page of several counts is of the one that counts leads with: the most uneven, over experts where no
 // number of ranks is known. It names files that are named alike by their folders, and each one's evidence.
 func TestReportLeadsWithTheWorstCounts(t *testing.T) {
-	mild := put(t, filepath.Join(t.TempDir(), strings.Repeat("x", 50)+"-mild/c.csv"), "layer,expert,count\n0,0,60000\n0,1,40000\n")
+	mild := put(t, filepath.Join(t.TempDir(), strings.Repeat("n", 50)+"-mild/c.csv"), "layer,expert,count\n0,0,60000\n0,1,40000\n")
 	worst := put(t, filepath.Join(t.TempDir(), "worst/c.csv"), "layer,expert,count\n0,0,90000\n0,1,10000\n")
 	stdout, stderr, _ := invoke(t.Context(), "counts", mild, worst)
 	page, errs, code := invoke(t.Context(), "report", mild, worst)
 	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of c.csv") || code != exitDone ||
 		!strings.Contains(page, "1.80\u00a0× the mean load in layer 0") || !strings.Contains(page, " · worst/c.csv</p>") ||
-		!strings.Contains(page, "…xxxxxxxxx-mild/c.csv: Expert 0 gets 1.20\u00a0× the mean load in layer 0. <small>recorded load over experts") {
+		!strings.Contains(page, "…nnnnnnnnn-mild/c.csv: Expert 0 gets 1.20\u00a0× the mean load in layer 0. <small>recorded load over experts") {
 		t.Errorf("exit %d, %q, %q\n%s\n%.3000s", code, stderr, errs, stdout, page)
 	}
 }

@@ -147,8 +147,8 @@ func (k *known) evidence(r gain.Result) {
 	}
 }
 
-// hooked begins the formats of engines that the hook serves, and of clients of any server; printing those of
-// TensorRT-LLM, whose ranks print that they saw the switch.
+// hooked begins the formats of engines that the hook serves, and of clients of any server; printing begins the formats
+// of TensorRT-LLM, whose ranks print that they saw the switch.
 var hooked = regexp.MustCompile(`^(sglang|vllm|serving|aiperf|evalscope|guidellm|inference|llmperf)`)
 var printing = regexp.MustCompile(`^(trtllm|iteration|$)`)
 

@@ -57,9 +57,10 @@ func (c *collector) readFolder(d *document) {
 			"ends by itself, so the engine was ended before")[0]
 		steps, _ := number(part(proof, "steps"))
 		fail("the hook recorded no counts in %d steps: %s", steps, why)
-	case len(d.within()) > 0:
-		fail("no expert counts in this folder itself: give one within it, such as %s", strings.Join(d.within(), " or "))
 	default:
+		if found := d.within(); len(found) > 0 {
+			fail("no expert counts in this folder itself: give one within it, such as %s", strings.Join(found, " or "))
+		}
 		fail("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or " +
 			"expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one, as in DIR/*.json")
 	}

@@ -44,7 +44,7 @@ var names = map[string]int{
 	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer,
 	"expert": isExpert, "expertid": isExpert, "expertidx": isExpert, "expertindex": isExpert, "rank": isRank,
 	"count": isCount, "counts": isCount, "tokens": isCount, "numtokens": isCount, "tokencount": isCount,
-	"slots": isCount, "numslots": isCount, "hits": isCount, "misses": isCount, // with misses, of a cache
+	"slots": isCount, "numslots": isCount, "hits": isCount,
 	"load": isCount, "selectioncount": isCount, "activationcount": isCount,
 	"routedexpertsstartlen": isStart, "prompttokens": isPrompt, "forwardmode": isMode, "numexperts": isKnown,
 	"numranks": isRanks, "worldsize": isRanks, "epsize": isRanks, "expertparallelsize": isRanks,
@@ -178,7 +178,7 @@ func (c *collector) walk(v any, around *context) {
 		about, several = about && isLeaf(v), several || before != unknown && before != of.numbers[isCount]
 	})
 	switch {
-	case several && of.has(isExpert):
+	case of.has(isExpert) && (several || part(v, "hits") != nil && part(v, "misses") != nil): // of a cache
 		fail("want one count of an expert, have several, such as hits and misses: leave one")
 	case of.has(isCount) && (of.has(isExpert) || of.has(isRank) && of.has(isLayer)):
 		c.cell(of)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,9 @@ func (t *table) headed(head []string, lists bool) bool {
 		case !list && part != nil && part[2] == strconv.Itoa(len(t.parts)):
 			t.parts, level = append(t.parts, i), part[1]
 		}
+	}
+	if spelled[isCount] == "hits" && slices.Contains(head, "misses") {
+		fail("want one count of an expert, have hits and misses: leave their sum")
 	}
 	layered := spelled[isLayer] != ""
 	switch {

@@ -314,14 +314,19 @@ func TestManyStepsAndLayers(t *testing.T) {
 
 // Steps of two models have one of two lists of busiest ranks, in turn. One rank in place of another is of one model.
 func TestTurns(t *testing.T) {
-	for lists, want := range map[string]bool{"01 10 01 10": true, "01 01 10 10": false, "01 10 01 00": false, "00 11 00 11": false} {
-		var cells []Cell
-		for i, busiest := range strings.ReplaceAll(lists, " ", "") { // two layers a step
-			step, layer, more := router.OptInt(i/2), router.OptInt(i%2), 10*int64(busiest-'0')
-			cells = append(cells, expertCell(0, step, layer, 20-more), expertCell(1, step, layer, 10+more))
-		}
-		if turns := New(cells).Turns(); (turns != nil) != want {
-			t.Errorf("%s: %v", lists, turns)
+	for lists, want := range map[string]bool{"01 10 01 10": true, "01 01 10 10": false, "01 10 01 00": false,
+		"00 11 00 11": false, "01 12 01 12": true} {
+		for _, last := range []int{2, 150} { // the rank that 2 stands for
+			var cells []Cell
+			for i, busiest := range strings.ReplaceAll(lists, " ", "") { // two layers a step
+				for rank := range last + 1 {
+					more := map[bool]int64{true: 10}[rank == map[rune]int{'0': 0, '1': 1, '2': last}[busiest]]
+					cells = append(cells, expertCell(rank, router.OptInt(i/2), router.OptInt(i%2), 10+more))
+				}
+			}
+			if turns := New(cells).Turns(); (turns != nil) != want {
+				t.Errorf("%s of %d ranks: %v", lists, last+1, turns)
+			}
 		}
 	}
 }

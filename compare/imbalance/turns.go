@@ -22,11 +22,11 @@ func (t *Times) Turns() map[router.OptInt]string {
 	turns, lists, swaps := 0, map[string]bool{}, map[[2]rune]bool{}
 	for i := range len(counted) - 1 {
 		a, b := busiest[router.OptInt(counted[i])], busiest[router.OptInt(counted[i+1])]
-		if lists[a], lists[b] = true, true; len(a) != len(b) || a == b {
+		first, second := []rune(min(a, b)), []rune(max(a, b))
+		if lists[a], lists[b] = true, true; len(first) != len(second) || a == b {
 			continue
 		}
 		turns++
-		first, second := []rune(min(a, b)), []rune(max(a, b))
 		for l := range first {
 			if first[l] != second[l] {
 				swaps[[2]rune{first[l], second[l]}] = true

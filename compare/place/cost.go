@@ -82,12 +82,13 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	if placed, err := c.compare(*kind, r); !placed {
 		return nil, noTime("no_layer"), err
 	}
-	for i, p := range t.Replays {
-		for _, kind := range others {
-			other := &Cost{Ranks: c.Ranks, replay: &t.Replays[i], layers: map[int][]float64{}}
-			if placed, _ := other.compare(kind, r); placed && kind.Kind == p.Kind {
-				c.others = append(c.others, other)
-			}
+	for _, kind := range others {
+		other := &Cost{Ranks: c.Ranks, replay: t.ReplayOf(&kind), layers: map[int][]float64{}}
+		if other.replay == nil {
+			continue
+		}
+		if placed, _ := other.compare(kind, r); placed {
+			c.others = append(c.others, other)
 		}
 	}
 	if c.predicts() {
@@ -223,15 +224,15 @@ func (c *Cost) change(w seen) *TimeChange {
 	return t
 }
 
-// changes are those of the other kinds of steps, undefined where load explains too little of their time.
+// changes are predicted for the other kinds of steps, undefined where load explains too little of their time.
 func (c *Cost) changes(judged []seen) (all []TimeChange) {
 	if c == nil {
 		return nil
 	}
 	for _, other := range c.others {
 		u, times := router.Undefined(), []*TimeChange(nil)
-		for _, w := range judged {
-			if other.predicts() {
+		if other.predicts() {
+			for _, w := range judged {
 				times = append(times, other.change(w))
 			}
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,9 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 		Answer struct{ Next []Step }
 	}
 	headErr := json.Unmarshal(text, &head)
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		headErr = fmt.Errorf("a file that begins with %.12q", text)
+	}
 	kind, known := map[string]struct {
 		schema int    // the newest that is understood
 		into   any    // where the result is stored

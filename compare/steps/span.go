@@ -18,7 +18,6 @@ const (
 	closer        = 2    // times as close as the next best join
 	mostApartLeft = 20e3 // nanoseconds between the ends of a collective on two ranks
 	surely        = 4    // times as close, of ranks that surely met
-	mostCut       = 2    // steps without their first or last collectives, the ones with which a recording begins and ends
 )
 
 // JoinOf matches the steps of two ranks: shift is the number of the other's step that is the first of this one,
@@ -62,20 +61,19 @@ func byClock(a, b []Span) (shift int, ok bool) {
 }
 
 // apart is by how much the distance varies between the ends of a rank's collectives and another's within their
-// steps, the median; infinite where they have one step in common, or too few or other collectives.
+// steps, the median; infinite where they have one step in common, too few collectives, or other ones in a step between.
 func apart(a, b []Span, shift int) float64 {
 	var off []float64
-	common, unlike := 0, 0
+	common := 0
 	from, to := max(0, shift), min(len(a), len(b)+shift) // of the steps in common
 	for i := from; i < to; i++ {
 		left, other := a[i].Left, b[i-shift].Left
 		switch {
 		case len(left) == 0 || len(other) == 0: // layers are not known
 			continue
-		case len(left) != len(other):
-			if unlike++; from < i && i < to-1 {
-				unlike += mostCut // which only ends may be
-			}
+		case len(left) != len(other) && from < i && i < to-1:
+			return math.Inf(1)
+		case len(left) != len(other): // cut by an end of the recording
 			continue
 		}
 		common++
@@ -89,7 +87,7 @@ func apart(a, b []Span, shift int) float64 {
 			off = append(off, math.Abs(float64(ns-middle)))
 		}
 	}
-	if unlike > mostCut || common < 2 || len(off)-common < fewestLeft {
+	if common < 2 || len(off)-common < fewestLeft {
 		return math.Inf(1)
 	}
 	slices.Sort(off)

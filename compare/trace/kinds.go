@@ -32,7 +32,7 @@ type StepKind struct {
 	busyNS  router.Number  // GPU time of all steps, mean over ranks
 }
 
-// Tokens are those of the first step, of all ranks; 0 where ranges do not say.
+// Tokens is how many tokens all ranks have in the first step; 0 where ranges do not say.
 func (k StepKind) Tokens() int { return append(k.batches, ranges.Batch{})[0].Tokens }
 
 // InGraph is behind the name of a kernel that a CUDA graph replayed.
@@ -80,13 +80,15 @@ func (r *reduction) kinds() {
 		layers[c.Step] = max(layers[c.Step], int(c.Layer)+1)
 	}
 	model := steps.Models(layers)
-	var turns map[router.OptInt]string
-	for range 2 { // again where steps of one kind are of two models
+	classify := func(turns map[router.OptInt]string) {
 		r.trace.times = r.trace.Times().Classify(func(step router.OptInt) (string, int) {
 			b, of := r.batch(int32(step)), fmt.Sprint(model[layers[step]], turns[step])
 			return strings.Join(append(slices.Clone(kernels[int32(step)]), b.String(), of), "\n"), b.Tokens
 		})
-		turns = r.trace.times.Turns()
+	}
+	classify(nil)
+	if turns := r.trace.times.Turns(); turns != nil { // the steps that count are of two models
+		classify(turns)
 	}
 	r.counted = imbalance.Places(r.trace.times.StepsOf(imbalance.Counts))
 	kindOf, kinds := map[router.OptInt]router.OptInt{NoID: NoID}, r.trace.StepKinds

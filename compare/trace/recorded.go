@@ -262,7 +262,9 @@ func (r *reduction) checkLoadFits() {
 		code := contradicts(time, load, slots)
 		if at := slices.Index(l.Ranks, slow); slower && at >= 0 { // load is not all that makes it slower
 			time[at] /= float64(1 + by)
-			code = min(code, contradicts(time, load, slots)) // empty if either is
+			if contradicts(time, load, slots) == "" {
+				code = ""
+			}
 		}
 		layers[code] = append(layers[code], layer)
 	}

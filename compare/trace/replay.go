@@ -14,7 +14,7 @@ import (
 type Replay struct {
 	Kind  int `json:"step_kind"`
 	Steps int `json:"steps"`
-	// Little says that its steps have less than a tenth of the expert time; it is the first of its phase.
+	// Little says that its steps have less than a tenth of the expert time, though the most of their phase.
 	Little bool `json:"little_expert_time"`
 	// StepNS is the mean recorded time of a step, Law by how much a replay that changes nothing
 	// differs from it, a fraction.
@@ -111,6 +111,11 @@ type Bound struct {
 // Replay gives the replay of the steps that count.
 func (t *Trace) Replay() *Replay {
 	kind, _ := t.OtherKinds()
+	return t.ReplayOf(kind)
+}
+
+// ReplayOf gives the replay of a kind of steps, nil where there is none.
+func (t *Trace) ReplayOf(kind *StepKind) *Replay {
 	for i := range t.Replays {
 		if kind != nil && t.Replays[i].Kind == kind.Kind {
 			return &t.Replays[i]

@@ -12,7 +12,7 @@ import (
 )
 
 // Of lays a gathered result out as its verb does, beside others. Its commands name the files that it was read from, and
-// those of the normal side among the others; the result of a verb, which does not hold these, has its commands.
+// the files of the normal side among the others; the result of a verb, which does not hold these, has its commands.
 func Of(in source.Item, beside ...source.Item) output.Document {
 	d, given := output.Document{}, cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {

@@ -20,7 +20,7 @@ def _count(ids, counts, slots, experts, BLOCK: tl.constexpr, BINS: tl.constexpr)
 def add(ids: torch.Tensor, counts: torch.Tensor, experts: int) -> None:
     """Adds each expert's slots to its count; other numbers are padding.
 
-    Many slots are counted in each block first: one by one, those of busy experts wait for each other, and uneven
+    Many slots are counted in each block first: one by one, additions of busy experts wait for each other, and uneven
     routing would seem slower than even by 0.5 % of a step (128 experts, 65,536 slots, on an H200: 22 and 8 µs; so 4).
     """
     if slots := ids.numel():
