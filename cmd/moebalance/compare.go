@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -109,11 +110,11 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 		}
 		result.WithCampaign(measured.Result, measured.Run, float64(o.StepTokens))
 	}
-	counted := ""
+	given := answer.Compared{Normal: ofSide(sides[0]), Perfect: ofSide(sides[1])}
 	if o.Normal != "" {
-		counted = c.same([]string{o.Normal}, effective[source.Captures][2:]...) // with the model
+		given.Counts = c.same([]string{o.Normal}, effective[source.Captures][2:]...) // with the model
 	}
-	if d = render.Comparison(result, counted, ofSide(sides[0]), ofSide(sides[1])); !result.Comparable {
+	if d = render.Comparison(result, given); !result.Comparable {
 		err = failf(exitNotComparable, "%s", result.Verdict)
 	}
 	return d, err

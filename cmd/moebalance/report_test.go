@@ -60,6 +60,15 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	}
 }
 
+// Counts that name no arm may be of the learned router: they do not stand beside the balanced trace, which they refute.
+func TestReportTakesNeutralCounts(t *testing.T) {
+	load := filepath.Join(t.TempDir(), "load")
+	require.NoError(t, os.CopyFS(load, os.DirFS("../../testdata/deepseek-ep4-ranks/counts-normal")))
+	if page := captured(t, []string{"report", "../../testdata/deepseek-ep4-ranks", load}); !strings.Contains(page, "17.3\u00a0% faster") {
+		t.Errorf("%.900s", page)
+	}
+}
+
 // Two folders that name no arm are a side each, as compare takes them: of captures, and of benchmark reports.
 func TestReportTakesTwoFolders(t *testing.T) {
 	captures := require.Value(filepath.Abs(fieldResults + "vllm-two-h200-quantized/fp8-triton"))

@@ -159,7 +159,7 @@ func TestPlacementAloneBesideTheCampaign(t *testing.T) {
 		"about 80.0 µs of 200 µs per step.", 0.2: ""} {
 		a := OfComparison(&diff.Comparison{Comparable: true, Split: diff.Split{Basis: diff.FromCampaign,
 			Parts: []diff.Part{{SavedNS: 8e4, Low: 0.07, High: high}}, Measured: &measured, Verdict: gain.Significant,
-			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6}})
+			Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6}}, Compared{})
 		check(t, "measured", a, Verdict(gain.Significant), "Balanced routing is 23.0 % faster.", reason, "moebalance place")
 		if last := a.Numbers[len(a.Numbers)-1]; last.Label != "saved by even ranks" || last.Value != 8e4 {
 			t.Errorf("%+v", last)

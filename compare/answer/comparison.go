@@ -15,12 +15,15 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// OfComparison answers what balance, or a build, changes by the traces of both. given are the arguments that name
-// the normal side's counts, its traces and the other side's, each empty where it is not known.
-func OfComparison(c *diff.Comparison, given ...string) Answer {
-	k, of := knowing(caveats(c.Warnings, nil)), append(given, "", "", "")
-	k.know("hook", c.Normal.Treatment, "torch", when(strings.Contains(of[1], ".json"), "profiler"),
-		"traces", argument.ReplaceAllString(of[1], "--trace $0"))
+// Compared are the arguments that name the normal side's counts, its traces and the other side's, each empty where it
+// is not known.
+type Compared struct{ Counts, Normal, Perfect string }
+
+// OfComparison answers what balance, or a build, changes by the traces of both.
+func OfComparison(c *diff.Comparison, given Compared) Answer {
+	k := knowing(caveats(c.Warnings, nil))
+	k.know("hook", c.Normal.Treatment, "torch", when(strings.Contains(given.Normal, ".json"), "profiler"),
+		"traces", argument.ReplaceAllString(given.Normal, "--trace $0"))
 	for _, p := range c.Phases {
 		if p.Collective {
 			k.exchanges(p.Phase, p.NormalNS)
@@ -35,14 +38,14 @@ func OfComparison(c *diff.Comparison, given ...string) Answer {
 	}
 	switch {
 	case !c.Comparable:
-		k.refused(c, strings.TrimSpace(of[2]+" "+of[1]))
+		k.refused(c, when(given.Normal != "" && given.Perfect != "", given.Perfect+" "+given.Normal))
 	case c.Builds.Named():
 		k.wholeSteps(c)
 	default:
 		k.predicted(c)
 		if s := c.Split; s.Known() && s.Parts[0].Low > 0 { // else no placement gains
 			unused := warned(c.Warnings, trace.OtherSteps).Code != ""
-			k.know("counts", cmp.Or(when(!unused, of[0]), when(s.Measured != nil, "COUNTS")), "movable", "ranks")
+			k.know("counts", cmp.Or(when(!unused, given.Counts), when(s.Measured != nil, "COUNTS")), "movable", "ranks")
 		}
 	}
 	return k.tell("compare")

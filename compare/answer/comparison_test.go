@@ -30,7 +30,7 @@ func TestOtherSides(t *testing.T) {
 		"moebalance compare b a": {Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
 			Refusals: refused("swapped")},
 	} {
-		check(t, want, OfComparison(&c), Verdict(gain.NotComparable), "Not comparable: ", "", want)
+		check(t, want, OfComparison(&c, Compared{}), Verdict(gain.NotComparable), "Not comparable: ", "", want)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestPredictions(t *testing.T) {
 		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":     split(0.633, -0.333),
 		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm": alike,
 	} {
-		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
+		check(t, want, OfComparison(&c, Compared{}), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
 	}
 }
 
@@ -75,6 +75,6 @@ func TestKindsOfSteps(t *testing.T) {
 	for _, want := range []string{"For decode steps it would be about 3.2 % slower (−5.0 % to −1.5 %); leave routing as it is there.",
 		"For small steps it cannot be told: speed would change by −1.0 % to +1.4 %; bench measures it.",
 		"For one step it would be about 4.8 % slower, as far as one step tells."} {
-		check(t, want, OfComparison(&c), Verdict(gain.NoVerdict), "for prefill steps", want, "")
+		check(t, want, OfComparison(&c, Compared{}), Verdict(gain.NoVerdict), "for prefill steps", want, "")
 	}
 }

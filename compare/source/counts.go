@@ -52,18 +52,24 @@ func Trace(ctx context.Context, exports []string, o trace.Options, record *count
 		if _, err := record.ExpertsOf(shape); err != nil {
 			return nil, err
 		}
-		o.Recorded.OnRanks = func(run, traced int) (trace.Recorded, error) {
-			if run != traced || run > record.Experts || record.Ranks > 0 || record.Placement != nil {
-				run = 0
-			}
-			return beside(record, counts.Options{Threshold: o.Threshold, Shape: shape, Ranks: run})
-		}
+		o.Recorded.OnRanks = onRanks(record, o.Threshold, shape)
 	}
 	t, err := trace.Read(ctx, exports, o)
 	for _, path := range exports {
 		err = Meant(path, err, Captures)
 	}
 	return t, err
+}
+
+// onRanks is what a trace can use of a record on the ranks of its run.
+func onRanks(record *counts.Record, threshold float64, shape *router.Shape) func(run, traced int) (trace.Recorded,
+	error) {
+	return func(run, traced int) (trace.Recorded, error) {
+		if run != traced || run > record.Experts || record.Ranks > 0 || record.Placement != nil {
+			run = 0
+		}
+		return beside(record, counts.Options{Threshold: threshold, Shape: shape, Ranks: run})
+	}
 }
 
 // beside is what a trace can use of a record, whose ranks the options assume where it has none.

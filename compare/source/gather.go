@@ -58,8 +58,8 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
 	}
 	traced, err := traces(ctx, captures, items, progress)
-	if err != nil && len(args) == 2 && len(captures) == len(inputs) {
-		if two, no := twoRuns(ctx, args, progress); no == nil && len(two) == 2 && armOf(args[1]) != gain.Normal {
+	if err != nil && ctx.Err() == nil && len(args) == 2 && len(captures) == len(inputs) && armOf(args[1]) != gain.Normal {
+		if two, no := twoRuns(ctx, args, progress); no == nil && len(two) == 2 {
 			traced, err = two, nil
 		}
 	}
@@ -163,20 +163,30 @@ func readBeside(ctx context.Context, paths []string, o trace.Options, arm gain.A
 	[]string, error) {
 	var apart []router.Warning
 	counted := slices.DeleteFunc(slices.Clone(others), func(in Item) bool {
-		return in.record == nil || arm != "" && armOf(in.Given[0]) != "" && armOf(in.Given[0]) != arm
+		if in.record == nil {
+			return true
+		}
+		of := armOf(in.Given[0])
+		return arm != "" && of != arm && (of != "" || arm == gain.Perfect)
 	})
 	slices.SortStableFunc(counted, func(a, b Item) int { // prefill first, as its steps lead
 		return cmp.Compare(b.record.Slots(), a.record.Slots())
 	})
+	read, err := trace.Open(ctx, paths, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, in := range counted {
-		t, err := Trace(ctx, paths, o, in.record, nil)
+		with := o
+		with.Recorded.OnRanks = onRanks(in.record, o.Threshold, nil)
+		t, err := read.Trace(with)
 		if err == nil && !slices.ContainsFunc(t.Warnings, unfit) {
 			t.Warnings = append(t.Warnings, apart...)
 			return t, in.Given, nil
 		}
 		apart = append(apart, router.Warn("counts_apart", in.Given[0]))
 	}
-	t, err := trace.Read(ctx, paths, o)
+	t, err := read.Trace(o)
 	if err == nil && arm != gain.Perfect { // whose counts show nothing
 		t.Warnings = append(t.Warnings, apart...)
 	}

@@ -37,12 +37,24 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("want at least one capture, have none")
 	}
-	exports, err := summarizeAll(ctx, paths, o)
+	read, err := Open(ctx, paths, o)
 	if err != nil {
 		return nil, err
 	}
-	return reduce(exports, o)
+	return read.Trace(o)
 }
+
+// Exports are read, and become a Trace with one record of counts or another.
+type Exports struct{ summaries []*exportSummary }
+
+// Open reads exports of one run, by the patterns, phases and ranks of the options.
+func Open(ctx context.Context, paths []string, o Options) (e Exports, err error) {
+	e.summaries, err = summarizeAll(ctx, paths, o)
+	return e, err
+}
+
+// Trace reduces them to one Trace.
+func (e Exports) Trace(o Options) (*Trace, error) { return reduce(e.summaries, o) }
 
 // summarizeAll reads paths until one is wrong. It ends what it has begun: the error is of the first path that has one.
 func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {

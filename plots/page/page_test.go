@@ -84,7 +84,7 @@ func answerOf(in source.Item) answer.Answer {
 	case in.Trace != nil:
 		return answer.OfTrace(in.Trace, "FILES")
 	case in.Compared != nil:
-		return answer.OfComparison(in.Compared)
+		return answer.OfComparison(in.Compared, answer.Compared{})
 	case in.Counts != nil:
 		return answer.OfCounts(in.Counts, "FILES")
 	case in.Place != nil:

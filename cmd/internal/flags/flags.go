@@ -52,7 +52,7 @@ var plain = []any{input.Numbers,
 	saying("a whole number, such as 8", func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }),
 	saying("a number, such as 1.5", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }),
 	saying("a time with its unit, such as 30s, 10m or 2h", func(text string) (time.Duration, error) {
-		return time.ParseDuration("+" + text) // -1s is none
+		return time.ParseDuration("+" + strings.TrimPrefix(text, "+")) // -1s is none
 	}),
 }
 

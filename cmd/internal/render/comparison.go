@@ -12,9 +12,9 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// Comparison lays a comparison out for people, with the arguments that OfComparison takes; JSON carries it as it is.
-func Comparison(r diff.Comparison, given ...string) output.Document {
-	d := document(answer.OfComparison(&r, given...), nil, r, comparisonTables(r)...)
+// Comparison lays a comparison out for people; JSON carries it as it is.
+func Comparison(r diff.Comparison, given answer.Compared) output.Document {
+	d := document(answer.OfComparison(&r, given), nil, r, comparisonTables(r)...)
 	if !r.Comparable {
 		d.Why = strings.Join(answer.Refusals(&r), "; ")
 	}

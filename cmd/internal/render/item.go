@@ -19,13 +19,13 @@ func Of(in source.Item, beside ...source.Item) output.Document {
 	case in.Campaign != nil:
 		return Campaign(*in.Campaign)
 	case in.Compared != nil:
-		of := source.Item{}
+		var of answer.Compared
 		for _, other := range beside {
 			if t := other.Trace; t != nil && t.Arm == string(gain.Normal) {
-				of = other
+				of.Counts, of.Normal = launch.Quote(other.Counted), launch.Quote(other.Given)
 			}
 		}
-		return Comparison(*in.Compared, launch.Quote(of.Counted), launch.Quote(of.Given))
+		return Comparison(*in.Compared, of)
 	case in.Cache != nil:
 		folder := in.Name
 		if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
