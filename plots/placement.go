@@ -51,7 +51,10 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), ring(ink)), glyphKey(best.Title(), disc(blue))}
 	was, is := quantity.Decimals(now.XYs[worst].Y, 2), quantity.Decimals(placed.XYs[worst].Y, 2)
-	goes := map[bool]string{false: "goes from " + was + " to", true: "stays at"}[was == is]
+	goes := "goes from " + was + " to"
+	if was == is {
+		goes = "stays at"
+	}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, %s %s × the mean", lower,
 		quantity.Count(len(layers), "layer"), layers[worst], goes, is)
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",

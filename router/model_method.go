@@ -20,10 +20,13 @@ func is(value *bool, want bool) bool { return value != nil && *value == want }
 
 // scores is the scoring function that the fields name, "" where they do not.
 func (c modelConfig) scores() string {
-	if name := cmp.Or(c.Scoring, c.OtherScoring); name != "" || c.Sigmoid == nil {
+	switch name := cmp.Or(c.Scoring, c.OtherScoring); {
+	case name != "" || c.Sigmoid == nil:
 		return name
+	case *c.Sigmoid:
+		return sigmoidScores
 	}
-	return map[bool]string{true: sigmoidScores, false: softmaxScores}[*c.Sigmoid]
+	return softmaxScores
 }
 
 // saysBias is whether the fields say that a correction bias is added.

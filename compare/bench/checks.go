@@ -42,7 +42,10 @@ func (c *Campaign) checks(m gain.Metric, seen bool) []gain.Check {
 
 // passOrWarn is a check of two cases, pass and warn.
 func passOrWarn(name string, ok bool, args ...any) gain.Check {
-	status := map[bool]gain.CheckStatus{true: gain.Pass, false: gain.Warn}[ok]
+	status := gain.Warn
+	if ok {
+		status = gain.Pass
+	}
 	return gain.NewCheck(name, status, string(status), args...)
 }
 
@@ -67,9 +70,11 @@ func (c *Campaign) checkRetries() gain.Check {
 	if chosen > max(1, n/10) {
 		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", chosen, "launches", n)
 	}
-	lost := map[bool][]any{true: {"lost", of[Lost]}}[of[Lost] > 0]
-	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Lost]+of[Interrupted]+left == 0,
-		append(lost, "failed", of[Failed], "interrupted", of[Interrupted], "left", left)...)
+	args := []any{"failed", of[Failed], "interrupted", of[Interrupted], "left", left}
+	if of[Lost] > 0 {
+		args = append(args, "lost", of[Lost])
+	}
+	return passOrWarn(gain.CheckAttempts, of[Failed]+of[Lost]+of[Interrupted]+left == 0, args...)
 }
 
 // clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.

@@ -18,6 +18,11 @@ import (
 // command writes itself.
 const launchesFolder, outName = "launches", "out"
 
+// folderOf is the folder of an attempt, below the campaign's: launches/00003-normal-1.
+func folderOf(l Launch, of string, attempt int) string {
+	return filepath.Join(launchesFolder, fmt.Sprintf("%05d-%s-%d", l.Position, of, attempt))
+}
+
 // launch finishes one place of the order, or fails.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
 	a, err := r.attempt(ctx, l)
@@ -41,10 +46,11 @@ func (r *runner) failed(l Launch, a Attempt, err error) error {
 // Finished when all that it left is read: a kill between any two of these loses
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
-	number := len(l.Attempts) + 1
-	server := map[bool]string{true: "server"}[len(r.Spec.Command.Server) > 0] // its client is given a folder, and no arm
-	name := fmt.Sprintf("%05d-%s-%d", l.Position, cmp.Or(server, string(r.Spec.Builds.Called(l.Arm))), number)
-	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: filepath.Join(launchesFolder, name)}
+	number, of := len(l.Attempts)+1, string(r.Spec.Builds.Called(l.Arm))
+	if len(r.Spec.Command.Server) > 0 {
+		of = "server" // its client is given a folder, and no arm
+	}
+	a := Attempt{Number: number, State: Started, ExitCode: -1, Folder: folderOf(*l, of, number)}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err

@@ -29,7 +29,10 @@ func Recorded(c *Campaign) gain.Recorded {
 		ranks = max(ranks, c.Spec.ranks(v))
 	}
 	pointName, judged := c.Spec.Points.Judged()
-	design := map[bool]gain.Design{false: gain.LaunchPerArm, true: gain.WithinLaunch}[c.Spec.Design.Within()]
+	design := gain.LaunchPerArm
+	if c.Spec.Design.Within() {
+		design = gain.WithinLaunch
+	}
 	return gain.Recorded{
 		Head: gain.Head{Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Design: design, Metric: r.metric,
 			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: proofs,

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -77,8 +76,11 @@ func (h Host) Resolve(s Spec) error {
 // Finished launches are kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
 	custom, err := c.Spec.custom()
+	if err != nil {
+		return err
+	}
 	r := runner{c, h, custom}
-	if err = cmp.Or(err, r.recover()); err != nil {
+	if err := r.recover(); err != nil {
 		return err
 	}
 	for i := range c.Launches {
@@ -97,8 +99,8 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	}
 	for _, l := range c.Launches { // no client is left that must not be told its arm
 		if a, _ := l.Done(); len(c.Spec.Command.Server) > 0 && l.Arm != "" {
-			name := fmt.Sprintf("%05d-%s-%d", l.Position, c.Spec.Builds.Called(l.Arm), a.Number)
-			_ = os.Symlink(filepath.Base(a.Folder), filepath.Join(c.Folder, launchesFolder, name)) // for people and compare
+			name := folderOf(l, string(c.Spec.Builds.Called(l.Arm)), a.Number)
+			_ = os.Symlink(filepath.Base(a.Folder), filepath.Join(c.Folder, name)) // for people and compare
 		}
 	}
 	return nil
@@ -155,7 +157,11 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 // accept asks, after the first pair and before the second, whether to go on. A plan puts the launches of a pair side
 // by side.
 func (r *runner) accept() error {
-	if r.host.Accept == nil || r.Finished() != map[bool]int{false: len(r.Spec.arms()), true: 1}[r.Spec.Design.Within()] {
+	first := len(r.Spec.arms())
+	if r.Spec.Design.Within() {
+		first = 1
+	}
+	if r.host.Accept == nil || r.Finished() != first {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)

@@ -55,7 +55,10 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 		Channel: control.Folder(filepath.Join(s.folder, controlFolder)), Ranks: s.Spec.Ranks, Now: s.host.Now,
 		Sleep: s.host.Sleep,
 		Run: func(ctx context.Context, r control.Run) error {
-			name := fmt.Sprintf("run-%03d%s", r.Number, map[bool]string{false: "-untimed"}[r.Timed])
+			name := fmt.Sprintf("run-%03d", r.Number)
+			if !r.Timed {
+				name += "-untimed"
+			}
 			return s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Position*mostRuns+r.Number), run)
 		},
 		Block: func(block int) {

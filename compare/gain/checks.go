@@ -116,7 +116,10 @@ func (c *comparison) check() {
 	if uneven > leastUneven {
 		c.warn(CheckAttention, "tokens", "imbalance", uneven)
 	}
-	key, most := map[bool]string{true: "ranks", false: "load"}[load == 0], cmp.Or(load, router.Number(c.Ranks))-1
+	most, key := load-1, "load"
+	if load == 0 {
+		most, key = router.Number(c.Ranks)-1, "ranks"
+	}
 	switch times := 1 + c.Gain.Estimate; {
 	case c.builds() && (times > plausibleBuild || times < 1./plausibleBuild):
 		c.warn(CheckExplained, "builds", "gain", c.Gain.Estimate)
@@ -166,23 +169,24 @@ func (r *Recorded) unproved() (missing []string) {
 
 // checkDifferences wants that the arms differ in what is declared, and in nothing else.
 func (r *Recorded) checkDifferences() Check {
-	told := map[bool][]string{} // by whether it is declared
-	for _, d := range r.Differences {
-		told[d.Declared] = append(told[d.Declared], fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name,
-			r.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, r.Builds.Called(Perfect)), d.Perfect))
+	told := func(declared bool) []string {
+		return mapped(only(r.Differences, func(d Difference) bool { return d.Declared == declared }), func(d Difference) string {
+			return fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name,
+				r.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, r.Builds.Called(Perfect)), d.Perfect)
+		})
 	}
 	untreated := func(arm Arm) bool { // the perfect arm is "" here, as in Difference
 		return !slices.ContainsFunc(r.Differences, func(d Difference) bool { return d.Declared && d.Arm == arm })
 	}
 	switch {
-	case len(told[false]) > 0:
-		return NewCheck(CheckDifference, Fail, "other", "differences", told[false])
+	case len(told(false)) > 0:
+		return NewCheck(CheckDifference, Fail, "other", "differences", told(false))
 	case r.within():
 		return NewCheck(CheckDifference, Pass, "within")
 	case !r.Compared:
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
 	case !slices.ContainsFunc(append([]Arm{""}, r.More...), untreated):
-		return NewCheck(CheckDifference, Pass, "declared", "differences", told[true])
+		return NewCheck(CheckDifference, Pass, "declared", "differences", told(true))
 	case r.Builds.Named():
 		return NewCheck(CheckDifference, Warn, "same")
 	}

@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -32,7 +31,7 @@ type comparison struct {
 func (r *Recorded) compare(arm Arm, point, confidence float64) *comparison {
 	one := &comparison{Recorded: r, Comparison: Comparison{Arm: r.Builds.Called(arm), Name: r.PointName, Value: point},
 		arm: arm, each: confidence, out: map[*Measurement]bool{}, work: map[string][]string{}}
-	one.all = one.units()
+	one.all = one.measuredUnits()
 	one.whole = only(one.all, Unit.complete)
 	one.leaveOut()
 	one.estimate()
@@ -104,7 +103,9 @@ func (c *comparison) estimate() {
 	t, method := stats.Crossover(c.each, groups...), []string{PairedT, CrossoverT}[len(groups)-1]
 	if c.within() {
 		t = overLaunches(mapped(c.kept, func(u Unit) []float64 { return u.logs }), LaunchSD, c.each)
-		method = map[bool]string{false: LaunchT, true: OneLaunch}[len(c.kept) == 1]
+		if method = LaunchT; len(c.kept) == 1 {
+			method = OneLaunch
+		}
 	} else if len(c.kept) > 0 {
 		lean := skewed * skew(groups)
 		t.Low, t.High = t.Low-max(0, lean), t.High+max(0, -lean)
@@ -138,17 +139,16 @@ func mapped[T, V any](list []T, value func(T) V) (values []V) {
 	return values
 }
 
-// leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
-func (r *Recorded) leastUnits() int {
-	return map[bool]int{false: MinPairs, true: MinLaunches}[r.within()]
-}
-
 // decide gives the verdict, unless failed checks made the campaign invalid. One whose result may have been chosen
 // decides nothing. Where arms did different work at the point of a comparison, it loses its gain; the values of its
 // launches stay.
-func (c *comparison) decide(invalid Verdict, all []*comparison) {
-	few := map[bool]Verdict{true: NoVerdict}[len(c.whole) < c.leastUnits()]
-	c.Verdict = cmp.Or(invalid, few, verdictOf(c.Gain, c.threshold(), c.builds()))
+func (c *comparison) decide(invalid bool, all []*comparison) {
+	switch c.Verdict = verdictOf(c.Gain, c.threshold(), c.builds()); {
+	case invalid:
+		c.Verdict = Invalid
+	case len(c.whole) < c.units().verdict:
+		c.Verdict = NoVerdict
+	}
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.Value == c.Value && o.differs() }) {
 		c.Gain.Interval, c.Verdict = noInterval, NotComparable
 		for i := range c.all {
@@ -171,7 +171,12 @@ func undone(checks []Check, whole, kept int) bool {
 }
 
 // threshold is 0 of further arms.
-func (c *comparison) threshold() float64 { return map[bool]float64{false: c.Threshold}[c.further()] }
+func (c *comparison) threshold() float64 {
+	if c.further() {
+		return 0
+	}
+	return c.Threshold
+}
 
 // verdictOf decides by an interval. A bound that equals the threshold decides nothing.
 func verdictOf(g Gain, threshold float64, builds bool) Verdict {
@@ -198,9 +203,9 @@ func verdictOf(g Gain, threshold float64, builds bool) Verdict {
 // spread is known yet, when the interval would decide but its launches may not, and when the estimate is so near the
 // threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
-	lost := map[bool]int{false: 2, true: 1}[c.within()]
+	units := c.units()
 	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
-	n, ok := stats.ToDecide(distance, c.sd, c.each, c.leastUnits(), lost)
+	n, ok := stats.ToDecide(distance, c.sd, c.each, units.verdict, units.lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
 	if !ok || c.copied() || outliers && !c.within() || verdictOf(c.Gain, c.threshold(), c.builds()) != Inconclusive {
 		return router.Undefined()

@@ -18,7 +18,10 @@ const outlierLevel = 0.02
 func (c *comparison) alike() map[[2]int][]*Measurement {
 	groups := map[[2]int][]*Measurement{} // by launch and side
 	for _, u := range c.whole {
-		launch := map[bool]int{true: u.Pair}[c.within()]
+		launch := 0
+		if c.within() {
+			launch = u.Pair
+		}
 		for _, b := range only(u.blocks, Block.complete) {
 			for side, all := range b.sides {
 				groups[[2]int{launch, side}] = append(groups[[2]int{launch, side}], all...)
@@ -64,8 +67,11 @@ const leastKept = 4
 func (c *comparison) leaveOut() {
 	far := c.far()
 	if !c.within() {
-		unknown := slices.ContainsFunc(far, func(m *Measurement) bool { return m.Position == UnknownPosition })
-		c.fell(CheckOutliers, map[bool]string{false: "launches", true: "pairs"}[unknown], far) // as they are named
+		named := "launches"
+		if slices.ContainsFunc(far, func(m *Measurement) bool { return m.Position == UnknownPosition }) {
+			named = "pairs"
+		}
+		c.fell(CheckOutliers, named, far)
 		kept := only(c.whole, func(u Unit) bool {
 			return !slices.ContainsFunc(far, func(m *Measurement) bool { return m.Unit == u.Pair })
 		})
@@ -97,10 +103,13 @@ func (c *comparison) leaveOut() {
 
 // fell is the check that names what is far off, by its launches.
 func (c *comparison) fell(name, why string, far []*Measurement) {
-	launches := mapped(far, func(m *Measurement) int { return map[bool]int{true: m.Unit, false: m.Position}[c.within()] })
+	pairs := mapped(far, func(m *Measurement) int { return m.Unit })
+	launches := pairs
+	if !c.within() {
+		launches = mapped(far, func(m *Measurement) int { return m.Position })
+	}
 	if len(far) > 0 {
-		c.warn(name, why, "segments", len(far), "launches", launches,
-			"pairs", mapped(far, func(m *Measurement) int { return m.Unit }),
+		c.warn(name, why, "segments", len(far), "launches", launches, "pairs", pairs,
 			"changes", mapped(far, func(m *Measurement) float64 { return fraction(m.off).Float64() }))
 	}
 }

@@ -22,10 +22,12 @@ func Judge(c Recorded) Result {
 	}
 	r.Checks = append(r.Checks, c.checkDifferences())
 	work := c.checkWork(all)
-	invalid := map[bool]Verdict{true: Invalid}[len(r.Failed()) > 0]
-	unlike := map[bool]Verdict{true: NotComparable}[work.Status == Fail]
+	invalid := len(r.Failed()) > 0
 	r.Checks = append(r.Checks, work)
-	units := map[bool]*[]Unit{false: &r.Pairs, true: &r.Launches}[c.within()]
+	units := &r.Pairs
+	if c.within() {
+		units = &r.Launches
+	}
 	var heads []*comparison // of the perfect arm or the build, by point
 	for _, one := range all {
 		if one.decide(invalid, all); one.further() {
@@ -48,7 +50,13 @@ func Judge(c Recorded) Result {
 	if r.PairsNeeded = router.Undefined(); len(open) > 0 { // of several the most, unknown where one is
 		r.PairsNeeded = slices.Max(mapped(open, (*comparison).pairsNeeded))
 	}
-	if r.Verdict = cmp.Or(unlike, invalid, overall(heads)); len(c.Points) > 0 {
+	switch r.Verdict = overall(heads); {
+	case work.Status == Fail:
+		r.Verdict = NotComparable
+	case invalid:
+		r.Verdict = Invalid
+	}
+	if len(c.Points) > 0 {
 		r.Points, r.SimultaneousConfidence = r.Main(), DefaultConfidence
 	}
 	return r

@@ -29,8 +29,10 @@ type Predicted struct {
 // shape. ranks is the EP size that it is asked for.
 func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 	for _, c := range r.Main() {
-		value := map[bool]router.Number{true: router.Undefined(), false: router.Number(c.Value)}[c.Name == ""]
-		p := Predicted{Point: c.Name, Value: value, From: from, To: to, Basis: "predicted"}
+		p := Predicted{Point: c.Name, Value: router.Number(c.Value), From: from, To: to, Basis: "predicted"}
+		if c.Name == "" {
+			p.Value = router.Undefined()
+		}
 		if p = r.refuse(p, c.Dose, ranks); p.Refused == nil {
 			p.predict(c.Dose, gainsOf(r.Launches, c.Value, mapped(c.Dose.Arms, func(a DoseArm) Arm { return a.Arm })))
 		}

@@ -74,8 +74,11 @@ func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 
 // Undone reports a campaign whose interval decides nothing, wherever it lies: by a check, or by what falls out.
 func (r Result) Undone() bool {
-	out := map[bool]int{false: r.Outliers()}[r.Design == WithinLaunch] // whose launches stay
-	return r.Verdict == Inconclusive && undone(r.Checks, r.Gain.N+out, r.Gain.N)
+	whole := r.Gain.N
+	if r.Design != WithinLaunch { // whose launches stay
+		whole += r.Outliers()
+	}
+	return r.Verdict == Inconclusive && undone(r.Checks, whole, r.Gain.N)
 }
 
 // Outliers counts the launches that are far off at a point.
@@ -136,9 +139,12 @@ func (r *Result) Upgrade() error {
 	}
 	r.Comparisons = []Comparison{{Arm: Perfect, Leads: true, Gain: r.Gain, Verdict: r.Verdict}}
 	for i := range r.Proof {
-		p, grade := &r.Proof[i], map[bool]Grade{false: None, true: Claimed}
-		if p.Grade = grade[p.Proved]; p.Proved && strings.Contains(p.Evidence, "worst layer") {
+		p := &r.Proof[i]
+		switch p.Grade = None; {
+		case p.Proved && strings.Contains(p.Evidence, "worst layer"):
 			p.Grade = Measured
+		case p.Proved:
+			p.Grade = Claimed
 		}
 		p.Proved = false
 	}

@@ -22,6 +22,21 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
+// units are what the units of a design need.
+type units struct {
+	verdict int // of them, for a verdict
+	lost    int // degrees of freedom that their interval loses
+	values  int // of each arm, at least, for a complete block
+}
+
+// units are pairs, whose two orders have a mean each, or launches that hold all arms.
+func (r *Recorded) units() units {
+	if r.within() {
+		return units{verdict: MinLaunches, lost: 1, values: 2}
+	}
+	return units{verdict: MinPairs, lost: 2, values: 1}
+}
+
 // Unit is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms. Its
 // values are the block's; of several blocks the geometric means, and the gain is the mean of the log ratios.
 type Unit struct {
@@ -63,17 +78,21 @@ const (
 	PairIncomplete = "incomplete"
 )
 
-// units are the pairs, or launches, of both arms among the sorted measurements.
+// measuredUnits are the pairs, or launches, of both arms among the sorted measurements.
 //
 //	two launches {Unit 0, normal, 100}, {Unit 0, perfect, 110} → one unit of gain ln 1.1
-func (c *comparison) units() (units []Unit) {
+func (c *comparison) measuredUnits() (units []Unit) {
 	for i := range c.Measurements {
 		m := &c.Measurements[i]
 		if m.Point != c.Value || m.Arm != Normal && m.Arm != c.arm {
 			continue
 		}
 		if n := len(units); n == 0 || units[n-1].Pair != m.Unit {
-			units = append(units, Unit{Pair: m.Unit, Point: router.Number(c.Value), Arm: map[bool]Arm{true: c.arm}[c.further()]})
+			u := Unit{Pair: m.Unit, Point: router.Number(c.Value)}
+			if c.further() {
+				u.Arm = c.arm
+			}
+			units = append(units, u)
 		}
 		u := &units[len(units)-1]
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
@@ -94,7 +113,12 @@ func (c *comparison) units() (units []Unit) {
 }
 
 // side is 0 of the normal arm, 1 of any other.
-func (m *Measurement) side() int { return map[bool]int{false: 1}[m.Arm == Normal] }
+func (m *Measurement) side() int {
+	if m.Arm == Normal {
+		return 0
+	}
+	return 1
+}
 
 // noted is a note with one more.
 func noted(note, more string) string { return strings.Trim(note+"; "+more, "; ") }
@@ -110,7 +134,7 @@ func (m *Measurement) said() string {
 // settle computes a unit and its blocks from the measurements that do not fall out. The sign of a gain is set by the
 // metric's direction.
 func (c *comparison) settle(u *Unit) {
-	least, note, sides := map[bool]int{false: 1, true: 2}[c.within()], "", [2][]float64{}
+	note, sides := "", [2][]float64{}
 	u.logs = nil
 	for i := range u.blocks {
 		b := &u.blocks[i]
@@ -131,7 +155,7 @@ func (c *comparison) settle(u *Unit) {
 			gained = -gained
 		}
 		b.Status, b.Gain, note = PairIncomplete, router.Undefined(), noted(note, b.Note)
-		if n == other && n >= least && !math.IsNaN(gained) {
+		if n == other && n >= c.units().values && !math.IsNaN(gained) {
 			b.Status, b.Gain = PairComplete, fraction(gained)
 			u.logs, sides[0], sides[1] = append(u.logs, gained), append(sides[0], means[0]), append(sides[1], means[1])
 		}

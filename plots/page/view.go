@@ -34,8 +34,14 @@ const longText = 36
 // class is the style of a cell in a column: numbers to the right, marks in color,
 // sentences broken into lines.
 func class(c table.Shown, cell string) string {
-	number, long := map[bool]string{true: " n"}, map[bool]string{true: " long"}
-	return strings.TrimSpace(marks[cell] + number[c.Numeric()] + long[len(cell) > longText])
+	styles := marks[cell]
+	if c.Numeric() {
+		styles += " n"
+	}
+	if len(cell) > longText {
+		styles += " long"
+	}
+	return strings.TrimSpace(styles)
 }
 
 // beyondAnswer are the notes on an input that do not stand below the answer.

@@ -319,7 +319,10 @@ func (c Column) cell(v any, per float64) string {
 		}
 		return text
 	case reflect.Bool:
-		return map[bool]string{true: "yes", false: "no"}[x.Bool()]
+		if x.Bool() {
+			return "yes"
+		}
+		return "no"
 	}
 	x, ok := number(v)
 	x /= per
@@ -330,8 +333,10 @@ func (c Column) cell(v any, per float64) string {
 		return write(x)
 	case per == 1:
 		return quantity.Decimals(x, 0)
-	case x != 0 && math.Abs(x) < 0.005: // and no zero
-		return map[bool]string{true: "<0.01", false: ">−0.01"}[x > 0]
+	case x > 0 && x < 0.005: // and no zero
+		return "<0.01"
+	case x < 0 && x > -0.005:
+		return ">−0.01"
 	}
 	return quantity.Decimals(x, 2)
 }

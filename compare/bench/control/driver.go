@@ -61,7 +61,10 @@ type Lost struct {
 }
 
 func (l *Lost) Error() string {
-	return map[bool]string{false: "the engine does not follow: ", true: "the router was lost: "}[l.Timed] + l.Seen
+	if l.Timed {
+		return "the router was lost: " + l.Seen
+	}
+	return "the engine does not follow: " + l.Seen
 }
 
 func (d *Driver) lost(format string, args ...any) error {

@@ -74,8 +74,11 @@ func byOrder(l Launch) []rank {
 	if l.Answered == 0 || l.Answered < l.Ranks {
 		return all(unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
 	}
-	shows := map[bool]gain.Arm{false: unbalanced, true: balanced}[l.Router == "perfect"]
-	return rank{shows: shows, evidence: "the rank acknowledged router " + l.Router}.forRanks(l.Answered)
+	r := rank{shows: unbalanced, evidence: "the rank acknowledged router " + l.Router}
+	if l.Router == "perfect" {
+		r.shows = balanced
+	}
+	return r.forRanks(l.Answered)
 }
 
 // byReport judges a launch by its own report: whether it states a perfect
