@@ -73,13 +73,15 @@ func (c *Cache) Plan(text string) (name string, err error) {
 	switch {
 	case drawn && kind == "target":
 		return plan.Target(value), nil
+	case text == "recorded:":
+		return "", fmt.Errorf("%w: want recorded:FILE, a file of counts, have recorded: alone", ErrSpec)
 	case drawn && kind == "recorded":
 		counts, err := input.ReadFile(value, maxManifest)
 		if err != nil {
 			return "", err
 		}
 		if name, _, err = plan.Recorded(counts); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrSpec, err)
+			return "", &input.Error{File: value, Err: err}
 		}
 		if err := c.keep(); err != nil {
 			return "", err

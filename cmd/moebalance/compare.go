@@ -101,7 +101,7 @@ func (o *compareOptions) traces(c call, sides [2]source.Side) (d document, err e
 	}
 	result := diff.Compare(arms[0], arms[1], o.Builds)
 	if c.given("threshold") {
-		result.Threshold = o.Threshold
+		result.Threshold = &o.Threshold
 	}
 	if o.Campaign != "" {
 		measured, err := source.ReadCampaign(o.Campaign)

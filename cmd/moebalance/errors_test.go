@@ -55,6 +55,7 @@ const asked = `
 2 bench -- no-such-engine :: "no-such-engine"
 2 bench -- env ENABLE_PERFECT_ROUTER=1 D/engine :: remove it
 1 bench --resume D/none :: none
+1 bench --resume D/damaged :: have a damaged one: file is not a database (26); what the launches printed is in D/damaged/launches:
 1 bench --resume D/empty :: name the folder of --campaign; 'moebalance compare' shows a JSON result
 1 bench --campaign D/1 -- D/fails :: no memory
 1 bench --campaign D/2 -- D/silent :: printed nothing
@@ -80,7 +81,8 @@ const asked = `
 2 GENERATE --model deepsek-v3 --ep 8 --target 1.2 :: did you mean "deepseek-v3"
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
 2 GENERATE --model deepseek-v3 --ep 8 --target 0.9 :: at least 1
-2 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: logical_count
+1 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: PLACED: want {"logical_count"
+2 GENERATE --model e8k2 --ep 2 --plan recorded: :: want recorded:FILE
 2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
 2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which
 1 GENERATE --model e4k1 --placement PLACED :: no rank holds expert 3
@@ -131,9 +133,9 @@ const asked = `
 0 trace --counts COUNTS --model gpt-oss-20b RANK0 ::
 1 trace D/cut.sqlite :: truncated
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
-1 compare --campaign D/lines.json NORMAL PERFECT :: invalid character '{' after top-level value; write a result with
-1 models D/cut.json :: want a Hugging Face config.json, have unexpected end of JSON input; copy it from the checkpoint
-1 report testdata/README.md :: have a file that begins with "# What we me"; write a result with
+1 compare --campaign D/lines.json NORMAL PERFECT :: have JSON that breaks off, or is wrong, at byte 10; write a result with
+1 models D/cut.json :: want a Hugging Face config.json, have JSON that breaks off, or is wrong, at byte 20; copy it from the checkpoint
+1 report testdata/README.md :: have text that begins with "# What we me"; write a result with
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)
 1 trace D/lfs.sqlite :: git lfs pull
 1 trace D/run.nsys-rep :: nsys export
@@ -176,7 +178,7 @@ const asked = `
 2 compare --campaign NORMAL NORMAL PERFECT :: a trace, not a campaign: read it with: moebalance trace
 2 logits verify D/traced.json :: a JSON result, not a cache of logits: read it with: moebalance report D/traced.json
 0 compare D/own/normal.sqlite D/own/perfect.sqlite ::
-4 compare --trust-arms PERFECT NORMAL :: balance is not proved
+4 compare --trust-arms PERFECT NORMAL :: the sides are swapped: the first was balanced (max/mean 1.0
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
 2 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/perfect.txt D/normal.txt :: give the normal side first
 2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
@@ -275,7 +277,7 @@ func askedFiles(t *testing.T) string {
 		"secret.csv": "layer,expert,count\n0,1,HF_TOKEN=hf_1\n", "bad.csv": "layer,expert,count\n0,1,x\n",
 		"judged.json": `{"schema_version": 2, "kind": "trace"}`,
 		"traced.json": `{"schema_version": 1, "kind": "trace", "cells": []}`, "silent.txt": "speed 12.5 tok/s\n",
-		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "",
+		"faster.txt": "speed 14.5 tok/s\n", "folders/in/it": "", "damaged/campaign.sqlite": "no database",
 		"lines.json": "{\"a\": 1}\n{}", "placed.json": "[[0,1,0],[2]]",
 		"nan.json": "[[1,\nNaN]]", "comma.json": "[[1 2]]", "one.json": "[[5,1]]",
 		"deep.json": "[" + strings.Repeat(row+",", 9) + row + "]", "shallow.json": "[" + row + "]",

@@ -51,7 +51,8 @@ func (o *outputFlag) ending(what string, ours ...string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(o.File.Path))
 	known := []string{".json", ".csv", ".md", ".html", ".htm", ".pdf", ".xlsx", ".png", ".svg"}
 	if slices.Contains(known, ending) && !slices.Contains(ours, ending) {
-		return "", usagef("--output: no %s is written as %s: want %s", what, ending, strings.Join(ours, ", "))
+		return "", usagef("--output: no %s is written as %s: want %s; 'moebalance report' writes pages (-o) and figures "+
+			"(--png, --svg)", what, ending, strings.Join(ours, ", "))
 	}
 	return ending, nil
 }

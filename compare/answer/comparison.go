@@ -164,7 +164,10 @@ func (k *known) parts(c *diff.Comparison) {
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
 	s, alike := c.Split, warned(c.Warnings, "perfect_not_balanced", "arms_look_alike")
-	threshold := cmp.Or(c.Threshold, gain.DefaultThreshold)
+	threshold := gain.DefaultThreshold
+	if c.Threshold != nil {
+		threshold = *c.Threshold
+	}
 	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
 		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
 		"here", alike.Args["here"], "there", alike.Args["there"],

@@ -52,7 +52,10 @@ func TestPredictions(t *testing.T) {
 		"other", "perfect", "here", 1.5, "there", 1.48)}
 	unknown := split(0.0001, 0)
 	unknown.Warnings = []router.Warning{router.Warn(diff.EqualWorkUnknown, "", "share", 0.02)}
+	zero := split(0.05, 0)
+	zero.Threshold = new(float64) // as given
 	for want, c := range map[string]diff.Comparison{
+		"about 5.0 % faster, mostly from even ranks.":                                               zero,
 		"about 10.0 % faster, mostly from even ranks.":                                              split(0.11, -0.01),
 		"about 10.0 % faster, mostly from even experts.":                                            split(0.039, 0.061),
 		"about 10.0 % faster, as even ranks save 59.0 µs and even experts save 41.0 µs per step.":   split(0.059, 0.041),

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite" // the driver
@@ -82,7 +80,7 @@ func checkFile(path string) (size int64, err error) {
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
 		log := input.EngineLog(string(Head(path, torchHead)))
 		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
-			Found: cmp.Or(log, beginning(head)), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes an export" +
+			Found: cmp.Or(log, input.Beginning(head)), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes an export" +
 				map[bool]string{true: "; 'moebalance counts' reads expert counts"}[log == ""]}
 	}
 	return info.Size(), unfinished(path, head, info.Size())
@@ -119,20 +117,6 @@ func unfinished(path string, head []byte, size int64) error {
 		}
 	}
 	return nil
-}
-
-// beginning tells what a file begins with: its first word where it is text.
-func beginning(head []byte) string {
-	switch {
-	case len(head) == 0:
-		return "an empty file"
-	case bytes.HasPrefix(head, gzipMagic):
-		return "a gzip file that holds neither"
-	case bytes.ContainsFunc(head[:min(len(head), headSize-utf8.UTFMax)], // the last character may be cut
-		func(r rune) bool { return r == utf8.RuneError || r < ' ' && !unicode.IsSpace(r) }):
-		return "binary data"
-	}
-	return fmt.Sprintf("text that begins with %.12q", head)
 }
 
 func isReport(path string) bool {

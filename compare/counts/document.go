@@ -23,6 +23,9 @@ type document struct {
 	broken error              // where the text begins like JSON and is none
 }
 
+// oneRank is the container of what one rank of TensorRT-LLM counted.
+const oneRank = "safetensors file"
+
 func openDocument(path string) *document {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return newDocument(path, must(input.ReadFile(path, maxFile)))
@@ -45,7 +48,7 @@ func newDocument(path string, text []byte) *document {
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
 		d.binary, d.root = "NumPy array", tensor.Stored(func() tensor.Array { return tensor.ParseNumPy(text) })
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
-		d.binary, d.root = "safetensors file", tensor.OpenSafetensors(path, text)
+		d.binary, d.root = oneRank, tensor.OpenSafetensors(path, text)
 	case text[0] == 0x80:
 		fail("a Python pickle, which can run anything when it is read: save the counts as JSON, or by numpy.save")
 	case d.text[0] == '{' || d.text[0] == '[':

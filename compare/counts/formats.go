@@ -44,7 +44,7 @@ func (d *document) record(axes Axes) *Record {
 // read reads the document by its container: a folder, an array, objects, a table, or lines.
 func (c *collector) read(d *document) {
 	switch {
-	case d.binary == "safetensors file" || d.binary != "" && part(d.root, "records") != nil && !c.placing:
+	case d.binary == oneRank || d.binary != "" && part(d.root, "records") != nil && !c.placing:
 		fail("this is one rank's file: give the folder that holds all ranks' files, whose sum is the load")
 	case d.text == nil:
 		c.readFolder(d)
@@ -139,7 +139,7 @@ func (d *document) fail() {
 	case word(part(d.root, "kind")) == "moebalance hook":
 		fail("this is the hook's proof, without counts: give the folder in which the hook wrote it, or a file of counts")
 	}
-	found := fmt.Sprintf("a file that begins with %q", d.text[:min(len(d.text), 12)])
+	found := input.Beginning(d.text)
 	if object, is := d.root.(map[string]any); is {
 		keys := slices.Sorted(maps.Keys(object))
 		found = fmt.Sprintf("an object of %s: %.200q", quantity.Count(len(keys), "key"), strings.Join(keys, ", "))

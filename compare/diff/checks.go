@@ -253,6 +253,12 @@ func (c *Comparison) judgeOutside(a arms) {
 		"per", per, "normal_ns", ns[0], "perfect_ns", ns[1])
 }
 
+// labeled is the evidence of an arm that captures do not show.
+const labeled = "accepted as labeled"
+
+// recorded reports a side whose captures show an arm.
+func (s *Side) recorded() bool { return s.Arm != "" && s.Evidence != labeled }
+
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do not show that arm: a
 // switch that they do not record, or none in the environment at all. The result says so, and what they do
 // say. Whether routing was balanced is asked all the same.
@@ -261,7 +267,7 @@ func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 		return t
 	}
 	trusted := *t
-	trusted.Arm, trusted.ArmEvidence = string(arm), "accepted as labeled"
+	trusted.Arm, trusted.ArmEvidence = string(arm), labeled
 	trusted.Warnings = append(slices.Clone(t.Warnings),
 		router.Warn("arm_on_trust", "", "arm", arm, "said", cmp.Or(t.Arm, "nothing"), "evidence", t.ArmEvidence))
 	return &trusted
@@ -310,7 +316,7 @@ func (c *Comparison) judgeBalance(a arms) {
 			return
 		}
 		c.warn("balance_not_measured", "", "of", of)
-	case there > 1+balancedWithin && here <= 1+balancedWithin && c.Normal.Arm+c.Perfect.Arm == "":
+	case there > 1+balancedWithin && here <= 1+balancedWithin && !c.Normal.recorded() && !c.Perfect.recorded():
 		c.refuse("swapped", "evidence", fmt.Sprintf("max/mean %.3f of %s over ranks", here, of),
 			"others", fmt.Sprintf("%.3f", there))
 	case there > 1+balancedWithin && there > here:

@@ -170,7 +170,8 @@ func (r *Recorded) unproved() (missing []string) {
 // checkDifferences wants that the arms differ in what is declared, and in nothing else.
 func (r *Recorded) checkDifferences() Check {
 	told := func(declared bool) []string {
-		return mapped(only(r.Differences, func(d Difference) bool { return d.Declared == declared }), func(d Difference) string {
+		of := only(r.Differences, func(d Difference) bool { return d.Declared == declared })
+		return mapped(of, func(d Difference) string {
 			return fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name,
 				r.Builds.Called(Normal), d.Normal, cmp.Or(d.Arm, r.Builds.Called(Perfect)), d.Perfect)
 		})

@@ -23,39 +23,14 @@ type Progress func(paths []string) (read func(bytes int64), done func())
 // benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
 // are compared, where no comparison is given. Two arguments that name no arm are a side each, as ReadArms takes them,
 // unless their captures are of one run.
-func Gather(ctx context.Context, args []string, skipped func(paths []string), progress Progress) (items []Item,
-	err error) {
+func Gather(ctx context.Context, args []string, skipped func(paths []string), progress Progress) ([]Item, error) {
 	inputs, err := Classify(args, skipped)
 	if err != nil {
 		return nil, err
 	}
-	var captures []Input
-	var reports []string
-	for _, in := range inputs { // small ones first, as they may be broken
-		if in.Kind == Captures {
-			captures = append(captures, in)
-		} else if item, err := in.item(); err != nil {
-			return nil, err
-		} else if item.Name == "" {
-			reports = append(reports, in.Path)
-		} else {
-			item.Name = named(in.Path, inputs)
-			items = append(items, item)
-		}
-	}
-	if len(reports) > 0 {
-		_, sides, err := ReadArms(reports, nil)
-		if err != nil && len(args) == 2 && len(reports) == len(inputs) {
-			_, sides, err = ReadArms(args, nil)
-		}
-		if err != nil {
-			return nil, err
-		}
-		judged, err := ReadReports(sides, ReportOptions{Threshold: gain.DefaultThreshold})
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged})
+	items, captures, err := apart(inputs, args) // small ones first, as they may be broken
+	if err != nil {
+		return nil, err
 	}
 	traced, err := traces(ctx, captures, items, progress)
 	if err != nil && ctx.Err() == nil && len(args) == 2 && len(captures) == len(inputs) && armOf(args[1]) != gain.Normal {
@@ -63,22 +38,63 @@ func Gather(ctx context.Context, args []string, skipped func(paths []string), pr
 			traced, err = two, nil
 		}
 	}
+	if err == nil {
+		err = judgeCounts(items, traced)
+	}
 	if err != nil {
 		return nil, err
 	}
-	ranks := len(append(traced, Item{Trace: &trace.Trace{}})[0].Trace.Ranks)
-	for _, in := range items {
-		if r := in.record; r != nil {
-			o := counts.Options{Threshold: gain.DefaultThreshold}
-			if ranks > 0 && r.Ranks == 0 && r.Experts > 0 && r.Experts%ranks == 0 {
-				o.Ranks = ranks
-			}
-			if err := in.Counts.Add(r, o); err != nil {
-				return nil, err
-			}
+	return compared(items, traced)
+}
+
+// apart reads the inputs that are no captures; of benchmark reports, all together are one item.
+func apart(inputs []Input, args []string) (items []Item, captures []Input, err error) {
+	var reports []string
+	for _, in := range inputs {
+		if in.Kind == Captures {
+			captures = append(captures, in)
+		} else if item, err := in.item(); err != nil {
+			return nil, nil, err
+		} else if item.Name == "" {
+			reports = append(reports, in.Path)
+		} else {
+			item.Name = named(in.Path, inputs)
+			items = append(items, item)
 		}
 	}
-	return compared(items, traced)
+	if len(reports) == 0 {
+		return items, captures, nil
+	}
+	_, sides, err := ReadArms(reports, nil)
+	if err != nil && len(args) == 2 && len(reports) == len(inputs) {
+		_, sides, err = ReadArms(args, nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	judged, err := ReadReports(sides, ReportOptions{Threshold: gain.DefaultThreshold})
+	return append(items, Item{Name: filepath.Base(reports[0]), Campaign: &judged}), captures, err
+}
+
+// judgeCounts judges the records among the items, by the ranks of the traces where they do not say their own.
+func judgeCounts(items, traced []Item) error {
+	ranks := 0
+	if len(traced) > 0 {
+		ranks = len(traced[0].Trace.Ranks)
+	}
+	for _, in := range items {
+		r, o := in.record, counts.Options{Threshold: gain.DefaultThreshold}
+		if r == nil {
+			continue
+		}
+		if ranks > 0 && r.Ranks == 0 && r.Experts > 0 && r.Experts%ranks == 0 {
+			o.Ranks = ranks
+		}
+		if err := in.Counts.Add(r, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // named is a file's name, behind its folder where another input has the same: a/r.json and b/r.json.
@@ -124,7 +140,10 @@ func traces(ctx context.Context, captures []Input, others []Item, progress Progr
 	}
 	for i, side := range sides {
 		o := trace.Options{Threshold: gain.DefaultThreshold, Progress: read, Arm: string(side.Arm)}
-		arm := cmp.Or(side.Arm, armOf(side.Paths[0]), map[bool]gain.Arm{true: gain.Arms[i]}[mixed == nil])
+		arm := cmp.Or(side.Arm, armOf(side.Paths[0]))
+		if arm == "" && mixed == nil {
+			arm = gain.Arms[i]
+		}
 		t, counted, err := readBeside(ctx, side.Paths, o, arm, others)
 		switch {
 		case side.Arm != "" && errors.Is(err, trace.ErrArm): // the others are two builds

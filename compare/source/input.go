@@ -90,9 +90,11 @@ func expanded(args []string) (paths []string, err error) {
 		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
 			err = usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", arg)
 		case !strings.ContainsAny(arg, "*?["):
-			err = &input.Error{File: arg, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
-				Found: map[bool]string{true: "no such file"}[errors.Is(missing, fs.ErrNotExist)],
-				Try:   "check its name and folder"}
+			fault := &input.Error{File: arg, Expected: "a file, a folder or a pattern", Err: errors.Unwrap(missing),
+				Try: "check its name and folder"}
+			if err = fault; errors.Is(missing, fs.ErrNotExist) {
+				fault.Found = "no such file"
+			}
 		default:
 			if found, err = filepath.Glob(arg); err == nil && len(found) == 0 {
 				err = fmt.Errorf("no file matches %q", arg)

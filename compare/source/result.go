@@ -79,7 +79,7 @@ func ParseResult(name string, text []byte) (in Item, err error) {
 	}
 	headErr := json.Unmarshal(text, &head)
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		headErr = fmt.Errorf("a file that begins with %.12q", text)
+		headErr = errors.New(input.Beginning(text))
 	}
 	kind, known := map[string]struct {
 		schema int    // the newest that is understood

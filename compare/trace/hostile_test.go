@@ -41,7 +41,7 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"empty", file("empty.sqlite", ""), "empty"},
 		{"text", file("text.sqlite", "größe über alles, 12 €"), `"größe über a"`},
 		{"a program", file("elf", "\x7fELF\x02\x01"), "binary data"},
-		{"zipped", file("x.gz", "\x1f\x8b\x08\x00"), "a gzip file that holds neither"},
+		{"zipped", file("x.gz", "\x1f\x8b\x08\x00"), "a gzip file"},
 		{"an archive", file("x.sqlite", "PK\x03\x04\x14\x00"), "unpack it"},
 		{"saved by an editor", file("bom.sqlite", "\ufeff"+whole), "saved by an editor"},
 		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -29,7 +30,7 @@ type StepKind struct {
 
 	Engine  string         `json:"-"` // see ranges.EngineOf
 	batches []ranges.Batch // of the steps
-	busyNS  router.Number  // GPU time of all steps, mean over ranks
+	busyNS  []float64      // GPU time of each step, mean over ranks
 }
 
 // Tokens is how many tokens all ranks have in the first step; 0 where ranges do not say.
@@ -99,7 +100,7 @@ func (r *reduction) kinds() {
 		if s.Kind.Defined() {
 			k := &kinds[s.Kind]
 			k.Steps, k.batches = append(k.Steps, int(s.Number)), append(k.batches, r.batch(int32(s.Number)))
-			k.busyNS += s.BusyNS
+			k.busyNS = append(k.busyNS, float64(s.BusyNS))
 			k.Engine = cmp.Or(k.Engine, ranges.EngineOf(r.ranks[0].of.StepNames[int32(s.Number)]))
 		}
 	}
@@ -110,7 +111,7 @@ func (r *reduction) kinds() {
 		k := &kinds[i]
 		k.Name = ranges.BatchesName(k.batches)
 		if slices.ContainsFunc(k.batches, func(b ranges.Batch) bool { return b.Tokens == 0 }) {
-			each := quantity.Duration(k.busyNS / router.Number(len(k.Steps)))
+			each := quantity.Duration(stats.Median(k.busyNS)) // one may be a warm-up
 			k.Name = strings.TrimPrefix(k.Name+", "+each+" of GPU time each", ", ")
 		}
 	}

@@ -3,9 +3,13 @@
 package input
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Error is about one input. Every field but File and Found may be empty.
@@ -53,6 +57,8 @@ func (e *Error) Fault() string {
 func words(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "a JSON " + wrong.Value // object, string, number 1.5
+	} else if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("JSON that breaks off, or is wrong, at byte %d", broken.Offset)
 	}
 	return err.Error()
 }
@@ -62,3 +68,17 @@ const most = 400
 
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Beginning tells what a file of no known format begins with: its first word where it is text.
+func Beginning(head []byte) string {
+	switch {
+	case len(head) == 0:
+		return "an empty file"
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return "a gzip file"
+	case bytes.ContainsFunc(head[:min(len(head), 100-utf8.UTFMax)], // the last character may be cut
+		func(r rune) bool { return r == utf8.RuneError || r < ' ' && !unicode.IsSpace(r) }):
+		return "binary data"
+	}
+	return fmt.Sprintf("text that begins with %.12q", head)
+}

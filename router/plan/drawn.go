@@ -41,7 +41,7 @@ func Recorded(text []byte) (name string, counts [][]float64, err error) {
 		err = json.Unmarshal(file.Count, &steps)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("want {\"logical_count\": [[…], …]}, a list of experts for each layer: %w", err)
+		return "", nil, fmt.Errorf("want {\"logical_count\": [[…], …]}, a list of experts for each layer")
 	}
 	for _, step := range steps {
 		for l, experts := range step {

@@ -41,8 +41,9 @@ func comparisonTables(r diff.Comparison) []table.Table {
 	named := func(columns string) string {
 		return strings.NewReplacer("{A}", string(arms[0]), "{B}", string(arms[1])).Replace(columns)
 	}
-	phases := table.Of("phases", "Time per step by phase, mean over ranks",
-		append(slices.Clone(r.Phases), diff.PhaseChange{Phase: "step", Change: r.Step}), named("phase, collective"+change))
+	phases := table.Of("phases", "Kernel time per step by phase, mean over ranks, without the gaps between kernels",
+		append(slices.Clone(r.Phases), diff.PhaseChange{Phase: "all kernels", Change: r.Step}),
+		named("phase, collective"+change))
 	return []table.Table{
 		table.Of("kinds", "Kinds of steps, each compared with its like; the other tables are of the first", r.Kinds,
 			named("steps, normal_steps=steps {A}, perfect_steps=steps {B}, "+
@@ -51,7 +52,7 @@ func comparisonTables(r diff.Comparison) []table.Table {
 				"predicted_gain:percent, predicted_low:percent=95 % low, predicted_high:percent=95 % high, "+
 				"steps_left_out=left out of both")),
 		phases,
-		table.Of("layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
+		table.Of("layers", "Kernel time per step by layer and phase, mean over ranks", r.LayerTimes,
 			named("layer, phase, collective"+change)).LeadBy("difference_ns"),
 		splitTable(r.Split),
 		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, named("phase, "+

@@ -21,8 +21,11 @@ func Of(in source.Item, beside ...source.Item) output.Document {
 	case in.Compared != nil:
 		var of answer.Compared
 		for _, other := range beside {
-			if t := other.Trace; t != nil && t.Arm == string(gain.Normal) {
+			switch t := other.Trace; {
+			case t != nil && t.Arm == string(gain.Normal):
 				of.Counts, of.Normal = launch.Quote(other.Counted), launch.Quote(other.Given)
+			case t != nil && t.Arm == string(gain.Perfect):
+				of.Perfect = launch.Quote(other.Given)
 			}
 		}
 		return Comparison(*in.Compared, of)
