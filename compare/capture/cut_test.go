@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
@@ -21,13 +20,13 @@ func TestCutWhileRead(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 		db := require.Value(openExport(context.Background(), path))
 		seen := 0
-		err := db.readAll(context.Background(), []table{{rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
+		err := db.stream(context.Background(), rows.Query{Table: callTable, Text: text}, func(*rows.Row) error {
 			if seen++; seen == 1 {
 				return os.Truncate(path, 2*4096)
 			}
 			return nil
-		}}})
-		if db.sql.Close(); err == nil || !strings.Contains(err.Error(), "damaged") || seen > 10_000 {
+		})
+		if db.sql.Close(); err == nil || seen > 10_000 {
 			t.Errorf("%s: after %d rows: %v", what, seen, err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
@@ -154,22 +153,6 @@ func (db *database) each(ctx context.Context, list []string, from string, visit 
 		visit(values)
 		return nil
 	})
-}
-
-// readAll reads groups of tables, each group beside the others. The first error ends them all.
-func (db *database) readAll(ctx context.Context, groups ...[]table) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, tables := range groups {
-		group.Go(func() error {
-			for _, t := range tables {
-				if err := db.failed(ctx, "reading its events", db.stream(ctx, t)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }
 
 // has reports whether the export holds the table with all the columns.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The tables of events. Every one is optional in an export.
@@ -26,8 +28,20 @@ func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 // read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
 	w, c, s := newParts()
-	if err := db.readAll(ctx, db.workTables(ctx, w), db.callTables(ctx, c), db.rangeTables(ctx, s)); err != nil {
-		return nil, err
+	group, reading := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := db.readKernels(reading, w); err != nil {
+			return err
+		}
+		if err := db.readGraphs(reading, w); err != nil {
+			return err
+		}
+		return db.readNodes(reading, w)
+	})
+	group.Go(func() error { return db.readCalls(reading, c) })
+	group.Go(func() error { return db.readRanges(reading, s) })
+	if err := group.Wait(); err != nil {
+		return nil, db.failed(ctx, "reading its events", err)
 	}
 	rec := join(w, c, s)
 	w, c, s = nil, nil, nil

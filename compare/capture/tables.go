@@ -9,19 +9,13 @@ import (
 	"github.com/moebalance/moebalance/compare/capture/rows"
 )
 
-// table says how a table of events is read: which columns, and what a row fills.
-type table struct {
-	rows.Query
-	fill func(row *rows.Row) error
-}
-
-// stream reads a table of events.
-func (db *database) stream(ctx context.Context, t table) error {
-	if !db.has(t.Table, "start") {
+// stream reads a table of events, which may be missing.
+func (db *database) stream(ctx context.Context, q rows.Query, visit func(*rows.Row) error) error {
+	if !db.has(q.Table, "start") {
 		return nil
 	}
-	t.Progress = db.report
-	return t.Each(ctx, db.sql, db.path, t.fill)
+	q.Progress = db.report
+	return q.Each(ctx, db.sql, db.path, visit)
 }
 
 // texts gives what the registered strings of an export mean, by id. Only those that occur are
@@ -41,28 +35,32 @@ func texts[T any](ctx context.Context, db *database, mean func(text string) T) f
 	}
 }
 
-// workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations
-// of graph nodes.
-func (db *database) workTables(ctx context.Context, w *work) []table {
+// readKernels reads the table of kernels.
+func (db *database) readKernels(ctx context.Context, w *work) error {
 	room := db.room(ctx, kernelTable)
 	w.Kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
 	names := texts(ctx, db, func(text string) int32 {
 		w.KernelNames = append(w.KernelNames, demangled(valid(text)))
 		return int32(len(w.KernelNames) - 1)
 	})
-	kernels := func(row *rows.Row) (err error) {
+	columns := []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId", "graphNodeId"}
+	return db.stream(ctx, rows.Query{Table: kernelTable, Integers: columns}, func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1)}
 		if !w.believable(k.Start, k.End) {
 			return nil
 		}
-		if k.Name, err = names(row.Int(4)); err != nil {
-			return err
-		}
 		k.Device = w.device(row.Int(3), row.Int(5))
-		w.add(k, correlationOf(row.Int(2)), row.Int(6))
-		return nil
-	}
-	graphs := func(row *rows.Row) error {
+		if k.Name, err = names(row.Int(4)); err == nil {
+			w.add(k, correlationOf(row.Int(2)), row.Int(6))
+		}
+		return err
+	})
+}
+
+// readGraphs reads the table of graphs that were recorded whole.
+func (db *database) readGraphs(ctx context.Context, w *work) error {
+	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId"}
+	return db.stream(ctx, rows.Query{Table: graphTable, Integers: columns}, func(row *rows.Row) error {
 		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2))}
 		if w.believable(g.Start, g.End) {
 			g.Device = w.device(row.Int(3), row.Int(4))
@@ -70,29 +68,29 @@ func (db *database) workTables(ctx context.Context, w *work) []table {
 			w.Graphs = append(w.Graphs, g)
 		}
 		return nil
-	}
-	nodes := func(row *rows.Row) error {
+	})
+}
+
+// readNodes reads the table of the creations of graph nodes.
+func (db *database) readNodes(ctx context.Context, w *work) error {
+	columns := []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}
+	return db.stream(ctx, rows.Query{Table: nodeTable, Integers: columns}, func(row *rows.Row) error {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
 		if w.believable(n.Created, n.Created) {
 			n.Thread, n.Process = w.nodeThreads.Number(row.Int(1)), w.processes.Number(row.Int(1)&processMask)
 			w.GraphNodes = append(w.GraphNodes, n)
 		}
 		return nil
-	}
-	return []table{
-		{rows.Query{Table: kernelTable, Integers: []string{"start", "end", "correlationId", "globalPid", "demangledName",
-			"deviceId", "graphNodeId"}}, kernels},
-		{rows.Query{Table: graphTable, Integers: []string{"start", "end", "correlationId", "globalPid", "deviceId"}}, graphs},
-		{rows.Query{Table: nodeTable, Integers: []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}}, nodes},
-	}
+	})
 }
 
-// callTables is the table of API calls. Those that launch or wait are kept, known by their names.
-func (db *database) callTables(ctx context.Context, c *calls) []table {
+// readCalls reads the table of API calls. Those that launch or wait are kept, known by their names.
+func (db *database) readCalls(ctx context.Context, c *calls) error {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
 	c.Launches, c.correlations, c.kernel = make([]Call, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	kinds := texts(ctx, db, callKindOf)
-	fill := func(row *rows.Row) error {
+	columns := []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}
+	return db.stream(ctx, rows.Query{Table: callTable, Integers: columns}, func(row *rows.Row) error {
 		c.APICalls++
 		kind, err := kinds(row.Int(4))
 		l := Call{Start: row.Int(2), End: row.Int(3)}
@@ -102,21 +100,20 @@ func (db *database) callTables(ctx context.Context, c *calls) []table {
 		l.Thread = c.threads.Number(row.Int(1))
 		c.add(kind, l, correlationOf(row.Int(0)))
 		return nil
-	}
-	return []table{{rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId",
-		"returnValue"}}, fill}}
+	})
 }
 
 // eventTypes are the values of NVTX_EVENTS.eventType that matter, the same from 2021 to
 // 2026: ranges pushed and popped, started and ended, and both of them imported.
 var eventTypes = []int64{59, 60, 70, 71}
 
-// rangeTables is the table of named ranges. A name is plain text in the row or the
+// readRanges reads the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
-func (db *database) rangeTables(ctx context.Context, s *spans) []table {
+func (db *database) readRanges(ctx context.Context, s *spans) error {
 	s.Ranges = make([]Range, 0, db.room(ctx, rangeTable))
 	registered := texts(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
-	fill := func(row *rows.Row) (err error) {
+	columns := []string{"start", "eventType", "end", "textId", "globalTid"}
+	return db.stream(ctx, rows.Query{Table: rangeTable, Text: "text", Integers: columns}, func(row *rows.Row) (err error) {
 		if !slices.Contains(eventTypes, row.Int(1)) {
 			return nil
 		}
@@ -131,9 +128,7 @@ func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 		}
 		s.add(r)
 		return nil
-	}
-	return []table{{rows.Query{Table: rangeTable, Text: "text", Integers: []string{"start", "eventType", "end", "textId",
-		"globalTid"}}, fill}}
+	})
 }
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it

@@ -2,14 +2,6 @@ package rows
 
 import "encoding/binary"
 
-// decoder takes the wanted columns out of records. A record is a header, which
-// begins with its own length and gives the type of each column's value, and then
-// the values. Source: https://www.sqlite.org/fileformat2.html section 2.1.
-type decoder struct {
-	row *Row
-	to  []int // by column, up to the last one wanted
-}
-
 // The types of values: NULL, integers of 1, 2, 3, 4, 6 and 8 bytes, reals, the
 // integers 0 and 1; from 12 on, even types are blobs and odd ones texts.
 const (
@@ -33,29 +25,19 @@ var sizes = func() (list [0x80]int) {
 // drops are the bits that belong to what follows an integer, by type, when 8 bytes are read.
 var drops = [typeLong + 1]uint{0, 56, 48, 40, 32, 16, 0}
 
-func newDecoder(t *table) *decoder {
-	d := &decoder{row: t.newRow()}
-	last := 0
-	for i, c := range t.columns {
-		if d.to = append(d.to, c.to); c.to != unread {
-			last = i + 1
-		}
-	}
-	d.to = d.to[:last]
-	return d
-}
-
-// decode reads a record of a length into the row. There are slack bytes behind it.
-func (d *decoder) decode(record []byte, length int) error {
+// decode takes the wanted columns out of a record of a length into the row. A record is a header, which begins with its
+// own length and gives the type of each column's value, and then the values. There are slack bytes behind it. Source:
+// https://www.sqlite.org/fileformat2.html section 2.1.
+func (w *walker) decode(record []byte, length int) error {
 	size, at := varint(record)
 	if at > 2 || size < uint64(at) || size > uint64(length) {
 		return errFallback
 	}
 	end := int(size) // of the header
-	row := d.row
+	row := w.row
 	row.clear()
 	value := end // where the next one begins
-	for _, to := range d.to {
+	for _, c := range w.columns {
 		if at == end { // the row is older than the column
 			return errFallback
 		}
@@ -71,12 +53,12 @@ func (d *decoder) decode(record []byte, length int) error {
 			kind, value = long, value+int(long-typeBlob)/2
 		}
 		switch {
-		case to == unread:
+		case c.to == unread:
 			continue
-		case to >= 0 && kind-1 < typeLong && value <= length: // mostly
-			row.set(to, int64(binary.BigEndian.Uint64(record[begin:]))>>(drops[kind]%64))
+		case c.to >= 0 && kind-1 < typeLong && value <= length: // mostly
+			row.set(c.to, int64(binary.BigEndian.Uint64(record[begin:]))>>(drops[kind]%64))
 			continue
-		case value > length || !row.take(to, kind, record[begin:], value-begin):
+		case value > length || !row.take(c.to, kind, record[begin:], value-begin):
 			return errFallback
 		}
 	}

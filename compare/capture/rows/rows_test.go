@@ -324,11 +324,9 @@ func TestStopped(t *testing.T) {
 
 // Records written by hand: the header's length, the types, the values.
 func TestRecords(t *testing.T) {
-	d := newDecoder(&table{
-		Query: Query{Integers: []string{"a", "none", "b"}, Text: "s"},
-		columns: []column{{"a", 0}, {"x", unread}, {"s", toText}, {"b", 2},
-			{"y", unread}},
-	})
+	asked := &table{Query: Query{Integers: []string{"a", "none", "b"}, Text: "s"},
+		columns: []column{{"a", 0}, {"x", unread}, {"s", toText}, {"b", 2}}} // and y, which is not wanted
+	w := &walker{table: asked, row: asked.newRow()}
 	for _, c := range []struct{ record, want string }{
 		{"\x06\x01\x00\x0f\x08\x00\xfb1", "-5 NULL 0 0 '1"},
 		{"\x05\x01\x00\x0f\x02\xfb1\x01\x02", "-5 NULL 0 258 '1"}, // older than y
@@ -345,9 +343,9 @@ func TestRecords(t *testing.T) {
 		{"\x05\x01\x00\x0f\x0a\xfb1", ""}, // a type that no file has
 	} {
 		var have found
-		err := d.decode([]byte(c.record+strings.Repeat("\xff", slack)), len(c.record))
+		err := w.decode([]byte(c.record+strings.Repeat("\xff", slack)), len(c.record))
 		if err == nil {
-			_ = have.visit(d.row)
+			_ = have.visit(w.row)
 		}
 		if (err == nil) != (c.want != "") || err == nil && have.rows[0] != c.want {
 			t.Errorf("%x: want %q, have %q and %v", c.record, c.want, have.rows, err)

@@ -10,7 +10,7 @@ import (
 // table is what SQLite says of a query's table.
 type table struct {
 	Query
-	columns []column // in the order in which they are stored
+	columns []column // in the order in which they are stored, up to the last one wanted
 	root    uint32   // page
 	plain   bool     // values are stored as they are read
 }
@@ -33,12 +33,15 @@ func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 	var c column
 	var declared string
 	var key, generated bool
-	return t, Ask(ctx, db, `SELECT m.rootpage, c.name, c.type, c.pk > 0, c.hidden > 0
+	wanted := 0
+	err := Ask(ctx, db, `SELECT m.rootpage, c.name, c.type, c.pk > 0, c.hidden > 0
 		FROM sqlite_master m, pragma_table_xinfo(m.name) c
 		WHERE m.type = 'table' AND m.name = ? COLLATE NOCASE ORDER BY c.cid`,
 		[]any{q.Table}, []any{&t.root, &c.name, &declared, &key, &generated}, func() error {
 			c.to = q.place(c.name)
-			t.columns = append(t.columns, c)
+			if t.columns = append(t.columns, c); c.to != unread {
+				wanted = len(t.columns)
+			}
 			// A key may be the row number, a column of reals may hold integers that are
 			// read as reals, and a generated column need not be stored.
 			if c.to != unread && (key || declared != "INTEGER" && declared != "TEXT") || generated ||
@@ -47,6 +50,8 @@ func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 			}
 			return nil
 		})
+	t.columns = t.columns[:wanted]
+	return t, err
 }
 
 // place is where the query wants the column of a name.

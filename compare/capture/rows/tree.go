@@ -23,15 +23,15 @@ const slack = 16
 
 // walker goes through the pages of a table's tree from left to right.
 type walker struct {
-	*decoder
+	*table
 	ctx   context.Context
 	file  *os.File
+	row   *Row
 	size  int    // of a page, in bytes
 	count uint32 // of pages, numbered from 1
 	leaf  []byte // the page that is looked at
 	visit func(*Row) error
 	seen  int64 // rows visited
-	tell  func(bytes int64)
 }
 
 // walk visits the rows as long as everything is plain, and returns how many it
@@ -42,7 +42,7 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 		return 0, errFallback
 	}
 	defer file.Close()
-	w := &walker{decoder: newDecoder(t), ctx: ctx, file: file, visit: visit, tell: t.Progress}
+	w := &walker{table: t, ctx: ctx, file: file, row: t.newRow(), visit: visit}
 	if !t.plain || !w.readHeader() {
 		return 0, errFallback
 	}
@@ -76,8 +76,8 @@ func (w *walker) subtree(root uint32, level int) error {
 	if _, err := w.file.ReadAt(w.leaf[:w.size], (int64(root)-1)*int64(w.size)); err != nil {
 		return errFallback
 	}
-	if w.tell != nil {
-		w.tell(int64(w.size))
+	if w.Progress != nil {
+		w.Progress(int64(w.size))
 	}
 	cells := int(binary.BigEndian.Uint16(w.leaf[3:]))
 	switch kind := w.leaf[0]; {
