@@ -6,59 +6,59 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
-// newParts are readers that fill one recording at the same time, each its own fields.
-func newParts() (*work, *calls, *spans) {
-	rec := &Recording{Operators: []string{""}}
-	return &work{Recording: rec}, &calls{Recording: rec}, &spans{Recording: rec}
-}
-
-// work fills in what ran on the GPU, as a source lists it: without launches yet.
-type work struct {
+// draft is a recording that is being filled in, as a source lists it. Its kinds of events can be filled in at the same
+// time: each has fields and a numbering of threads of its own, until join.
+type draft struct {
 	*Recording
-	badTimes
-	processes    Index[int64]
-	devices      Index[Device]
-	correlations []uint32 // by kernel
-	nodeThreads  Index[int64]
-	end          int64
-	total        uint64 // ns
+	processes   Index[int64]
+	devices     Index[Device]
+	kernelIDs   []uint32 // correlation ids, by kernel
+	kernelNS    uint64   // of all kernels
+	nodeThreads Index[int64]
+
+	launchIDs   []uint32 // correlation ids, by launch
+	ofKernel    []bool   // by launch: it launches a kernel, not a graph
+	captures    []graphCapture
+	callThreads Index[int64]
+
+	rangeNames   interner
+	rangeThreads Index[int64]
 }
 
-// badTimes counts the events whose times cannot be used.
-type badTimes int64
+func newDraft() *draft { return &draft{Recording: &Recording{Operators: []string{""}}} }
 
 // believable reports whether an event's times can be used, and counts it if not.
-func (b *badTimes) believable(start, end int64) bool {
+func (d *draft) believable(start, end int64) bool {
 	if start < -TimeLimit || end > TimeLimit || end < start {
-		*b++
+		atomic.AddInt64(&d.BadTimes, 1)
 		return false
 	}
 	return true
 }
 
-// add takes a kernel with the correlation id of its launch and the graph node that it replays, 0 for
-// none, and reports whether it did: one with which the times of all add up to more than 64 bits is not believable.
-func (w *work) add(k Kernel, correlation uint32, node int64) bool {
-	if w.total += uint64(k.End - k.Start); w.total > math.MaxInt64 {
-		w.total = math.MaxInt64
-		w.badTimes++
+// addKernel takes a kernel with the correlation id of its launch and the graph node that it replays, 0 for none, and
+// reports whether it did: one with which the times of all add up to more than 64 bits is not believable.
+func (d *draft) addKernel(k Kernel, correlation uint32, node int64) bool {
+	if d.kernelNS += uint64(k.End - k.Start); d.kernelNS > math.MaxInt64 {
+		d.kernelNS = math.MaxInt64
+		atomic.AddInt64(&d.BadTimes, 1)
 		return false
 	}
 	if node != 0 {
-		w.GraphNodeIDs = append(w.GraphNodeIDs, node)
-		k.GraphNode = int32(len(w.GraphNodeIDs))
+		d.GraphNodeIDs = append(d.GraphNodeIDs, node)
+		k.GraphNode = int32(len(d.GraphNodeIDs))
 	}
-	w.end = max(w.end, k.End)
-	w.Kernels = append(w.Kernels, k)
-	w.correlations = append(w.correlations, correlation)
+	d.Kernels = append(d.Kernels, k)
+	d.kernelIDs = append(d.kernelIDs, correlation)
 	return true
 }
 
 // device numbers a device of a process. A device beyond 32 bits is none that exists.
-func (w *work) device(process, ordinal int64) int32 {
-	return w.devices.Number(Device{w.processes.Number(process), int32(min(max(ordinal, -1), math.MaxInt32))})
+func (d *draft) device(process, ordinal int64) int32 {
+	return d.devices.Number(Device{d.processes.Number(process), int32(min(max(ordinal, -1), math.MaxInt32))})
 }
 
 // noCorrelation is the correlation id of an event that has none. CUPTI counts from 1, in 32 bits.
@@ -72,18 +72,8 @@ func correlationOf(id int64) uint32 {
 	return uint32(id)
 }
 
-// calls fill in the API calls that launch or wait, in the order of the source.
-type calls struct {
-	*Recording
-	badTimes
-	correlations []uint32 // by launch
-	kernel       []bool   // by launch: it launches a kernel, not a graph
-	captures     []graphCapture
-	threads      Index[int64]
-}
-
-// process is the global id of a launch's process.
-func (c *calls) process(l Call) int64 { return c.threads.Values[l.Thread] & processMask }
+// processOf is the global id of a launch's process.
+func (d *draft) processOf(l Call) int64 { return d.callThreads.Values[l.Thread] & processMask }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
 type graphCapture struct {
@@ -126,56 +116,56 @@ func callKindOf(name string) callKind {
 	return otherCall
 }
 
-// add keeps a call that launches, waits, or begins or ends the capture of a graph.
-func (c *calls) add(kind callKind, l Call, correlation uint32) {
+// addCall keeps a call that launches, waits, or begins or ends the capture of a graph.
+func (d *draft) addCall(kind callKind, l Call, correlation uint32) {
 	switch kind {
 	case beginCapture, endCapture:
-		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
+		d.captures = append(d.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
 	case waitCall:
-		c.Waits = append(c.Waits, l)
+		d.Waits = append(d.Waits, l)
 	case graphLaunch:
-		c.GraphLaunches++
+		d.GraphLaunches++
 		fallthrough
 	case kernelCall:
-		c.Launches = append(c.Launches, l)
-		c.correlations = append(c.correlations, correlation)
-		c.kernel = append(c.kernel, kind == kernelCall)
+		d.Launches = append(d.Launches, l)
+		d.launchIDs = append(d.launchIDs, correlation)
+		d.ofKernel = append(d.ofKernel, kind == kernelCall)
 	}
 }
 
 // capturing reports whether a thread captures a graph at a time: the capture's begin is
 // the last before it, or its end the first of all.
-func (c *calls) capturing(thread int32, at int64) bool {
-	i, _ := slices.BinarySearchFunc(c.captures, graphCapture{thread: thread, at: at}, graphCapture.compare)
-	if i > 0 && c.captures[i-1].thread == thread {
-		return c.captures[i-1].begin
+func (d *draft) capturing(thread int32, at int64) bool {
+	i, _ := slices.BinarySearchFunc(d.captures, graphCapture{thread: thread, at: at}, graphCapture.compare)
+	if i > 0 && d.captures[i-1].thread == thread {
+		return d.captures[i-1].begin
 	}
-	return i < len(c.captures) && c.captures[i].thread == thread && !c.captures[i].begin
+	return i < len(d.captures) && d.captures[i].thread == thread && !d.captures[i].begin
 }
 
 // launched are the launches of a process, in the order of correlation ids and starts.
 type launched struct {
-	*calls
+	*draft
 	order []int32
 	last  int // the place of the one found last
 }
 
 // byProcess are the launches by the global id of their process.
-func (c *calls) byProcess() map[int64]*launched {
+func (d *draft) byProcess() map[int64]*launched {
 	all := map[int64]*launched{}
-	for i, l := range c.Launches {
-		pid := c.process(l)
+	for i, l := range d.Launches {
+		pid := d.processOf(l)
 		p := all[pid]
 		if p == nil {
-			p = &launched{calls: c}
+			p = &launched{draft: d}
 			all[pid] = p
 		}
 		p.order = append(p.order, int32(i))
 	}
 	for _, p := range all {
 		slices.SortFunc(p.order, func(a, b int32) int { // in which they mostly are
-			return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]),
-				cmp.Compare(c.Launches[a].Start, c.Launches[b].Start))
+			return cmp.Or(cmp.Compare(d.launchIDs[a], d.launchIDs[b]),
+				cmp.Compare(d.Launches[a].Start, d.Launches[b].Start))
 		})
 	}
 	return all
@@ -184,11 +174,11 @@ func (c *calls) byProcess() map[int64]*launched {
 // find gives the launch with a correlation id, −1 for none: of several the last that began
 // before the execution did, and the first if none did. It mostly is the one behind the launch found before.
 func (p *launched) find(id uint32, start int64) int32 {
-	is := func(at int) bool { return at >= 0 && at < len(p.order) && p.correlations[p.order[at]] == id }
+	is := func(at int) bool { return at >= 0 && at < len(p.order) && p.launchIDs[p.order[at]] == id }
 	at := p.last + 1
 	if !is(at) || is(at-1) || is(at+1) {
 		at, _ = slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
-			return cmp.Or(cmp.Compare(p.correlations[l], id), cmp.Compare(p.Launches[l].Start, start), -1)
+			return cmp.Or(cmp.Compare(p.launchIDs[l], id), cmp.Compare(p.Launches[l].Start, start), -1)
 		})
 		if is(at - 1) {
 			at--
@@ -201,71 +191,55 @@ func (p *launched) find(id uint32, start int64) int32 {
 	return p.order[at]
 }
 
-// spans fill in the named ranges of a source.
-type spans struct {
-	*Recording
-	badTimes
-	names   interner
-	threads Index[int64]
-	end     int64 // the last time at which a range begins or ends
-}
-
-// openEnd is the end of a range that was never closed, until the capture's end is known.
+// openEnd is the end of a range that was never closed.
 const openEnd = TimeLimit
 
-// add takes a range.
-func (s *spans) add(r Range) {
-	if s.believable(r.Start, r.End) {
-		if s.end = max(s.end, r.Start); r.End != openEnd {
-			s.end = max(s.end, r.End)
-		} else {
-			s.OpenRanges++
-		}
-		s.Ranges = append(s.Ranges, r)
+// addRange takes a range.
+func (d *draft) addRange(r Range) {
+	if !d.believable(r.Start, r.End) {
+		return
 	}
+	if r.End == openEnd {
+		d.OpenRanges++
+	}
+	d.Ranges = append(d.Ranges, r)
 }
 
 // join completes the recording: one numbering of threads and processes, and every execution with its launch.
-func join(w *work, c *calls, s *spans) *Recording {
-	rec := w.Recording
-	rec.BadTimes, rec.RangeNames = int64(w.badTimes+c.badTimes+s.badTimes), s.names.valid()
-	launches := c.byProcess()
-	if len(launches) == 1 && slices.Equal(w.processes.Values, []int64{0}) { // no work names its process: the only one's
-		w.processes.Values = slices.Collect(maps.Keys(launches))
-		w.processes.number = nil
+func (d *draft) join() *Recording {
+	launches := d.byProcess()
+	if len(launches) == 1 && slices.Equal(d.processes.Values, []int64{0}) { // no work names its process: the only one's
+		d.processes = Index[int64]{Values: slices.Collect(maps.Keys(launches))}
 	}
-	rec.joinLaunches(w, c, launches)
+	d.joinLaunches(launches)
 	threads := Index[int64]{}
-	for _, calls := range [][]Call{rec.Launches, rec.Waits} {
+	for _, calls := range [][]Call{d.Launches, d.Waits} {
 		for i := range calls {
-			calls[i].Thread = threads.Number(c.threads.Values[calls[i].Thread])
+			calls[i].Thread = threads.Number(d.callThreads.Values[calls[i].Thread])
 		}
 	}
-	for i := range rec.Ranges {
-		r := &rec.Ranges[i]
-		if r.Thread = threads.Number(s.threads.Values[r.Thread]); r.End == openEnd {
-			r.End = max(w.end, s.end)
-		}
+	for i := range d.Ranges {
+		d.Ranges[i].Thread = threads.Number(d.rangeThreads.Values[d.Ranges[i].Thread])
 	}
-	for i := range rec.GraphNodes {
-		rec.GraphNodes[i].Thread = threads.Number(w.nodeThreads.Values[rec.GraphNodes[i].Thread])
+	for i := range d.GraphNodes {
+		d.GraphNodes[i].Thread = threads.Number(d.nodeThreads.Values[d.GraphNodes[i].Thread])
 	}
 	for _, tid := range threads.Values {
-		rec.Threads = append(rec.Threads, w.processes.Number(tid&processMask))
+		d.Threads = append(d.Threads, d.processes.Number(tid&processMask))
 	}
-	rec.Processes, rec.Devices = w.processes.Values, w.devices.Values
-	return rec
+	d.Processes, d.Devices, d.RangeNames = d.processes.Values, d.devices.Values, d.rangeNames.valid()
+	return d.Recording
 }
 
 // joinLaunches gives kernels their launches, and leaves out the launches of nothing. It counts those, once each, whose
 // kernel is lost: of a process that ran something on a GPU, and not while a graph was captured.
-func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched) {
-	of, worked := make([]*launched, len(w.devices.Values)), map[int64]bool{} // by device, by process
-	for i, d := range w.devices.Values {
-		pid := w.processes.Values[d.Process]
+func (d *draft) joinLaunches(launches map[int64]*launched) {
+	of, worked := make([]*launched, len(d.devices.Values)), map[int64]bool{} // by device, by process
+	for i, device := range d.devices.Values {
+		pid := d.processes.Values[device.Process]
 		of[i], worked[pid] = launches[pid], true
 	}
-	number := make([]int32, len(r.Launches)) // of launches, from 1 on
+	number := make([]int32, len(d.Launches)) // of launches, from 1 on
 	find := func(device int32, id uint32, start int64) int32 {
 		if p := of[device]; p != nil && id != noCorrelation {
 			if launch := p.find(id, start); launch >= 0 {
@@ -275,29 +249,29 @@ func (r *Recording) joinLaunches(w *work, c *calls, launches map[int64]*launched
 		}
 		return -1
 	}
-	for i := range r.Kernels {
-		k := &r.Kernels[i]
-		k.Launch = find(k.Device, w.correlations[i], k.Start)
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		k.Launch = find(k.Device, d.kernelIDs[i], k.Start)
 	}
-	for _, g := range r.Graphs {
+	for _, g := range d.Graphs {
 		find(g.Device, g.Correlation, g.Start)
 	}
-	slices.SortFunc(c.captures, graphCapture.compare)
-	all, lost := r.Launches, map[Call]bool{}
-	r.Launches = all[:0]
+	slices.SortFunc(d.captures, graphCapture.compare)
+	all, lost := d.Launches, map[Call]bool{}
+	d.Launches = all[:0]
 	for i, l := range all {
 		if number[i] > 0 {
-			r.Launches = append(r.Launches, l)
-			number[i] = int32(len(r.Launches))
-		} else if c.kernel[i] && worked[c.process(l)] && !c.capturing(l.Thread, l.Start) {
+			d.Launches = append(d.Launches, l)
+			number[i] = int32(len(d.Launches))
+		} else if d.ofKernel[i] && worked[d.processOf(l)] && !d.capturing(l.Thread, l.Start) {
 			lost[l] = true
 		}
 	}
-	for i := range r.Kernels {
-		if k := &r.Kernels[i]; k.Launch >= 0 {
+	for i := range d.Kernels {
+		if k := &d.Kernels[i]; k.Launch >= 0 {
 			k.Launch = number[k.Launch] - 1
-			delete(lost, r.Launches[k.Launch]) // recorded twice
+			delete(lost, d.Launches[k.Launch]) // recorded twice
 		}
 	}
-	r.LostKernels = int64(len(lost))
+	d.LostKernels = int64(len(lost))
 }

@@ -43,12 +43,12 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 	for letters, want := range map[string]int64{
 		"k": 1, "kk(kkk)k": 3, "kk(kkk)(k)k": 3, "(kkk": 0, "k(k": 1, "kkk)k": 1, "kgk": 2,
 	} {
-		w, c, s := newParts()
+		d := newDraft()
 		for i, letter := range letters {
-			c.add(kinds[letter], Call{Start: int64(i), Thread: c.threads.Number(1 << 24)}, uint32(i))
+			d.addCall(kinds[letter], Call{Start: int64(i), Thread: d.callThreads.Number(1 << 24)}, uint32(i))
 		}
-		w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 0)
-		same(t, letters, join(w, c, s).LostKernels, want)
+		d.addKernel(Kernel{Device: d.device(1<<24, 0)}, noCorrelation, 0)
+		same(t, letters, d.join().LostKernels, want)
 	}
 	for name, want := range map[string]callKind{
 		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
@@ -64,12 +64,12 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 // began before it, or the first. Launches come in any order, and launches of nothing go.
 func TestJoin(t *testing.T) {
 	const one, two = 1 << 24, 2 << 24 // processes
-	w, c, s := newParts()
+	d := newDraft()
 	for _, l := range []struct {
 		process, start int64
 		id             uint32
 	}{{two, 3, 5}, {one, 8, 9}, {one, 1, 5}, {one, 6, 5}, {one, 2, 7}, {two, 9, 1}, {one, 4, noCorrelation}} {
-		c.add(kernelCall, Call{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)}, l.id)
+		d.addCall(kernelCall, Call{Start: l.start, End: l.start, Thread: d.callThreads.Number(l.process + 3)}, l.id)
 	}
 	want := []int64{3, 1, 6, 6, 1, -1, -1, 8, 2}
 	for _, k := range []struct {
@@ -77,9 +77,9 @@ func TestJoin(t *testing.T) {
 		id             uint32
 	}{{two, 9, 5}, {one, 5, 5}, {one, 6, 5}, {one, 7, 5}, {one, 0, 5}, {one, 9, 6}, {one, 9, noCorrelation}, {one, 9, 9},
 		{one, 9, 7}} {
-		w.add(Kernel{Start: k.start, End: k.start, Device: w.device(k.process, 0)}, k.id, 0)
+		d.addKernel(Kernel{Start: k.start, End: k.start, Device: d.device(k.process, 0)}, k.id, 0)
 	}
-	rec := join(w, c, s)
+	rec := d.join()
 	for i, k := range rec.Kernels {
 		have := int64(-1)
 		if k.Launch >= 0 {

@@ -27,24 +27,23 @@ func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
 // read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
-	w, c, s := newParts()
+	d := newDraft()
 	group, reading := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := db.readKernels(reading, w); err != nil {
+		if err := db.readKernels(reading, d); err != nil {
 			return err
 		}
-		if err := db.readGraphs(reading, w); err != nil {
+		if err := db.readGraphs(reading, d); err != nil {
 			return err
 		}
-		return db.readNodes(reading, w)
+		return db.readNodes(reading, d)
 	})
-	group.Go(func() error { return db.readCalls(reading, c) })
-	group.Go(func() error { return db.readRanges(reading, s) })
+	group.Go(func() error { return db.readCalls(reading, d) })
+	group.Go(func() error { return db.readRanges(reading, d) })
 	if err := group.Wait(); err != nil {
 		return nil, db.failed(ctx, "reading its events", err)
 	}
-	rec := join(w, c, s)
-	w, c, s = nil, nil, nil
+	rec := d.join()
 	Collect(len(rec.Kernels))
 	return rec, nil
 }

@@ -36,69 +36,68 @@ func texts[T any](ctx context.Context, db *database, mean func(text string) T) f
 }
 
 // readKernels reads the table of kernels.
-func (db *database) readKernels(ctx context.Context, w *work) error {
+func (db *database) readKernels(ctx context.Context, d *draft) error {
 	room := db.room(ctx, kernelTable)
-	w.Kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
+	d.Kernels, d.kernelIDs = make([]Kernel, 0, room), make([]uint32, 0, room)
 	names := texts(ctx, db, func(text string) int32 {
-		w.KernelNames = append(w.KernelNames, demangled(valid(text)))
-		return int32(len(w.KernelNames) - 1)
+		d.KernelNames = append(d.KernelNames, demangled(valid(text)))
+		return int32(len(d.KernelNames) - 1)
 	})
 	columns := []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId", "graphNodeId"}
 	return db.stream(ctx, rows.Query{Table: kernelTable, Integers: columns}, func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1)}
-		if !w.believable(k.Start, k.End) {
+		if !d.believable(k.Start, k.End) {
 			return nil
 		}
-		k.Device = w.device(row.Int(3), row.Int(5))
+		k.Device = d.device(row.Int(3), row.Int(5))
 		if k.Name, err = names(row.Int(4)); err == nil {
-			w.add(k, correlationOf(row.Int(2)), row.Int(6))
+			d.addKernel(k, correlationOf(row.Int(2)), row.Int(6))
 		}
 		return err
 	})
 }
 
 // readGraphs reads the table of graphs that were recorded whole.
-func (db *database) readGraphs(ctx context.Context, w *work) error {
+func (db *database) readGraphs(ctx context.Context, d *draft) error {
 	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId"}
 	return db.stream(ctx, rows.Query{Table: graphTable, Integers: columns}, func(row *rows.Row) error {
 		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: correlationOf(row.Int(2))}
-		if w.believable(g.Start, g.End) {
-			g.Device = w.device(row.Int(3), row.Int(4))
-			w.end = max(w.end, g.End)
-			w.Graphs = append(w.Graphs, g)
+		if d.believable(g.Start, g.End) {
+			g.Device = d.device(row.Int(3), row.Int(4))
+			d.Graphs = append(d.Graphs, g)
 		}
 		return nil
 	})
 }
 
 // readNodes reads the table of the creations of graph nodes.
-func (db *database) readNodes(ctx context.Context, w *work) error {
+func (db *database) readNodes(ctx context.Context, d *draft) error {
 	columns := []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}
 	return db.stream(ctx, rows.Query{Table: nodeTable, Integers: columns}, func(row *rows.Row) error {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
-		if w.believable(n.Created, n.Created) {
-			n.Thread, n.Process = w.nodeThreads.Number(row.Int(1)), w.processes.Number(row.Int(1)&processMask)
-			w.GraphNodes = append(w.GraphNodes, n)
+		if d.believable(n.Created, n.Created) {
+			n.Thread, n.Process = d.nodeThreads.Number(row.Int(1)), d.processes.Number(row.Int(1)&processMask)
+			d.GraphNodes = append(d.GraphNodes, n)
 		}
 		return nil
 	})
 }
 
 // readCalls reads the table of API calls. Those that launch or wait are kept, known by their names.
-func (db *database) readCalls(ctx context.Context, c *calls) error {
+func (db *database) readCalls(ctx context.Context, d *draft) error {
 	room := db.room(ctx, kernelTable) // few calls launch nothing or more
-	c.Launches, c.correlations, c.kernel = make([]Call, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
+	d.Launches, d.launchIDs, d.ofKernel = make([]Call, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	kinds := texts(ctx, db, callKindOf)
 	columns := []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}
 	return db.stream(ctx, rows.Query{Table: callTable, Integers: columns}, func(row *rows.Row) error {
-		c.APICalls++
+		d.APICalls++
 		kind, err := kinds(row.Int(4))
 		l := Call{Start: row.Int(2), End: row.Int(3)}
-		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.believable(l.Start, l.End) {
+		if err != nil || kind == otherCall || row.Int(5) != 0 || !d.believable(l.Start, l.End) {
 			return err
 		}
-		l.Thread = c.threads.Number(row.Int(1))
-		c.add(kind, l, correlationOf(row.Int(0)))
+		l.Thread = d.callThreads.Number(row.Int(1))
+		d.addCall(kind, l, correlationOf(row.Int(0)))
 		return nil
 	})
 }
@@ -109,24 +108,24 @@ var eventTypes = []int64{59, 60, 70, 71}
 
 // readRanges reads the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
-func (db *database) readRanges(ctx context.Context, s *spans) error {
-	s.Ranges = make([]Range, 0, db.room(ctx, rangeTable))
-	registered := texts(ctx, db, func(text string) int32 { return s.names.of(withoutInstance([]byte(text))) })
+func (db *database) readRanges(ctx context.Context, d *draft) error {
+	d.Ranges = make([]Range, 0, db.room(ctx, rangeTable))
+	registered := texts(ctx, db, func(text string) int32 { return d.rangeNames.of(withoutInstance([]byte(text))) })
 	columns := []string{"start", "eventType", "end", "textId", "globalTid"}
 	return db.stream(ctx, rows.Query{Table: rangeTable, Text: "text", Integers: columns}, func(row *rows.Row) (err error) {
 		if !slices.Contains(eventTypes, row.Int(1)) {
 			return nil
 		}
-		r := Range{Start: row.Int(0), End: row.Int(2), Thread: s.threads.Number(row.Int(4))}
+		r := Range{Start: row.Int(0), End: row.Int(2), Thread: d.rangeThreads.Number(row.Int(4))}
 		if text, ok := row.Text(); ok || row.Null(3) {
-			r.Name = s.names.of(withoutInstance(text))
+			r.Name = d.rangeNames.of(withoutInstance(text))
 		} else if r.Name, err = registered(row.Int(3)); err != nil {
 			return err
 		}
 		if row.Null(2) {
 			r.End = openEnd
 		}
-		s.add(r)
+		d.addRange(r)
 		return nil
 	})
 }

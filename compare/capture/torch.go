@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -47,14 +46,12 @@ const (
 	torchOperator // a range, and by its external id the caller of kernels
 )
 
-// torchReader fills the parts of a recording from a stream of events.
+// torchReader fills in a recording from a stream of events, all of one process.
 type torchReader struct {
+	*draft
 	in    jsonScanner
 	event torchEvent
 
-	work        *work // all of one process
-	calls       *calls
-	spans       *spans
 	kernelNames interner
 	operators   interner
 	threads     interner        // of calls and ranges: process, thread
@@ -62,12 +59,9 @@ type torchReader struct {
 	externals   []int64         // by kernel: the external id of the operator that launched it
 	called      map[int64]int32 // the operator that was called first with an external id
 
-	origin   int64 // time of the first event; all others are relative to it
-	base     int64 // nanoseconds of the epoch at time 0
-	rank     int64
-	world    int64
-	listed   bool // there is a list of events
-	metadata Metadata
+	origin int64 // time of the first event; all others are relative to it
+	base   int64 // nanoseconds of the epoch at time 0
+	listed bool  // there is a list of events
 }
 
 // isTorchTrace looks for an object, or a list of such, at the beginning, behind gzip too. Lines of logs begin with
@@ -141,9 +135,9 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	}
 	in, stop := ahead(in)
 	defer stop()
-	work, calls, spans := newParts()
-	t := &torchReader{in: jsonScanner{in: in}, work: work, calls: calls, spans: spans, rank: router.NoID, origin: noTime,
-		called: map[int64]int32{}, metadata: Metadata{SchemaVersion: "PyTorch profiler"}}
+	t := &torchReader{draft: newDraft(), in: jsonScanner{in: in}, origin: noTime, called: map[int64]int32{}}
+	t.Metadata = Metadata{SchemaVersion: "PyTorch profiler", RankEvidence: "distributedInfo",
+		Environment: map[string]string{}}
 	t.operators.of(nil)
 	if t.read(); t.in.err != nil {
 		return nil, t.in.err
@@ -159,7 +153,7 @@ func (r reading) Read(b []byte) (int, error) { return r(b) }
 // read walks the document: a list of events, or an object with one and with what the trace says about itself, such as
 // the name of the first device.
 func (t *torchReader) read() {
-	in := &t.in
+	in, about := &t.in, &t.Metadata
 	if in.peek() == '[' {
 		t.events()
 	} else {
@@ -168,16 +162,19 @@ func (t *torchReader) read() {
 			"baseTimeNanoseconds": func() { t.number(&t.base) },
 			"schemaVersion": func() {
 				if n, err := strconv.Atoi(string(in.value())); err == nil {
-					t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
+					about.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 				}
 			},
 			"distributedInfo": func() {
-				t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
+				t.members(map[string]func(){
+					"rank":       func() { about.Environment[rankVariables[0]] = string(in.value()) },
+					"world_size": func() { about.Environment[worldVariables[0]] = string(in.value()) },
+				})
 			},
 			"deviceProperties": func() {
 				for list := in.begin('['); list && in.next(']'); {
 					t.members(map[string]func(){"name": func() {
-						t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
+						about.GPU = cmp.Or(about.GPU, valid(string(in.value())))
 					}})
 				}
 			},

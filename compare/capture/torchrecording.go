@@ -25,7 +25,7 @@ func (t *torchReader) keep(e *torchEvent) {
 		return // operators and Python frames: they name nothing of the model
 	}
 	if e.start == noTime || e.duration == noTime {
-		t.work.badTimes++
+		t.BadTimes++
 		return
 	}
 	if t.origin == noTime {
@@ -33,14 +33,14 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 	start := e.start - t.origin
 	switch end := start + e.duration; {
-	case !t.work.believable(start, end):
+	case !t.believable(start, end):
 	case e.kind == torchKernel:
 		t.keepKernel(e, start, end)
 	case e.kind == torchCall:
 		t.keepCall(e, start, end)
 	default:
-		t.spans.add(Range{Start: start, End: end, Thread: t.spans.threads.Number(t.thread(e)),
-			Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: ")))})
+		t.addRange(Range{Start: start, End: end, Thread: t.rangeThreads.Number(t.thread(e)),
+			Name: t.rangeNames.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: ")))})
 	}
 }
 
@@ -51,20 +51,20 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.device < 0 {
 		e.device = whole(string(e.pid)) // which is the device in a trace whose kernels name none
 	}
-	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.work.device(0, e.device)}
-	if t.work.add(k, e.correlation, e.node) {
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.device(0, e.device)}
+	if t.addKernel(k, e.correlation, e.node) {
 		t.externals = append(t.externals, e.external)
 	}
 }
 
 // keepCall keeps the calls that launch or wait, by name: most calls only ask.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
-	t.calls.APICalls++
+	t.APICalls++
 	kind := callKindOf(string(e.name))
 	if kind == otherCall || (kind == kernelCall || kind == graphLaunch) && e.correlation == noCorrelation {
 		return
 	}
-	t.calls.add(kind, Call{Start: start, End: end, Thread: t.calls.threads.Number(t.thread(e))}, e.correlation)
+	t.addCall(kind, Call{Start: start, End: end, Thread: t.callThreads.Number(t.thread(e))}, e.correlation)
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
@@ -97,37 +97,25 @@ func (t *torchReader) recording() (*Recording, error) {
 		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace",
 			Found: "JSON without a list traceEvents",
 			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts"}
-	case len(t.work.Kernels) == 0:
-		return nil, &input.Error{Expected: "GPU kernels", Try: "record with ProfilerActivity.CUDA",
-			Found: map[bool]string{true: "events at impossible times", false: "none"}[t.work.badTimes > 0]}
-	case slices.ContainsFunc(t.calls.threads.Values,
-		func(tid int64) bool { return (tid^t.calls.threads.Values[0])&processMask != 0 }):
+	case len(t.Kernels) == 0:
+		found := "none"
+		if t.BadTimes > 0 {
+			found = "events at impossible times"
+		}
+		return nil, &input.Error{Expected: "GPU kernels", Found: found, Try: "record with ProfilerActivity.CUDA"}
+	case slices.ContainsFunc(t.callThreads.Values,
+		func(tid int64) bool { return (tid^t.callThreads.Values[0])&processMask != 0 }):
 		return nil, &input.Error{Expected: "launches of one process", Found: "several processes",
 			Try: "pass the trace of each rank by itself"}
 	}
 	for _, name := range t.kernelNames.valid() {
-		t.work.KernelNames = append(t.work.KernelNames, demangled(name))
+		t.KernelNames = append(t.KernelNames, demangled(name))
 	}
-	rec := join(t.work, t.calls, t.spans)
+	rec := t.join()
 	t.callers(rec)
-	t.describe()
-	rec.Metadata = t.metadata
-	return rec, nil
-}
-
-// describe fills the metadata with what the trace says about itself.
-func (t *torchReader) describe() {
-	p := &t.metadata
-	p.Environment = map[string]string{}
-	if t.rank >= 0 && t.rank < MaxRanks {
-		p.Environment[rankVariables[0]] = strconv.FormatInt(t.rank, 10)
-		p.RankEvidence = "distributedInfo"
-	}
-	if t.world > 0 && t.world < MaxRanks {
-		p.Environment[worldVariables[0]] = strconv.FormatInt(t.world, 10)
-	}
 	const plausible = int64(1e18) // the year 2001 in nanoseconds: times of the epoch
 	if t.base > 0 || t.origin > plausible {
-		p.SessionUTC = t.base + t.origin
+		rec.Metadata.SessionUTC = t.base + t.origin
 	}
+	return rec, nil
 }
