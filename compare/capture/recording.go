@@ -41,7 +41,7 @@ type Device struct {
 	Ordinal int32
 }
 
-// Kernel is one execution on the GPU. There may be millions: its 32 bytes decide
+// Kernel is one execution on the GPU. There may be millions: its 40 bytes decide
 // how much memory an export takes.
 //
 // Kernels come in the order of the source. They were launched in the order of their launches'
@@ -52,6 +52,7 @@ type Kernel struct {
 	Device     int32
 	Launch     int32 // the call that launched it
 	GraphNode  int32 // position in GraphNodeIDs plus 1, 0 outside graphs
+	Stream     uint16
 }
 
 // Call is one API call on a thread, and of a launch the operator of the framework that made it.

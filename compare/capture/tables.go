@@ -43,9 +43,10 @@ func (db *database) readKernels(ctx context.Context, d *draft) error {
 		d.KernelNames = append(d.KernelNames, demangled(valid(text)))
 		return int32(len(d.KernelNames) - 1)
 	})
-	columns := []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId", "graphNodeId"}
+	columns := []string{"start", "end", "correlationId", "globalPid", "demangledName", "deviceId", "graphNodeId",
+		"streamId"}
 	return db.stream(ctx, rows.Query{Table: kernelTable, Integers: columns}, func(row *rows.Row) (err error) {
-		k := Kernel{Start: row.Int(0), End: row.Int(1)}
+		k := Kernel{Start: row.Int(0), End: row.Int(1), Stream: uint16(row.Int(7))}
 		if !d.believable(k.Start, k.End) {
 			return nil
 		}

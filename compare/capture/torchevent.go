@@ -21,7 +21,7 @@ type torchEvent struct {
 	start, duration int64
 	correlation     uint32
 	device          int64
-	node            int64
+	node, stream    int64
 	external        int64 // of an operator and the kernels it launched
 }
 
@@ -73,6 +73,8 @@ func (t *torchReader) readArguments(e *torchEvent) {
 			t.number(&e.external)
 		case "graph node id":
 			t.number(&e.node)
+		case "stream":
+			t.number(&e.stream)
 		default:
 			t.in.skip()
 		}

@@ -51,7 +51,8 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if e.device < 0 {
 		e.device = whole(string(e.pid)) // which is the device in a trace whose kernels name none
 	}
-	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.device(0, e.device)}
+	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Device: t.device(0, e.device),
+		Stream: uint16(e.stream)}
 	if t.addKernel(k, e.correlation, e.node) {
 		t.externals = append(t.externals, e.external)
 	}

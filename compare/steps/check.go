@@ -69,36 +69,98 @@ const (
 	leastTime   = 0.05 // of a GEMM that counts, over the longest
 )
 
-// sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
-// all layers of half of the steps and others do not: the other half may be of another kind. Chunks
-// of tokens differ alike.
-func (r *recording) sharedBehind(steps []stretch) bool {
-	shared, several := 0, 0
-	for _, s := range steps {
-		times := map[int][]float64{} // of GEMMs by their places in a layer
-		for _, layer := range r.layers[s.from:s.to] {
-			n := 0
-			for _, l := range r.launches[layer.First : layer.Last+1] {
-				if l.Anchor == ExpertGEMM {
-					times[n], n = append(times[n], float64(l.NS)), n+1
-				}
+// gemmPlace is where an expert GEMM stands: the n-th on its stream in a layer.
+type gemmPlace struct {
+	stream uint16
+	n      int
+}
+
+// gemmsOf visits the expert GEMMs of a layer.
+func (r *recording) gemmsOf(layer Block, visit func(gemmPlace, *Launch)) {
+	n := map[uint16]int{}
+	for i := layer.First; i <= layer.Last; i++ {
+		if l := &r.launches[i]; l.Anchor == ExpertGEMM {
+			visit(gemmPlace{l.Stream, n[l.Stream]}, l)
+			n[l.Stream]++
+		}
+	}
+}
+
+// sharedIn reports whether, of more GEMMs in a layer than two, some take equally long in
+// all layers of half of the steps, and on all of the ranks, and others do not: the other half may be of another kind.
+// Chunks of tokens differ alike. It lists the ones that do, unless others may.
+func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
+	votes, several, passed := map[gemmPlace]int{}, 0, 0
+	for n := range slices.MinFunc(ranks, func(a, b *Structure) int { return len(a.tried) - len(b.tried) }).tried {
+		times := map[gemmPlace][]float64{}
+		for _, s := range ranks {
+			for _, layer := range s.of.layers[s.tried[n].from:s.tried[n].to] {
+				s.of.gemmsOf(layer, func(g gemmPlace, l *Launch) { times[g] = append(times[g], float64(l.NS)) })
 			}
 		}
 		if len(times) < 3 {
 			continue
 		}
-		longest, even, odd := 0.0, false, false
+		longest, even, odd, unsure := 0.0, []gemmPlace(nil), false, false
 		for _, t := range times {
 			longest = max(longest, stat.Mean(t, nil))
 		}
-		for _, t := range times {
+		for g, t := range times {
 			mean, deviation := stat.MeanStdDev(t, nil)
-			even = even || deviation < mostSteady*mean && mean > leastTime*longest
-			odd = odd || deviation > leastUneven*mean
+			switch {
+			case deviation > leastUneven*mean:
+				odd = true
+			case mean <= leastTime*longest:
+			case deviation < mostSteady*mean:
+				even = append(even, g)
+			default:
+				unsure = true
+			}
 		}
-		if several++; even && odd {
-			shared++
+		if several++; odd && len(even) > 0 {
+			passed++
+			for _, g := range even {
+				if !unsure {
+					votes[g]++
+				}
+			}
 		}
 	}
-	return shared > 0 && 2*shared >= several
+	for g, n := range votes {
+		if 2*n >= several {
+			list = append(list, g)
+		}
+	}
+	return list, passed > 0 && 2*passed >= several
+}
+
+// withoutShared finds the structure of ranks without the GEMMs of shared experts, where these take as long on all ranks
+// as in all layers. All ranks run them in the same layers, unlike chunks of tokens, and layers have no pieces, which may
+// be of microbatches of unlike sizes.
+func withoutShared(ranks []*Structure) {
+	type place struct {
+		layer int
+		gemmPlace
+	}
+	var gemms []*Launch
+	list, _ := sharedIn(ranks...)
+	places := make([][]place, len(ranks))
+	for rank, s := range ranks {
+		for n, layer := range s.of.layers {
+			s.of.gemmsOf(layer, func(g gemmPlace, l *Launch) {
+				if slices.Contains(list, g) {
+					places[rank], gemms = append(places[rank], place{n, g}), append(gemms, l)
+				}
+			})
+		}
+		if len(list) == 0 || len(s.of.runs) != len(s.of.layers) || !slices.Equal(places[rank], places[0]) {
+			return
+		}
+	}
+	for _, l := range gemms {
+		l.Anchor = Norm
+	}
+	for _, s := range ranks {
+		*s = Find(s.of.launches)
+	}
 }

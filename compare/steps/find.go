@@ -21,6 +21,8 @@
 //	layers that predict further tokens  of up to six segments in a row with equal marks the last begins a step
 //	prefill and decode                  marks of all steps, or of each kind
 //	drafts now and then, two models     marks of all ranks in all steps, if as many layers recur
+//	microbatches on two streams         SideBySide, where both run as many layers in a step
+//	shared experts by the same kernel   withoutShared, where they take equally long in all layers on all ranks
 //	other streams, CUDA graphs          marks, wherever else kernels start
 //
 //	unknown                             why
@@ -29,7 +31,7 @@
 //	nothing between steps               no marks, as in loops over layers and replays without sampling
 //	marks at several distances          schedules of pipelines, lost kernels
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
-//	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
+//	shared experts behind the router    some GEMMs take equally long in all layers of a rank, and others do not
 //	forward and backward                blocks are not the layers of a step
 //
 // Where layers are unknown they are 0, never 1, and blocks are only numbered; Unclear says
@@ -76,6 +78,7 @@ const enough = int(Sure)
 type Launch struct {
 	Name   int32  // of the kernel, as a number
 	NS     uint32 // its duration, at most
+	Stream uint16
 	Anchor Anchor
 	Mark   Mark
 }
@@ -92,7 +95,8 @@ type Structure struct {
 	Unclear bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
 	Stage   string // differs between stages of a pipeline; empty where no transfer between stages is seen
 	steps   []stretch
-	unlike  []int // steps whose layers are not known, see recording.unlike
+	unlike  []int     // steps whose layers are not known, see recording.unlike
+	tried   []stretch // steps, though something speaks against them
 	of      *recording
 }
 
@@ -144,15 +148,19 @@ func Find(launches []Launch) Structure {
 
 // settle takes steps unless something speaks against them.
 func (s *Structure) settle(steps []stretch, why string) {
-	r := s.of
+	r, shared := s.of, false
 	unlike := r.unlike(steps)
+	if !r.chunks {
+		s.tried = steps
+		_, shared = sharedIn(s)
+	}
 	switch {
 	case why != "":
 	case len(unlike) > min(max(1, len(steps)/8), len(steps)/3): // not by tuning, which ends
 		s.Blocks, why = r.runs, overlapping // what was joined may be of several layers
 	case len(steps) < 2:
 		why = fewSteps
-	case !r.chunks && r.sharedBehind(steps):
+	case shared:
 		why = sharedToo
 	default:
 		s.steps, s.unlike, s.Stage = steps, unlike, r.stage(steps)

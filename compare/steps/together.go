@@ -11,6 +11,7 @@ func Together(ranks []*Structure) {
 			return s.Layers == 0 || len(s.Blocks) != len(ranks[0].Blocks)
 		})
 	}
+	withoutShared(ranks)
 	var own []*recording
 	for _, s := range ranks {
 		own = append(own, s.of)

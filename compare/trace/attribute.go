@@ -196,7 +196,7 @@ func (a *attribution) addKernel(k *capture.Kernel) {
 	if k.Launch < 0 {
 		a.launchless++
 	}
-	e := event{Start: k.Start, NS: k.End - k.Start, Place: a.locationOf(k), Name: k.Name, Queued: -1}
+	e := event{Start: k.Start, NS: k.End - k.Start, Place: a.locationOf(k), Name: k.Name, Stream: k.Stream, Queued: -1}
 	if e.Place < 0 {
 		a.ignored++
 		return

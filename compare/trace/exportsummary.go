@@ -36,6 +36,7 @@ type rankEvents struct {
 	events    []event    // in the order of time
 	rows      []row      // see tabulate
 	structure *Structure // nil where ranges name all, see infer
+	streams   []uint16   // of microbatches side by side, see steps.SideBySide
 }
 
 // event is one kernel. Place and Name index the export's tables. A summary file holds events
@@ -45,6 +46,7 @@ type event struct {
 	Place, Name   int32
 	Queued        int32 // ns from the begin of its launch to its start, −1 where not recorded
 	Waited, Since int32 // ns that the host waited before its launch, and from then to the launch; 0 if it did not
+	Stream        uint16
 	Replayed      bool  // by a graph, whose kernels share one launch
 	Late          uint8 // what the host did while the GPU was free, see inTime
 }

@@ -92,11 +92,17 @@ func (p *rankEvents) placement() *placement {
 	for i := range n.order {
 		l, e := &n.launches[i], n.event(i)
 		*l = p.class(e).Launch
-		l.Name, l.NS = p.of.common[e.Name], uint32(min(e.NS, math.MaxUint32))
+		l.Name, l.NS, l.Stream = p.of.common[e.Name], uint32(min(e.NS, math.MaxUint32)), e.Stream
 		if l.Anchor == steps.None && p.place(e).Phase == PhaseOther {
 			l.Anchor = steps.Dense
 		}
 	}
+	events, launches := slices.Clone(n.order), slices.Clone(n.launches)
+	order, streams := steps.SideBySide(launches)
+	for i, at := range order {
+		n.order[i], n.launches[i] = events[at], launches[at]
+	}
+	p.streams = streams
 	n.found = steps.Find(n.launches)
 	return n
 }
@@ -176,6 +182,9 @@ func (p *placement) placeBlocks() {
 				step = p.steps[b-1]
 			}
 			p.change(i, step, func(l *location, c *kernel.Class) {
+				if c.GEMM && p.launches[i].Anchor != steps.ExpertGEMM { // of shared experts
+					l.Phase = PhaseOther
+				}
 				if i < begin || layer == NoID {
 					if i < routing && l.Phase == PhaseUnknown && c.Library == kernel.Quantizing { // of dense layers
 						l.Phase = PhaseOther

@@ -192,6 +192,9 @@ func (r *reduction) toReplay(p *rankEvents, e *event) replay.Kernel {
 	switch phase := place.Phase; {
 	case class.Collective && !class.FusedExperts():
 		k.Collective = p.of.common[e.Name]
+		if n := slices.Index(p.streams, e.Stream); n > 0 { // it meets others of its microbatch
+			k.Collective += int32(n * len(r.names.Values))
+		}
 	case phase == PhaseDispatch || phase == PhaseExperts || phase == PhaseCombine:
 		if r.judged(router.OptInt(place.Layer)) {
 			k.Class = replay.Experts

@@ -95,7 +95,8 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 	for rank, p := range r.ranks {
 		times[rank] = make([]float64, layers)
 		for e, at := range p.each() {
-			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && int(at.Layer) < layers && p.class(e).GEMM {
+			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && int(at.Layer) < layers &&
+				at.Phase == PhaseExperts && p.class(e).GEMM {
 				times[rank][at.Layer] += float64(e.NS)
 			}
 		}

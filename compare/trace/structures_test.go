@@ -78,7 +78,7 @@ func tryModel(t *testing.T, e engine, m model, ranks int, seed uint64) outcome {
 
 // told reports whether the steps and layers of a model can be told from its kernels.
 func (m model) told() bool {
-	return !m.unmarked && m.grouped == "" && m.batches != "apart" &&
+	return !m.unmarked && (m.grouped == "" || m.grouped == "behind") && m.batches != "apart" &&
 		m.batches != "overlapped"
 }
 

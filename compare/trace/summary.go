@@ -28,7 +28,7 @@ import (
 //	events   of each rank of each export, in the header's order, see event; numbers are little endian
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "8\n"
+	summaryMagic = summaryMark + "9\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
