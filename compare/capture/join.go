@@ -191,18 +191,11 @@ func (p *launched) find(id uint32, start int64) int32 {
 	return p.order[at]
 }
 
-// openEnd is the end of a range that was never closed.
-const openEnd = TimeLimit
-
 // addRange takes a range.
 func (d *draft) addRange(r Range) {
-	if !d.believable(r.Start, r.End) {
-		return
+	if d.believable(r.Start, r.End) {
+		d.Ranges = append(d.Ranges, r)
 	}
-	if r.End == openEnd {
-		d.OpenRanges++
-	}
-	d.Ranges = append(d.Ranges, r)
 }
 
 // join completes the recording: one numbering of threads and processes, and every execution with its launch.

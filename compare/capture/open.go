@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -73,23 +72,27 @@ func checkFile(path string) (size int64, err error) {
 	case isReport(path):
 		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: "an nsys report", Try: fmt.Sprintf(
 			"run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
-	case !bytes.HasPrefix(head, []byte(sqliteMagic)) && packed(path, head):
-		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
-			Found: "a file that is packed, or saved by an editor", Try: "unpack it, or " + exportAgain}
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
-		log := input.EngineLog(string(Head(path, torchHead)))
-		return 0, &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
-			Found: cmp.Or(log, input.Beginning(head)), Try: "'nsys export --type sqlite REPORT.nsys-rep' writes an export" +
-				map[bool]string{true: "; 'moebalance counts' reads expert counts"}[log == ""]}
+		return 0, noExport(path, head)
 	}
 	return info.Size(), unfinished(path, head, info.Size())
 }
 
-// packed reports a file of zip, zstd or xz, or an export behind gzip or a byte order mark.
-func packed(path string, head []byte) bool {
-	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
-	return slices.ContainsFunc([]string{"PK\x03\x04", "\x28\xb5\x2f\xfd", "\xfd7zXZ"}, begins) ||
-		string(Head(path, int64(len(sqliteMagic)))) == sqliteMagic
+// packedMagic begins files of zip, zstd and xz.
+var packedMagic = []string{"PK\x03\x04", "\x28\xb5\x2f\xfd", "\xfd7zXZ"}
+
+// noExport says what a file is that is not of SQLite.
+func noExport(path string, head []byte) error {
+	fault := &input.Error{File: path, Expected: "an nsys export (SQLite) or a PyTorch trace (JSON)",
+		Try: "'nsys export --type sqlite REPORT.nsys-rep' writes an export"}
+	packed := slices.ContainsFunc(packedMagic, func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) })
+	if packed || string(Head(path, int64(len(sqliteMagic)))) == sqliteMagic { // behind gzip or a byte order mark
+		fault.Found, fault.Try = "a file that is packed, or saved by an editor", "unpack it, or "+exportAgain
+	} else if fault.Found = input.EngineLog(string(Head(path, torchHead))); fault.Found == "" {
+		fault.Found = input.Beginning(head)
+		fault.Try += "; 'moebalance counts' reads expert counts"
+	}
+	return fault
 }
 
 // unfinished says what a SQLite file lacks: bytes that its header promises, or rows in a log beside it.

@@ -28,7 +28,6 @@ type Recording struct {
 	// of a graph, whose kernel is not recorded.
 	LostKernels int64
 	BadTimes    int64 // events left out: they end before they begin, or lie beyond TimeLimit
-	OpenRanges  int64 // ranges that were never closed, taken to last to the capture's end
 }
 
 // TimeLimit bounds believable times: 2^53 ns are 104 days, and a sum of 1024

@@ -123,8 +123,8 @@ func (db *database) readRanges(ctx context.Context, d *draft) error {
 		} else if r.Name, err = registered(row.Int(3)); err != nil {
 			return err
 		}
-		if row.Null(2) {
-			r.End = openEnd
+		if row.Null(2) { // it was never closed, and lasts to the end of the capture
+			r.End = TimeLimit
 		}
 		d.addRange(r)
 		return nil

@@ -47,5 +47,4 @@ func (a *attribution) describe() {
 	warn(len(rec.Kernels) < int(d.Kernels), "repeated", "kernels", int(d.Kernels)-len(rec.Kernels), "all", d.Kernels)
 	warn(a.launchless > 0, "no_launch", "kernels", a.launchless, "all", d.Kernels)
 	warn(rec.BadTimes > 0, "out_of_range", "rows", rec.BadTimes)
-	warn(rec.OpenRanges > 0, "open_ranges", "ranges", rec.OpenRanges)
 }

@@ -66,7 +66,7 @@ func TestJoinTraps(t *testing.T) {
 		{"an open range lasts to the end of the capture", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
 				10, 7, "k")
-		}, "open_ranges", 4, PhaseExperts, 7},
+		}, "", 4, PhaseExperts, 7},
 		{"a kernel of no process is of the only one that launched", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 0")
 		}, "", 0, PhaseExperts, 7},
