@@ -76,7 +76,8 @@ func (r *reduction) spend(p *rankEvents) (t RankStep, begins map[int32]moment, e
 
 // stepTimes fills StepTimes and RankSteps.
 func (r *reduction) stepTimes() {
-	lengths, idle := map[int32][]float64{}, map[int32][]float64{} // of steps, by rank
+	type length struct{ wall, idle []float64 } // of a step, by rank
+	lengths := map[int32]length{}
 	for _, p := range r.ranks {
 		spent, begins, end := r.spend(p)
 		var own []float64
@@ -85,16 +86,17 @@ func (r *reduction) stepTimes() {
 			if len(begins) == 1 {
 				to, ends = end, true
 			}
-			lengths[step] = append(lengths[step], []float64{}...) // a step without an end is one, too
-			if length := to.at - from.at; ends && length >= 0 {
-				none := float64(length - (to.busy - from.busy))
-				if lengths[step] = append(lengths[step], float64(length)); p.Hidden.Launches > 0 { // graphs hide kernels
-					continue
-				}
-				if idle[step] = append(idle[step], none); r.counts(step) {
-					own = append(own, none)
+			l, wall := lengths[step], to.at-from.at
+			if ends && wall >= 0 {
+				l.wall = append(l.wall, float64(wall))
+				if idle := float64(wall - (to.busy - from.busy)); p.Hidden.Launches == 0 { // else graphs hide kernels
+					l.idle = append(l.idle, idle)
+					if r.counts(step) {
+						own = append(own, idle)
+					}
 				}
 			}
+			lengths[step] = l // of a step without an end, too
 		}
 		if spent.NoKernelNS = router.Number(stat.Mean(own, nil)); len(r.counted) > 0 {
 			r.trace.RankSteps = append(r.trace.RankSteps, spent)
@@ -107,7 +109,7 @@ func (r *reduction) stepTimes() {
 		return router.Number(stat.Mean(ranks, nil))
 	}
 	for _, step := range slices.Sorted(maps.Keys(lengths)) {
-		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.OptInt(step), mean(lengths[step]), mean(idle[step]),
+		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.OptInt(step), mean(lengths[step].wall), mean(lengths[step].idle),
 			r.ranks[0].of.StepNames[step], r.batch(step)})
 	}
 }

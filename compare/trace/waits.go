@@ -96,11 +96,11 @@ func (w *waited) cause() Cause {
 	return c
 }
 
-// arrival is the wait for a rank, mean over a number of steps.
-func (w *waited) arrival(rank Rank, steps int) Arrival {
-	a := Arrival{rank.Rank, router.Number(w.NS) / router.Number(steps), w.cause()}
-	a.NS /= router.Number(steps)
-	return a
+// mean is the wait and its cause, mean over a number of steps.
+func (w *waited) mean(steps int) (ns router.Number, cause Cause) {
+	cause = w.cause()
+	cause.NS /= router.Number(steps)
+	return router.Number(w.NS) / router.Number(steps), cause
 }
 
 // waits fills Waiting, and the stays in RankSteps.
@@ -121,11 +121,10 @@ func (r *reduction) waits() {
 		all.add(own)
 	}
 	w.Steps = p.Steps
-	over := all.arrival(Rank{}, w.Steps)
-	w.WaitNS, w.Cause = over.WaitNS, over.Cause
-	for rank := range byRank {
-		if one := byRank[rank].arrival(r.ranks[rank].Rank, w.Steps); one.WaitNS > 0 {
-			w.Ranks = append(w.Ranks, one)
+	w.WaitNS, w.Cause = all.mean(w.Steps)
+	for i, p := range r.ranks {
+		if ns, cause := byRank[i].mean(w.Steps); ns > 0 {
+			w.Ranks = append(w.Ranks, Arrival{p.Rank.Rank, ns, cause})
 		}
 	}
 	slices.SortStableFunc(w.Ranks, func(x, y Arrival) int { return cmp.Compare(y.WaitNS, x.WaitNS) })
