@@ -2,6 +2,7 @@ package counts
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -28,8 +29,6 @@ type collector struct {
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
 	unlike  bool              // a source counted other slots than the ones before
-	loaded  int               // the last physical copy with load in any step, counted from 1
-	copies  int               // of a layer
 
 	idle int                     // lines that report a step without slots
 	last map[Phase]router.OptInt // step that vLLM reported, by model
@@ -63,8 +62,13 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 	if len(a.Values) == 0 {
 		fail("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
 	}
-	if axes.has("ranks") && axes.has("experts") {
+	switch layers, width := int(a.Shape[1]), int(a.Shape[3]); {
+	case !axes.has("experts"):
+	case axes.has("ranks"):
 		c.onRanks(a.Shape[2])
+	case c.asked == nil && isTransposed(a.Values, layers, width):
+		fail("the columns have one sum, as layers have: give the array alone in its file, and say which they are, by --axes " +
+			"experts,layers or layers,experts")
 	}
 	c.stepped = c.stepped || of.has(isStep) || axes.has("steps")
 	c.layered = c.layered || of.has(isLayer) || axes.has("layers")
@@ -161,9 +165,6 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 			} else if c.Ranks > 0 {
 				c.add(into, router.LevelRank, i/onRank, n, false)
 			}
-			if c.copies = len(row); n > 0 {
-				c.loaded = max(c.loaded, i+1)
-			}
 		}
 		c.add(into, level, at, n, inner != "choices" && c.sources == 0)
 	}
@@ -178,6 +179,8 @@ func (c *collector) at(key stepKey) *Step {
 	}
 	return into
 }
+
+var errTwice = errors.New("is recorded twice")
 
 // add adds slots to the cell of an expert or a rank, which with once must not have any yet.
 func (c *collector) add(into *Step, level string, at int, slots int64, once bool) {
@@ -199,7 +202,7 @@ func (c *collector) add(into *Step, level string, at int, slots int64, once bool
 	case slots < 0 || slots > maxCount-max(*cell, 0):
 		fail("%v: %s %d: want a count between 0 and %d, have %d", into, level, at, int64(maxCount), slots)
 	case once && *cell >= 0:
-		fail("%v: %s %d is recorded twice", into, level, at)
+		fail("%v: %s %d %w", into, level, at, errTwice)
 	}
 	c.unlike = c.unlike || max(*cell, 0) != slots*int64(c.source)
 	*cell = max(*cell, 0) + slots
@@ -209,8 +212,7 @@ func (c *collector) add(into *Step, level string, at int, slots int64, once bool
 const incomplete = "incomplete_passes"
 
 // finish makes steps from what was gathered, equally many experts and ranks in each, and checks them. Steps that
-// not every source recorded are left out: the load is the sum over them, and a part of it has another balance. Under
-// DeepEP a rank of SGLang counts its own copies alone, so that the last ones have no load where its file is missing.
+// not every source recorded are left out: the load is the sum over them, and a part of it has another balance.
 func (c *collector) finish() {
 	if all := len(c.cells); c.sources > 0 {
 		maps.DeleteFunc(c.cells, func(_ stepKey, s *Step) bool { return s.sources != c.sources })
@@ -219,9 +221,6 @@ func (c *collector) finish() {
 			fail("a step is recorded twice")
 		case dropped == all && all > 0:
 			fail("holds no counts: no step was recorded by each of %d ranks", c.sources)
-		case c.sources > 1 && c.loaded > 0 && (c.copies-c.loaded)*(c.sources+1) >= c.copies:
-			fail("copies %d to %d have no load in any step: there are files of ranks 0 to %d, is one of rank %d missing?",
-				c.loaded, c.copies-1, c.sources-1, c.sources)
 		case dropped > 0:
 			c.warn(incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
 		}

@@ -91,7 +91,7 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 func TestFoldersRefused(t *testing.T) {
 	one, empty := "1_0: 1 1 0 0", t.TempDir()
 	cases := map[string]string{
-		"no such file": filepath.Join(empty, "missing"), "no expert counts": empty,
+		"no such file": filepath.Join(empty, "missing"), "no expert counts in this folder: want": empty,
 		"a placement of experts": fixture("counts", "expert-map.json"),
 		`keys: "architectures, `: fixture("..", "router", "presets", "deepseek-v3.json"),
 		"give the folder":        fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"),

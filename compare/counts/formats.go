@@ -77,32 +77,32 @@ func (c *collector) bare(v any, of *context) {
 	case len(a.Shape) != 2 || a.Shape[0] > 256: // more layers than any model has: these are steps or tokens
 		fail("want counts of layers × experts, have %v: name the dimensions, such as --axes steps,layers,experts, or "+
 			"tokens,layers of chosen experts", a.Shape)
-	case isTransposed(a):
-		fail("the columns have one sum, as layers have: say which they are, by --axes experts,layers or layers,experts")
 	default:
 		axes = Axes{"layers", "experts"}
 	}
 	c.array(a, axes, *of)
 }
 
-// isTransposed reports counts whose columns look like layers, which all route the same tokens: the sums of columns are
-// equal, and the sums of rows, whose counts are uneven, are not. [[1, 5], [3, 4], [6, 1]] → sums of 10, of 6, 7 and 7.
-func isTransposed(a tensor.Array) bool {
-	width := int(a.Shape[1])
-	rows, columns := make([]int64, a.Shape[0]), make([]int64, width)
+// isTransposed reports layers × experts, of any steps, whose columns look like layers, which all route the same tokens:
+// the sums of columns are equal, and the sums of rows, whose counts are uneven, are not; but for dense layers, which
+// have none. [[1, 5], [3, 4], [6, 1]] → sums of 10, of 6, 7 and 7.
+func isTransposed(values []int64, layers, width int) bool {
+	rows, columns := make([]int64, layers), make([]int64, width)
 	uneven := false
-	for i, n := range a.Values {
-		rows[i/width], columns[i%width] = rows[i/width]+n, columns[i%width]+n
-		uneven = uneven || n != a.Values[i-i%width]
+	for i, n := range values {
+		rows[i/width%layers], columns[i%width] = rows[i/width%layers]+n, columns[i%width]+n
+		uneven = uneven || n != values[i-i%width]
 	}
-	columns = slices.DeleteFunc(columns, func(sum int64) bool { return sum == 0 }) // of dense layers
-	level := func(sums []int64) bool { return slices.Min(sums) == slices.Max(sums) }
-	return uneven && 2*len(columns) > width && level(columns) && !level(rows)
+	level := func(sums []int64) bool {
+		loaded := slices.DeleteFunc(slices.Clone(sums), func(sum int64) bool { return sum == 0 })
+		return 2*len(loaded) > len(sums) && slices.Min(loaded) == slices.Max(loaded)
+	}
+	return uneven && level(columns) && !level(rows)
 }
 
-// isMap reports lists of experts or ranks, as no counts are: a number is −1, which is none, or every layer holds each
-// number from 0 to the largest of all, or none twice where chance would bring 8 that are, in four times as many rows as
-// columns: of tokens and their few experts.
+// isMap reports lists of experts or ranks, as no counts are: a number is −1, which is none, all are 0 or 1, as in a
+// mask, or every layer holds each number from 0 to the largest of all, or none twice where chance would bring 8 that
+// are, in four times as many rows as columns: of tokens and their few experts.
 func isMap(a tensor.Array) bool {
 	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
 		return len(a.Values) > 0 && slices.Min(a.Values) == -1
@@ -116,7 +116,7 @@ func isMap(a tensor.Array) bool {
 		n := len(slices.Compact(slices.Sorted(slices.Values(row))))
 		whole, distinct = whole && int64(n) == largest+1, distinct && n == width
 	}
-	return largest > 0 && (whole || distinct)
+	return largest == 1 || largest > 0 && (whole || distinct)
 }
 
 // ErrUnknown is wrapped by the error about what is in no known format.

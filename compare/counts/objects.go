@@ -41,7 +41,7 @@ const unknown = math.MinInt64
 // names of numbers and labels, as plain has them: "Layer Idx" and layer_idx → layer.
 var names = map[string]int{
 	"step": isStep, "iteration": isStep, "iter": isStep, "forwardpassid": isStep, "eplbstep": isStep,
-	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer,
+	"layer": isLayer, "layerid": isLayer, "layeridx": isLayer, "layerindex": isLayer, "moelayer": isLayer, "il": isLayer,
 	"expert": isExpert, "expertid": isExpert, "expertidx": isExpert, "expertindex": isExpert, "rank": isRank,
 	"count": isCount, "counts": isCount, "tokens": isCount, "numtokens": isCount, "tokencount": isCount,
 	"slots": isCount, "numslots": isCount, "hits": isCount,
@@ -78,7 +78,7 @@ var (
 
 // payloads by name. What an object says beside them, and those around it, tells their step, layer and kind.
 var payloads = map[string]payload{
-	"counts": layerCounts, "cnt": layerCounts, "load": layerCounts, "expertcounts": layerCounts,
+	"counts": layerCounts, "count": layerCounts, "cnt": layerCounts, "load": layerCounts, "expertcounts": layerCounts,
 	"tokensperexpert": layerCounts, "rankcounts": rankCounts,
 	"topkids": choices, "expertids": choices, "selectedexperts": choices, "topkexperts": choices,
 	"routedexperts":       {routedFormat, Axes{"tokens", "layers", "topk"}, 3},

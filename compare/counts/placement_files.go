@@ -88,9 +88,6 @@ func (c *collector) place(of *context, a tensor.Array) {
 			}
 			experts[i] = int32(e)
 		}
-		if before := c.placed[layer]; c.source > 0 && before != nil && !slices.Equal(before, experts) {
-			fail("the map of copies differs from the map of other ranks")
-		}
 		c.placed[layer], of.copies[layer] = experts, experts
 		layer++
 	}
@@ -124,6 +121,9 @@ func (d *document) placement(ranks int) *placement.Map {
 		experts = max(experts, int(slices.Max(slots))+1)
 	}
 	p := must(placement.MapOf(d.path, experts, max(c.Ranks, ranks), c.placed))
-	p.MoEOnly = c.moeOnly
+	if p.MoEOnly = c.moeOnly; p.Slots > experts*p.Ranks {
+		fail("%d slots on a rank for %d experts: want the numbers of experts, which a mask of 0 and 1 does not tell",
+			p.Slots/p.Ranks, experts)
+	}
 	return p
 }

@@ -63,7 +63,7 @@ func TestPlacementRefusals(t *testing.T) {
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`: "layers × ranks × experts, have [1, 0]",
 		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`:              "16384 ranks",
 		"num_slots: 1\nep_size: -3\ninitial_global_assignments:\n  0: [0]\n":                             "give the EP size",
-		"[[[2000000000]]]": "names expert", "": "the file is empty",
+		"[[[2000000000]]]": "names expert", "": "the file is empty", "[[[1, 0, 0, 1], [0, 1, 1, 0]]]": "4 slots on a rank for 2 experts",
 		"{}":      "names no layer",
 		"{\"a\":": "ends early",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",

@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math"
 	"os"
@@ -74,6 +75,10 @@ func TestRoutedPadding(t *testing.T) {
 	// A slot of −1 in a row is padding, too.
 	slot := parsed(`{"routed_experts": [[[0, -1]], [[1, 2]]]}`)
 	checkSteps(t, slot, []step{{0, 0, []int64{1, 1, 1}, nil}})
+	// vLLM sends base64 of a .npy: 1 token, 2 layers, top-1.
+	npy := base64.StdEncoding.EncodeToString([]byte("\x93NUMPY\x01\x00\x46\x00{'descr': '<i2', 'fortran_order': False, " +
+		"'shape': (1, 2, 1), } \n\x02\x00\x01\x00"))
+	checkSteps(t, parsed(`{"routed_experts": "`+npy+`"}`), []step{{0, 0, []int64{0, 0, 1}, nil}, {0, 1, []int64{0, 1, 0}, nil}})
 	// A model may have more experts than occur.
 	layers, named, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
 	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 || slices.Contains(codes(named), "experts_seen") {

@@ -16,7 +16,7 @@ import (
 var (
 	partColumn = regexp.MustCompile(`^(|e|expert|rank|eprank|gpu)(\d{1,5})$`) // of one expert or rank
 	listColumn = regexp.MustCompile(`^(expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
-	header     = regexp.MustCompile(`^(?i)# ?layer,`) // as a comment
+	commented  = regexp.MustCompile(`^# ?(?i:layer,)`) // a header, as numpy.savetxt writes it
 )
 
 // table is a text whose rows hold one count each, or the counts of all experts or ranks, in columns or in a list:
@@ -25,8 +25,9 @@ type table struct {
 	*csv.Reader
 	names   []string
 	columns []column
-	parts   []int   // the columns of experts or ranks from 0 on, or the column of lists; nil where a row is one count
-	holds   payload // the counts in parts
+	unknown []string // other columns
+	parts   []int    // the columns of experts or ranks from 0 on, or the column of lists; nil where a row is one count
+	holds   payload  // the counts in parts
 }
 
 // column says something of all counts in a row, by one of names.
@@ -39,7 +40,9 @@ type column struct {
 // no table of counts. Spreadsheets put semicolons where the comma is a decimal point.
 func openTable(text []byte) *table {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which spreadsheets write
-	text = header.ReplaceAll(text, []byte("layer,"))
+	if commented.Match(text) {
+		text = bytes.TrimLeft(text, "# ")
+	}
 	for _, comma := range ",;\t" {
 		t := &table{Reader: csv.NewReader(bytes.NewReader(text)), holds: layerCounts}
 		t.Comment, t.Comma = '#', comma
@@ -74,6 +77,8 @@ func (t *table) headed(head []string, lists bool) bool {
 			t.parts, list, level = []int{i}, true, whole[1]
 		case !list && part != nil && part[2] == strconv.Itoa(len(t.parts)):
 			t.parts, level = append(t.parts, i), part[1]
+		case spelling != "":
+			t.unknown = append(t.unknown, strconv.Quote(spelling))
 		}
 	}
 	if spelled[isCount] == "hits" && slices.Contains(head, "misses") {
@@ -106,7 +111,10 @@ func (c *collector) readTable(t *table) {
 			c.tableRow(t, cells)
 		}
 	})
-	if err != nil {
+	if errors.Is(err, errTwice) && len(t.unknown) > 0 {
+		fail("line %d: %w, and what else may tell rows apart is not known: keep the rows of one value of %.80s", line, err,
+			strings.Join(t.unknown, ", "))
+	} else if err != nil {
 		fail("line %d: %w", line, err)
 	}
 	c.Format, c.atLeast = "expert counts CSV", t.parts == nil

@@ -16,7 +16,7 @@ func TestMapsAreNoLoads(t *testing.T) {
 		"[[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 3, 2]]": true, "[[0, 1], [1, 0]]": true, "[0, 1, 2, 3, 0, 1]": true,
 		"[[9, 4, 6], [5, 5, 7]]": false, "[[1, 2], [2, 1]]": false, "[[0, 2], [2, 0]]": false, "[[0, 0], [0, 0]]": false,
 		"[" + strings.Repeat("[1, 2, 3, 5], ", 14) + "[5, 3, 2, 1]]": false, // of layers, as one more are of tokens
-		"[[0, 1], [0, 0]]": false, "[[[0, 1], [2, 3]], [[3, 2], [1, 0]]]": true, "[[1, -1, 5], [1, 0, 2]]": true,
+		"[[0, 1], [0, 0]]": true, "[[0, 1], [1, 2]]": false, "[[[0, 1], [2, 3]], [[3, 2], [1, 0]]]": true, "[[1, -1, 5], [1, 0, 2]]": true,
 	} {
 		if _, err := parse("x", []byte(text)); strings.Contains(fmt.Sprint(err), "is a placement") != isMap {
 			t.Errorf("%s: %v", text, err)
@@ -41,7 +41,8 @@ func TestOneRankAlone(t *testing.T) {
 		t.Error("a placement is learned from one rank")
 	}
 	for text, alone := range map[string]bool{
-		"[[40, 30, 0, 0], [9, 80, 0, 0]]": true, "[[0, 0, 40, 30]]": true, "[[40, 30, 1, 0]]": false,
+		"[[40, 30, 0, 0], [9, 80, 0, 0]]": true, "[[0, 0, 40, 30]]": false, "[[40, 30, 1, 0]]": false, // 2 of 4 by chance
+		"[[0, 0, 0, 0, 40, 30, 20, 10]]": true,
 		"[[40, 0, 0, 0], [30, 0, 0, 0]]": false, "[[0, 40, 30, 0]]": false, "[[40, 23, 0, 0]]": false, // 63 slots
 		"[[40, 0, 30, 0]]": false, "[[40, 30]]": false,
 	} {
@@ -49,9 +50,13 @@ func TestOneRankAlone(t *testing.T) {
 			t.Errorf("%s: %v", text, have)
 		}
 	}
+	if r := parsed("[[0, 0], [0, 0]]"); !slices.Equal(codes(r.Warnings), []string{"no_load"}) {
+		t.Error(r.Warnings)
+	}
 	log := parsed("rank_load step=1 rank_tokens=[100, 0]\nrank_load step=2 rank_tokens=[90, 0]\n")
-	if !slices.Contains(codes(log.Warnings), OneRank) {
-		t.Error(log.Warnings)
+	both := parsed("rank_load step=1 rank_tokens=[100, 90]\n")
+	if _, err := both.ExpertsOf(nil); !slices.Contains(codes(log.Warnings), OneRank) || len(both.Warnings) > 0 || err == nil {
+		t.Error(log.Warnings, both.Warnings, err)
 	}
 }
 

@@ -98,7 +98,8 @@ const leastUneven = 0.03
 
 // plausible is by what factor routing alone may change a benchmark: the most that was seen is 3.6, at few tokens, where
 // a plan reads fewer experts. Beyond it arms report in different units: 1150 tok/s and 1.15. Builds may be further
-// apart, such as a debug and an optimized one.
+// apart: the most that was seen of one engine is 3.2 (vLLM's issue 50647), and units that are taken for one another are
+// 1000 apart (s and ms, tok/s and ktok/s); plausibleBuild is between them, with room for a debug build.
 const plausible, plausibleBuild = 5, 100
 
 // check names what disturbs a comparison beside what falls out.

@@ -195,8 +195,7 @@ type TimeChange struct {
 // like reports a window that is not known to be of other steps than the trace's: of another phase, or fewer slots in
 // all than a step has tokens.
 func (c *Cost) like(w Window) bool {
-	most := slices.Max(slices.Collect(maps.Values(w.record.LayerSlots())))
-	if most < int64(c.kind.Tokens()) {
+	if w.most < int64(c.kind.Tokens()) {
 		return false
 	}
 	phases := []counts.Phase{counts.Prefill, counts.Decode}

@@ -245,7 +245,7 @@ func (r *Result) judge(at Plan, index int, learned, judged []seen, o Options) {
 		NullP95:  overFolds(judged, func(w seen) router.Number { return w.null }),
 		Moved:    loaded(running, placed)}
 	p.Change = p.Judged/p.Baseline - 1
-	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
+	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, (r.Experts+at.Redundant)*len(placed.layouts)))
 	var of []Workload
 	var times []*TimeChange
 	for _, w := range judged {

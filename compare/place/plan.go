@@ -91,7 +91,7 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 	}
 	sums := map[int]router.Load{}
 	for _, w := range windows {
-		for layer, load := range w.record.ByLayer() {
+		for layer, load := range w.loads {
 			if _, ok := sums[layer]; !ok {
 				sums[layer] = router.NewLoad(experts)
 			}
@@ -110,13 +110,6 @@ func loaded(from, to plan) (all int) {
 		all += placement.Loaded(from.layouts[layer], l)
 	}
 	return all
-}
-
-func (p plan) copies() (n int) {
-	for _, l := range p.layouts {
-		n += len(placement.SlotsOf(l))
-	}
-	return n
 }
 
 // running is the placement that runs on so many ranks: the one given, or the last that is recorded; nil where none is

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Window is recorded counts from which a placement is learned, or on which it is judged.
@@ -15,22 +16,24 @@ type Window struct {
 	Iterations int    `json:"iterations"`
 	Slots      int64  `json:"slots"`
 	record     *counts.Record
-	shares     map[int][]float64 // of each expert, by layer with load
+	loads      map[int]router.Load // over all iterations, by layer
+	shares     map[int][]float64   // of each expert, by layer with load
+	most       int64               // slots of a layer
 
 	alike, again bool // of a judged window: a learned one resembles it, or has its counts
 }
 
 func windowOf(name string, r *counts.Record) Window {
-	shares := map[int][]float64{}
-	for layer, load := range r.ByLayer() {
-		if total := float64(load.Total()); total > 0 {
-			shares[layer] = make([]float64, len(load.PerExpert))
-			for e, slots := range load.PerExpert {
-				shares[layer][e] = float64(slots) / total
+	w := Window{Name: name, Iterations: len(r.Iterations()), record: r, loads: r.ByLayer(), shares: map[int][]float64{}}
+	for layer, load := range w.loads {
+		total := load.Total()
+		if w.Slots, w.most = w.Slots+total, max(w.most, total); total > 0 {
+			for _, slots := range load.PerExpert {
+				w.shares[layer] = append(w.shares[layer], float64(slots)/float64(total))
 			}
 		}
 	}
-	return Window{Name: name, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: shares}
+	return w
 }
 
 // Whole takes each record as a window, or each kind of work in one that tells them apart.

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
@@ -116,6 +118,43 @@ func stepTokens(record *counts.Record, shape *router.Shape) float64 {
 
 // slotsPerLayer is the slots of all ranks in a layer of a step, mean over the recorded ones with experts.
 func slotsPerLayer(record *counts.Record) float64 {
-	empty := func(s counts.Step) bool { return s.Load.Total() == 0 }
-	return float64(record.Slots()) / float64(max(1, len(slices.DeleteFunc(slices.Clone(record.Steps()), empty))))
+	all, loaded := int64(0), 0
+	for _, s := range record.Steps() {
+		if slots := s.Load.Total(); slots > 0 {
+			all, loaded = all+slots, loaded+1
+		}
+	}
+	return float64(all) / float64(max(1, loaded))
+}
+
+// RecordedBalance is the balance of the expert statistics at a path, as proof of how
+// a launch was routed. The placement is a file of the command, for statistics that do not
+// say where the experts are; empty for none.
+func RecordedBalance(path, placement string) (p proof.LoadProof, err error) {
+	record, err := counts.Read(path)
+	if err != nil {
+		return p, err
+	}
+	var o counts.Options
+	unplaced := func(s counts.Step) bool { return s.Received == nil }
+	placed := record.Placement != nil || record.Experts > 0 && !slices.ContainsFunc(record.Steps(), unplaced)
+	if !placed && placement != "" {
+		placed = true
+		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
+			return p, err
+		}
+	}
+	layers, _, err := record.Imbalance(o)
+	if err != nil {
+		return p, err
+	}
+	furthest := func(level string) imbalance.Row {
+		none := &imbalance.Row{MaxOverMean: router.Undefined(), Floor: router.Undefined()}
+		return *cmp.Or(imbalance.Furthest(layers, level, imbalance.Load), none)
+	}
+	rank, expert := furthest(router.LevelRank), furthest(router.LevelExpert)
+	return proof.LoadProof{Source: path, Ranks: record.Ranks, Experts: record.KnownExperts, TopK: record.TopK,
+		Slots: record.LayerSlots(), Placed: placed, RankMaxOverMean: rank.MaxOverMean, RankFloor: rank.Floor,
+		RankMean:          imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
+		ExpertMaxOverMean: expert.MaxOverMean, ExpertFloor: expert.Floor}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -18,7 +19,43 @@ import (
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/shown"
 )
+
+// Campaign is the JSON of bench: the judged campaign and its state.
+type Campaign struct {
+	gain.Result
+	Version string   `json:"version"` // of the program that judged it
+	Run     gain.Run `json:"campaign"`
+	Notes   []string `json:"-"` // what reading its reports found
+}
+
+// Judge judges the launches that a campaign has so far.
+func Judge(c *bench.Campaign) Campaign {
+	recorded := bench.Recorded(c)
+	return Campaign{
+		Result: gain.Judge(recorded),
+		Run: gain.Run{
+			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
+			Server: len(c.Spec.Command.Server) > 0, Again: launch.Quote(shown.Mask(c.Spec.Typed)), Pairs: c.Spec.Design.Pairs,
+			Launches: c.Finished(), Left: c.Left(), Ranks: recorded.Ranks,
+			Created: c.Created, GPUs: gpus(c),
+		},
+	}
+}
+
+// gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some, by the first of them:
+// "4 × NVIDIA H200".
+func gpus(c *bench.Campaign) (text string) {
+	for _, l := range c.Launches {
+		for _, a := range l.Attempts {
+			if len(a.GPUs) > 0 {
+				text = fmt.Sprintf("%d × %s", len(a.GPUs), a.GPUs[0].Name)
+			}
+		}
+	}
+	return text
+}
 
 // Item is one input of a report: exactly one of the pointers is set. Name is what the
 // report calls it, usually the file's base name.

@@ -38,9 +38,7 @@ var iterations, formats = readFormats(formatTable)
 // readFormats reads the table, and panics at a key that it does not have.
 func readFormats(table string) (first *format, others []*format) {
 	var all []*format
-	decoder := yaml.NewDecoder(strings.NewReader(table))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&all); err != nil {
+	if err := yaml.Load([]byte(table), &all, yaml.WithKnownFields()); err != nil {
 		panic(err)
 	}
 	return all[0], all[1:]
