@@ -67,8 +67,8 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 	case axes.has("ranks"):
 		c.onRanks(a.Shape[2])
 	case c.asked == nil && isTransposed(a.Values, layers, width):
-		fail("the columns have one sum, as layers have: give the array alone in its file, and say which they are, by --axes " +
-			"experts,layers or layers,experts")
+		fail("the columns have one sum, as layers have: give the array alone in its file, and say which they are, by " +
+			"--axes experts,layers or layers,experts")
 	}
 	c.stepped = c.stepped || of.has(isStep) || axes.has("steps")
 	c.layered = c.layered || of.has(isLayer) || axes.has("layers")

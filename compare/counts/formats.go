@@ -104,10 +104,13 @@ func isTransposed(values []int64, layers, width int) bool {
 // mask, or every layer holds each number from 0 to the largest of all, or none twice where chance would bring 8 that
 // are, in four times as many rows as columns: of tokens and their few experts.
 func isMap(a tensor.Array) bool {
-	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
-		return len(a.Values) > 0 && slices.Min(a.Values) == -1
+	if len(a.Values) == 0 {
+		return false
 	}
-	largest, width := slices.Max(a.Values), len(a.Values)
+	least, largest, width := slices.Min(a.Values), slices.Max(a.Values), len(a.Values)
+	if least < 0 {
+		return least == -1
+	}
 	if len(a.Shape) > 1 { // layers × …
 		width /= int(a.Shape[0])
 	}
@@ -116,7 +119,7 @@ func isMap(a tensor.Array) bool {
 		n := len(slices.Compact(slices.Sorted(slices.Values(row))))
 		whole, distinct = whole && int64(n) == largest+1, distinct && n == width
 	}
-	return largest == 1 || largest > 0 && (whole || distinct)
+	return largest > 0 && (whole || distinct || least == 0 && largest == 1)
 }
 
 // ErrUnknown is wrapped by the error about what is in no known format.

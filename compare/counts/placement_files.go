@@ -72,6 +72,9 @@ func (c *collector) place(of *context, a tensor.Array) {
 	if n < 1 || n > 3 || width == 0 || a.Shape[0] > maxLayers {
 		fail("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
 	}
+	if most := slices.Max(a.Values); n == 3 && most+1 < a.Shape[2] {
+		fail("%d slots on a rank for %d experts: want the numbers of experts, no mask of 0 and 1", a.Shape[2], most+1)
+	}
 	if n > 1 {
 		layer, width = max(0, layer), width/int(a.Shape[0])
 	}
@@ -121,9 +124,6 @@ func (d *document) placement(ranks int) *placement.Map {
 		experts = max(experts, int(slices.Max(slots))+1)
 	}
 	p := must(placement.MapOf(d.path, experts, max(c.Ranks, ranks), c.placed))
-	if p.MoEOnly = c.moeOnly; p.Slots > experts*p.Ranks {
-		fail("%d slots on a rank for %d experts: want the numbers of experts, which a mask of 0 and 1 does not tell",
-			p.Slots/p.Ranks, experts)
-	}
+	p.MoEOnly = c.moeOnly
 	return p
 }

@@ -231,8 +231,8 @@ const OneRank = "one_rank"
 
 // findOneRank warns where all slots are on one rank: on an equal run of several experts, each of which
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
-// of 16 ranks. What tokens chose is of all ranks; fewer than 64 slots may by chance all fall to half of the experts, and
-// tokens that are all alike to two neighbors in one layer: HarMoEny's decoding Switch, 85 slots [0 0 0 0 0 0 60 25].
+// of 16 ranks. What tokens chose is of all ranks; fewer than 64 slots may by chance all fall to half of the experts,
+// and tokens that are all alike to two neighbors in one layer: HarMoEny's decoding Switch, [0 0 0 0 0 0 60 25].
 func (r *Record) findOneRank() {
 	level, all := router.LevelExpert, router.NewLoad(r.Experts)
 	if r.Experts == 0 {

@@ -23,8 +23,8 @@ const (
 // as the same.
 const leastFall = 0.01
 
-// mostChance is the most imbalance that random routing may reach once in twenty times: where it reaches more, as it does
-// with few tokens, a baseline that is no more uneven may be even.
+// mostChance is the most imbalance that random routing may exceed once in twenty times: where it exceeds more, as with
+// few tokens, a baseline that is no more uneven may be even.
 const mostChance = 0.1
 
 // verdict judges a placement by what it does to the windows it was not learned from,

@@ -178,3 +178,53 @@ func TestGrown(t *testing.T) {
 		}
 	}
 }
+
+// A second implementation, which adds the loads up anew before each copy, over running placements of any form.
+func TestGrownAgain(t *testing.T) {
+	rng, compared := rand.New(rand.NewPCG(5, 5)), 0
+draws:
+	for range 400 {
+		experts, ranks, most := 5+rng.IntN(9), 2+rng.IntN(3), 0
+		held, share, windows := make([][]int32, ranks), make([]float64, experts), randomWindows(rng, 1+rng.IntN(3), experts)
+		for i := range experts + rng.IntN(4) { // each expert once, and some again
+			r := rng.IntN(ranks)
+			if e := int32(i % experts); !slices.Contains(held[r], e) {
+				held[r] = append(held[r], e)
+			}
+			most = max(most, len(held[r]))
+		}
+		for _, w := range windows {
+			floats.AddScaled(share, 1/floats.Sum(w), w)
+		}
+		perRank := most - 1 + rng.IntN(6)
+		slots, ok := Grown(require.Value(router.Placed(experts, held)), windows, Size{Slots: ranks * perRank, Ranks: ranks})
+		can := perRank >= most && perRank <= experts
+		for can && len(slices.Concat(held...)) < ranks*perRank {
+			l := require.Value(router.Placed(experts, held))
+			loads := RankLoad(l, share)
+			for r := range held {
+				if len(held[r]) == perRank {
+					loads[r] = math.Inf(1)
+				}
+			}
+			to := floats.MinIdx(loads)
+			if ties := slices.Sorted(slices.Values(loads)); ties[1]-ties[0] < 1e-9 { // which rounding decides
+				continue draws
+			}
+			compared++
+			each := slices.Clone(share)
+			for e := range each {
+				if each[e] /= float64(len(l.Places(e))); slices.Contains(held[to], int32(e)) {
+					each[e] = -1
+				}
+			}
+			held[to] = append(held[to], int32(floats.MaxIdx(each)))
+		}
+		if ok != can || ok && !slices.Equal(slots, slices.Concat(held...)) {
+			t.Fatalf("%d experts on %d ranks of %d: %v %v, want %v %v", experts, ranks, perRank, slots, ok, held, can)
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("%d copies were compared", compared)
+	}
+}
