@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 		"layer,expert,count\n":                              "holds no counts",
 		"layer,expert,count\n0,,1\n":                        `line 2: expert: want a whole number from 0 on, have ""`,
 		`{"layer": 0, "expert": 1, "hits": 7, "misses": 7}`: "want one count", `{"layer": 0, "expert": 1, "count": -5}`: "want a count between 0", `{"expert": -1, "count": 5}`: "want a number of the expert",
-		"expert,share\n0,1\n": "unknown format", `{"ep_size": 8, "expert_histogram": [[1, 2], [3, 4]]}`: "have 8 and 2",
+		"iteration,0,1\n0,5,7\n": "unknown format", "expert,share\n0,1\n": "unknown format", `{"ep_size": 8, "expert_histogram": [[1, 2], [3, 4]]}`: "have 8 and 2",
 		"layer,expert,count\n0,0\n":          "line 2",
 		"# a\nlayer,expert,count\n0,0,nan\n": "line 3: count: want a whole number",
 		"layer,expert,count\n0,-1,1\n":       `line 2: expert: want a whole number from 0 on, have "-1"`,

@@ -112,6 +112,8 @@ func TestWhereTheExpertsAre(t *testing.T) {
 			10.0 / 8},
 		"replicated": {record(1, 0, load),
 			Options{Placement: mustPlace(4, 0, 1, 2, 0, 2, 3)}, 9.0 / 8},
+		"more placed than occur": {parsed("layer,expert,count\n3,0,8\n3,2,4\n"), Options{Placement: mustPlace(4, 0, 3, 1, 2)},
+			8.0 / 6},
 		"recorded with its place": {placed, Options{}, 10.0 / 8},
 	} {
 		if rank, _ := judged(t, c.r, c.o); !near(rank.MaxOverMean, c.want) {

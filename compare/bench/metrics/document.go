@@ -36,10 +36,9 @@ type value struct {
 	other *value // the first that differs: a path must not have two values
 }
 
-type (
-	object int
-	list   int
-)
+// object and list are how many members they have.
+type object int
+type list int
 
 func (object) String() string { return "an object" }
 func (list) String() string   { return "a list" }

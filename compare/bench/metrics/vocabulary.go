@@ -12,14 +12,14 @@ import (
 //go:embed dictionary.txt
 var dictionary string
 
-// word is a metric of the dictionary, and measure a unit: "sec" is 1000 "ms".
-type (
-	word    struct{ unit, formula string }
-	measure struct {
-		unit string
-		by   float64
-	}
-)
+// word is a metric of the dictionary.
+type word struct{ unit, formula string }
+
+// measure is a unit in another one: "sec" is 1000 "ms".
+type measure struct {
+	unit string
+	by   float64
+}
 
 // vocabulary holds the metrics, and families of them; meanings and settings have words by their names, "goodput"
 // "request_goodput", "elapsed_time" "duration in s", "conc" "max_concurrency"; and units the units.

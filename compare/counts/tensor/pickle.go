@@ -40,10 +40,8 @@ func (p *pickleReader) run() any {
 // SGLang takes about 150 operations, and a list grows by 1,000 items at a time.
 const maxOperations = 1 << 23
 
-type (
-	pickleGlobal string // a name
-	pickleMark   struct{}
-)
+type pickleGlobal string // a name
+type pickleMark struct{}
 
 // pickleReader is a stack machine.
 type pickleReader struct {
