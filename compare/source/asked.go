@@ -19,6 +19,7 @@ import (
 
 // Reading is how exports are to be read, as flags give it.
 type Reading struct {
+	EP     int           `flag:"ep"`
 	Ranks  []string      `flag:"rank"`
 	Ranges []string      `flag:"range"`
 	Phases []kernel.Rule `flag:"phase"`
@@ -26,7 +27,7 @@ type Reading struct {
 
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.
 func (r *Reading) Options(paths []string) (o trace.Options, err error) {
-	o.Phases = r.Phases
+	o.Phases, o.World = r.Phases, r.EP
 	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
 		return o, marked{err, ErrUsage}
 	}

@@ -67,6 +67,7 @@ const (
 	mostSteady  = 0.03 // the standard deviation of a GEMM's time over layers, over the mean, where all tokens pass
 	leastUneven = 0.06 // the same of GEMMs whose tokens depend on the load
 	leastTime   = 0.05 // of a GEMM that counts, over the longest
+	mostBeside  = 0.55 // of shared experts beside routed ones, over these: longer ones hide what even ranks would gain
 )
 
 // gemmPlace is where an expert GEMM stands: the n-th on its stream in a layer.
@@ -101,7 +102,7 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 		if len(times) < 3 {
 			continue
 		}
-		longest, even, odd, unsure := 0.0, []gemmPlace(nil), false, false
+		longest, even, odd, unsure := 0.0, []gemmPlace(nil), []gemmPlace(nil), false
 		for _, t := range times {
 			longest = max(longest, stat.Mean(t, nil))
 		}
@@ -109,7 +110,7 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 			mean, deviation := stat.MeanStdDev(t, nil)
 			switch {
 			case deviation > leastUneven*mean:
-				odd = true
+				odd = append(odd, g)
 			case mean <= leastTime*longest:
 			case deviation < mostSteady*mean:
 				even = append(even, g)
@@ -117,12 +118,13 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 				unsure = true
 			}
 		}
-		if several++; odd && len(even) > 0 {
-			passed++
-			for _, g := range even {
-				if !unsure {
-					votes[g]++
-				}
+		if several++; len(odd) == 0 || len(even) == 0 {
+			continue
+		}
+		passed++
+		for _, g := range even {
+			if !unsure && (g.stream == odd[0].stream || stat.Mean(times[g], nil) < mostBeside*stat.Mean(times[odd[0]], nil)) {
+				votes[g]++
 			}
 		}
 	}

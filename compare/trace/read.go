@@ -21,6 +21,7 @@ type Options struct {
 	Patterns  *ranges.Patterns // nil means the built-in ones
 	Phases    []kernel.Rule    // of kernels, before all other evidence
 	Rank      map[string]int   // ranks given by hand, by path or base name; "" means every export
+	World     int              // ranks that exchange tokens, where a run has several such groups; 0 as recorded
 	Threshold float64          // of router.Flagged, as a fraction
 	Arm       string           // whose steps count, where the hook's ranges name the arms of steps; see selectArm
 	Recorded  Recorded

@@ -98,6 +98,9 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 			}
 		}
 	}
+	if options.World > 0 {
+		r.trace.World = router.OptInt(options.World)
+	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
 	for _, p := range r.ranks {
 		r.trace.Ranks = append(r.trace.Ranks, p.Rank)

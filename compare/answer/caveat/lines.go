@@ -108,19 +108,22 @@ var Lines = map[string][]Line{
 // steps words what to do next, and the command, as it is typed but for words in capitals; one that begins with a
 // verb is of this program.
 var steps = map[string][2]string{
-	"graphs":     {"Record the kernels inside CUDA graphs.", record},
-	"ranks":      {"Give the files of all ranks, or record all ranks.", record},
-	"alone":      {"{?alone}This run has one rank: see how even it would be over several.", "counts --ep RANKS COUNTS"},
-	"all":        {"Give the files of the other {missing:rank}, too.", "trace [{flags} ]FILES_OF_ALL_RANKS"},
+	"graphs": {"Record the kernels inside CUDA graphs.", record},
+	"ranks":  {"Give the files of all ranks, or record all ranks.", record},
+	"alone":  {"{?alone}This run has one rank: see how even it would be over several.", "counts --ep RANKS COUNTS"},
+	"all": {"Give the files of the other {missing:rank}, too, or say with --ep how many exchange tokens.",
+		"trace [{flags} ]FILES_OF_ALL_RANKS"},
 	"again":      {"Fix that, and record again.", record},
 	"other_load": {nothing + "Record another load that you serve: it may be uneven there.", record},
 	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
 	"same_run":   {"{?unsure}Record a trace of the run that the counts are of.", record},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 
-	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
-	"mend.counts_contradict": {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
-	"mend.no_experts":        {"See which kernels are not recognized.", "trace --table kernels {given}"},
+	"mend.fused_experts":       {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
+	"mend.counts_contradict":   {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
+	"mend.rank_groups":         {"Give one group's files, and how many ranks it has.", "trace --ep RANKS [{flags} ]FILES_OF_A_GROUP"},
+	"mend.ranks_differ.stages": {"Give one stage's files, and how many ranks it has.", "trace --ep RANKS [{flags} ]FILES_OF_A_STAGE"},
+	"mend.no_experts":          {"See which kernels are not recognized.", "trace --table kernels {given}"},
 
 	"both":      {"Both arms are in this capture: compare them.", "compare {both}"},
 	"balanced":  {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
