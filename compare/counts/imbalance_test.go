@@ -51,9 +51,10 @@ func TestEmptyStepsAreDropped(t *testing.T) {
 	if rank.Steps != 1 || !near(rank.MaxOverMean, 1.5) {
 		t.Errorf("%+v", rank)
 	}
-	rank, expert := judged(t, record(1, 2, []int64{0, 0}), Options{Threshold: 0.1})
+	empty := record(1, 2, []int64{0, 0})
+	rank, expert := judged(t, empty, Options{Threshold: 0.1})
 	if rank.Steps != 0 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 ||
-		expert.Floor.Defined() {
+		expert.Floor.Defined() || !slices.Equal(codes(empty.Warnings), []string{"no_load"}) {
 		t.Errorf("nothing but empty steps: %+v, %+v", rank, expert)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/testdata/require"
@@ -27,20 +28,22 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 		t.Skip("long under the race detector")
 	}
 	const hf, vllm = "../../../shared/captures/hf-qwen3-ep4/", "../../testdata/field/results/vllm-qwen3-"
-	for _, c := range []struct {
-		name, folder, counts string
-		share                router.Number
-	}{
-		{"transformers, prefill", hf, "counts-%s", 0.95},
-		{"vLLM, prefill", vllm, "%s.counts.json", 0.95},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			normal := traced(t, c.folder+"normal.rank*")
-			windows := Whole(read(c.folder+fmt.Sprintf(c.counts, "normal"),
-				c.folder+fmt.Sprintf(c.counts, "perfect")))
+	for folder, name := range map[string]string{hf: "counts-%s", vllm: "%s.counts.json"} { // prefill
+		t.Run(folder, func(t *testing.T) {
+			normal := traced(t, folder+"normal.rank*")
+			windows := Whole(read(folder+fmt.Sprintf(name, "normal"), folder+fmt.Sprintf(name, "perfect")))
 			cost, reason, err := FromTrace(normal, windows[0].record)
 			if err != nil || reason.Code != "" {
 				t.Fatal(reason, err)
+			}
+			cost.phase = counts.Prefill
+			for phase, want := range map[counts.Phase]bool{counts.Decode: false, counts.Prefill: true, "": true} {
+				w, kind := windows[0], *windows[0].record
+				w.record, kind.Phase = &kind, phase
+				few := Window{record: &kind, most: int64(cost.kind.Tokens()) - 1}
+				if cost.like(w) != want || cost.like(few) {
+					t.Errorf("%q: like %v, want %v", phase, cost.like(w), want)
+				}
 			}
 			flat, _, err := Options{}.baseline(windows, windows[0].record.Experts, cost.Ranks)
 			require.NoError(t, err)
@@ -75,7 +78,7 @@ func TestReplayWithTheOtherLoad(t *testing.T) {
 			}
 			g := normal.Replay().Run.Shift(cost.loads(windows[0], flat, cost.Follows),
 				cost.loads(windows[1], flat, cost.Follows))
-			if share := router.Number(g.InTime) / even.InTime; share < c.share || share > 1.02 {
+			if share := router.Number(g.InTime) / even.InTime; share < 0.95 || share > 1.02 {
 				t.Errorf("%+v of %+v; %+v", g, even, cost)
 			}
 		})

@@ -246,6 +246,10 @@ func TestHalves(t *testing.T) {
 	if _, p := placedOn(learn, judge, 2); !near(p.Learned, 1) || !near(p.Judged, 1.5) || !near(p.Baseline, 1.5) {
 		t.Errorf("%+v", p)
 	}
+	learn, judge = Halves(read(counted(t, "1,0,0,9\n1,0,1,9\n2,1,0,9\n2,1,1,9\n"))) // of another layer
+	if _, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}}); !errors.Is(err, counts.ErrOptions) {
+		t.Error(err)
+	}
 	// Prefill and decode of the same steps are windows of their own.
 	both := "step,layer,expert,count,phase\n"
 	for step := range 4 {
