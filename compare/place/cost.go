@@ -94,9 +94,6 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 	if c.predicts() {
 		return c, reason, nil
 	}
-	if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
-		c.Explained = 0
-	}
 	if reason.Code == "" {
 		reason = noTime(Unlike, "explained", c.Explained)
 	}
@@ -141,7 +138,7 @@ func (c *Cost) compare(kind trace.StepKind, r *counts.Record) (placed bool, err 
 }
 
 // predicts reports a fit that tells time: load explains most of it.
-func (c *Cost) predicts() bool { return c.Explained >= leastExplained && c.Follows > 0 }
+func (c *Cost) predicts() bool { return c.Explained >= leastExplained }
 
 // rankShares is the load of each rank over the mean rank's: 3 of 4 slots on 2 ranks → 1.5 and 0.5.
 func rankShares(l router.Layout, perExpert []int64) []float64 {
@@ -162,7 +159,9 @@ func (c *Cost) fit(loads, times []float64) {
 	for i, x := range loads {
 		left += (times[i] - slope*x) * (times[i] - slope*x)
 	}
-	c.Follows, c.Explained = router.Number(min(1, slope)), router.Number(1-left/yy)
+	if c.Follows = router.Number(min(1, slope)); slope > 0 { // else also of even load, which explains nothing
+		c.Explained = router.Number(1 - left/yy)
+	}
 	c.Error = router.Number(2 * math.Sqrt(left/float64(max(1, len(loads)-1))/xx))
 }
 

@@ -96,15 +96,15 @@ func TestFit(t *testing.T) {
 	if c.fit([]float64{0.2, -0.2}, []float64{0.3, -0.3}); c.Follows != 1 {
 		t.Errorf("%+v", c)
 	}
-	if c.fit([]float64{0.1, -0.1}, []float64{0.3, 0.3}); c.predicts() {
-		t.Errorf("%+v", c)
+	for loads, times := range map[[2]float64][]float64{{0.1, -0.1}: {0.3, 0.3}, {0, 0}: {0.3, -0.3}, {0.1, -0.1001}: {-0.3, 0.3}} {
+		c = Cost{}
+		if c.fit(loads[:], times); c.predicts() || c.Explained != 0 {
+			t.Errorf("%+v", c)
+		}
 	}
-	if c.fit([]float64{0, 0}, []float64{0.3, -0.3}); c.predicts() {
-		t.Errorf("%+v", c)
-	}
-	for c, want := range map[[2]router.Number]bool{{0.5, 0.1}: true, {0.499, 0.9}: false, {0.9, 0}: false} {
-		if fitted := (Cost{Explained: c[0], Follows: c[1]}); fitted.predicts() != want {
-			t.Errorf("%v: want %v", c, want)
+	for explained, want := range map[router.Number]bool{0.5: true, 0.499: false} {
+		if fitted := (Cost{Explained: explained}); fitted.predicts() != want {
+			t.Errorf("%v: want %v", explained, want)
 		}
 	}
 }
