@@ -1,6 +1,13 @@
 package trace
 
-import "testing"
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/capture"
+)
 
 // Of batches without a request the first runs experts for the tokens of other ranks, and is a step; the second
 // runs none: vLLM asked for work, and had none.
@@ -21,5 +28,41 @@ func TestDummyBatches(t *testing.T) {
 	}
 	if len(trace.StepTimes) != 3 || len(names) != 3 {
 		t.Errorf("%d steps of kinds %q", len(trace.StepTimes), names)
+	}
+}
+
+// The passes of data-parallel ranks for the tokens of others may have no range: on each rank in some steps, on the last
+// one until it gets a request. They are the steps of the other ranks all the same.
+func TestDummyBatchesWithoutRanges(t *testing.T) {
+	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	list := recordings(paths)
+	dropped := func(drop func(rank, n int) bool) *Trace {
+		return changedAgain(t, paths, list, func(rank int, rec *capture.Recording) {
+			n := 0
+			rec.Ranges = slices.DeleteFunc(slices.Clone(rec.Ranges), func(r capture.Range) bool {
+				name := rec.RangeNames[r.Name]
+				if strings.HasPrefix(name, "execute_context") && !strings.Contains(name, "_0(0)_generation_0(0)") {
+					n++
+					return drop(rank, n-1)
+				}
+				return false
+			})
+		})
+	}
+	want := dropped(func(int, int) bool { return false })
+	for name, drop := range map[string]func(rank, n int) bool{
+		"in turn":         func(rank, n int) bool { return (rank+n)%4 == 1 },
+		"until a request": func(rank, n int) bool { return rank == 3 && n < 3 },
+	} {
+		have := dropped(drop)
+		if len(have.Imbalance) != len(want.Imbalance) || have.Doubt().Code != "" {
+			t.Errorf("%s: %d rows, want %d, doubt %q", name, len(have.Imbalance), len(want.Imbalance), have.Doubt().Code)
+			continue
+		}
+		for i, row := range have.Imbalance {
+			if by := float64(row.MaxOverMean - want.Imbalance[i].MaxOverMean); math.Abs(by) > 1e-9 {
+				t.Errorf("%s: layer %d is off by %v", name, row.Layer, by)
+			}
+		}
 	}
 }

@@ -127,6 +127,7 @@ func (p *placement) findLayers() (found bool) {
 		return false
 	}
 	if n == 0 {
+		p.renumber()
 		s.Layers, s.Unknown, s.Unclear = router.Stated(p.found.Layers), p.found.Unknown, p.found.Unclear
 		p.layers = make([]int32, len(blocks))
 		for b := range blocks {
@@ -147,6 +148,41 @@ func (p *placement) findLayers() (found bool) {
 	}
 	p.structure = s
 	return true
+}
+
+// renumber gives the steps of ranges, which name only some, their numbers among all that repetition shows: the passes of
+// a data-parallel rank for the tokens of others may have none. Where ranges are of other steps, they stay.
+func (p *placement) renumber() {
+	number, names := map[int32]int32{}, map[int32]string{}
+	for b, old := range p.steps {
+		at, _ := p.found.Place(b)
+		now, known := number[old]
+		if number[old] = int32(at); old != NoID && known && now != int32(at) {
+			return
+		}
+	}
+	if _, some := number[NoID]; !some || len(number) == 1 || p.found.Layers == 0 {
+		return
+	}
+	delete(number, NoID)
+	for old, now := range number {
+		names[now] = p.of.StepNames[old]
+	}
+	if len(names) < len(number) { // pieces of steps
+		return
+	}
+	if len(p.of.Ranks) == 1 { // else the names are of other ranks, too
+		p.of.StepNames = names
+	}
+	for e, at := range p.each() {
+		if l := *at; l.Step != NoID {
+			now, known := number[l.Step]
+			if l.Step = now; !known {
+				l.Step = NoID
+			}
+			e.Place = p.of.Places.Number(l)
+		}
+	}
 }
 
 // beginOf is the first kernel of a block's layer, given the first of its routing.
