@@ -62,17 +62,17 @@ func (c *collector) array(a tensor.Array, axes Axes, of context) {
 	if len(a.Values) == 0 {
 		fail("want steps, layers and experts, have %v (%s)", a.Shape, strings.Join(axes, ","))
 	}
-	switch layers, width := int(a.Shape[1]), int(a.Shape[3]); {
+	steps, layers := a.Shape[0], int(a.Shape[1])
+	switch {
 	case !axes.has("experts"):
 	case axes.has("ranks"):
 		c.onRanks(a.Shape[2])
-	case c.asked == nil && isTransposed(a.Values, layers, width):
+	case axes.has("layers") && c.asked == nil && isTransposed(a.Values, layers, int(a.Shape[3])):
 		fail("the columns have one sum, as layers have: give the array alone in its file, and say which they are, by " +
 			"--axes experts,layers or layers,experts")
 	}
 	c.stepped = c.stepped || of.has(isStep) || axes.has("steps")
 	c.layered = c.layered || of.has(isLayer) || axes.has("layers")
-	steps, layers := a.Shape[0], int(a.Shape[1])
 	first, size, empty := max(0, of.numbers[isLayer]), len(a.Values)/int(steps), 0
 	for n := range steps {
 		values := a.Values[int(n)*size : int(n+1)*size]
