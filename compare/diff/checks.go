@@ -148,8 +148,8 @@ func (c *Comparison) judgeWork(a arms) {
 	if c.Builds.Named() {
 		return
 	}
-	c.judgeKernels("kernels", "expert time", a, expertKernels, func(x, y float64) float64 { return max(x, y) })
-	c.judgeKernels("attention", "attention time", a, attentionKernels, func(x, y float64) float64 { return min(x, y) })
+	c.judgeKernels("kernels", "expert time", a, expertKernels, math.Max)
+	c.judgeKernels("attention", "attention time", a, attentionKernels, math.Min)
 	c.judgeOutside(a)
 }
 

@@ -142,7 +142,7 @@ func (c *Comparison) predict(a arms) {
 	c.Split.saved, c.Split.ranks = ofLaunches(saved(change), float64(change.LeftNS)), saved(even)
 	recorded, all := (normal.StepNS/perfect.StepNS-1)*float64(change.LeftNS), &c.Split.saved
 	late := normal.LaunchesMatter() || perfect.LaunchesMatter()
-	if sure := all.Low*all.High > 0; late && sure && recorded*all.Low < 0 {
+	if late && recorded*all.Low < 0 && recorded*all.High < 0 { // surely the other way
 		all.Low, all.High = min(all.Low, recorded), max(all.High, recorded)
 	}
 	c.Split.over(change.LeftNS, Profiled)

@@ -6,7 +6,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// fewestTurns is how often steps change between two lists of busiest ranks at least.
+// fewestTurns is how often steps change between two lists of busiest ranks at least. Of one model they changed in real
+// captures once, over four ranks with data-parallel attention; of two models that run in turn, in a made one,
+// seven times in 12 steps.
 const fewestTurns = 3
 
 // Turns gives each step that counts the busiest rank of every layer, where these are one of two lists in turn: of two

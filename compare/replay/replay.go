@@ -89,6 +89,7 @@ type replayed struct {
 	free     []float64
 	of       [classes]byLayer // the work of experts, and of tokens by the meeting behind it
 	recorded float64          // how long the step took
+	beside   float64          // logarithm of what it takes without its experts, over what these take
 	unseen   float64          // by how much its kernels start later than anything recorded explains, mean over ranks
 }
 
@@ -127,7 +128,7 @@ const (
 type change struct {
 	hosts    hosts
 	class    Class   // whose work takes to instead of from, layer by layer and rank by rank
-	from, to byLayer // layers without any stay
+	from, to byLayer // layers without any stay; to is nil for no experts at all
 	transfer float64 // by how much longer collectives take from the last arrival on, 0 for 1
 }
 
@@ -138,6 +139,8 @@ func (c *change) of(rank int, s *segment) (factor, more float64) {
 		at = int32(s.meeting)
 	}
 	switch from, to := c.from[at], c.to[at]; {
+	case from != nil && c.to == nil:
+		return 0, 0
 	case from == nil || rank >= len(to):
 	case from[rank] > 0:
 		return to[rank] / from[rank], 0

@@ -118,7 +118,7 @@ func TestEvenRanksByHand(t *testing.T) {
 	require.Near(t, "saved", gain.SavedNS, 200e3, 1)
 	require.Near(t, "left", float64(gain.LeftNS), recorded-200e3, 10e3)
 	require.Near(t, "gain", gain.Estimate, 200e3/float64(gain.LeftNS), 1e-9)
-	require.Near(t, "half of the interval is the law's error", float64(gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
+	require.Near(t, "above it is the law's error", float64(gain.High-gain.Estimate), math.Abs(run.Law), 1e-4)
 	require.Near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
 	none := func(int) map[int32][]float64 { return nil }
 	even := func(int) map[int32][]float64 { return map[int32][]float64{0: {-0.5, 0.5, 0, 0}, 1: {0.5, 0, 0, -0.5}} }
@@ -262,9 +262,45 @@ func TestStepsBegunApart(t *testing.T) {
 	}
 }
 
-// The experts' times of another run, in steps of its size or of half of it, and by its GPUs or by
-// others that are a hundredth faster: the interval holds what that would change. Its collectives of equal sizes
-// take as long as there.
+// A step that takes 104 µs without its experts is left out where it takes a fifth longer, or its experts a fifth less,
+// if two others are alike.
+func TestStepsUnlikeOthers(t *testing.T) {
+	step := func(experts, longer int64) Step {
+		ranks := made([][4]int64{{2 * experts, experts, experts, experts}}, 0)
+		ranks[1][0].ns += longer
+		return simulate(ranks, oneGroup, 10)
+	}
+	held := made([][4]int64{{400e3, 200e3, 200e3, 200e3}}, 0)
+	held[1][0].hold = 60e3 // of which launches in time know nothing
+	usual := step(200e3, 0)
+	for _, c := range []struct {
+		others []Step
+		want   int
+	}{
+		{[]Step{step(200e3, 20e3)}, 3}, {[]Step{step(200e3, 26e3)}, 2}, {[]Step{step(168e3, 0)}, 3},
+		{[]Step{step(160e3, 0)}, 2}, {[]Step{step(200e3, 26e3), step(200e3, 27e3)}, 4},
+		{[]Step{step(200e3, 26e3), step(200e3, 80e3)}, 2}, {[]Step{step(200e3, 18e3), step(200e3, 44e3)}, 4},
+		{[]Step{step(100e3, 0), step(100e3, 0)}, 4}, {[]Step{simulate(held, oneGroup, 10)}, 3},
+	} {
+		run := replayOf(t, append(c.others, usual, usual)...)
+		if run.Steps() != c.want {
+			t.Errorf("%d of %d are replayed, want %d", run.Steps(), len(c.others)+2, c.want)
+		}
+	}
+	apart := usual
+	apart.Free = []int64{-20e3, 0, 0, 0}
+	for of, want := range map[*Step]int{&usual: 2, &apart: 2} {
+		if run := replayOf(t, step(200e3, 80e3), *of, usual); run.Steps() != want {
+			t.Errorf("%d of three, want %d", run.Steps(), want)
+		}
+	}
+	if run := replayOf(t, usual, step(200e3, 80e3)); run.Steps() != 2 {
+		t.Errorf("%d of two", run.Steps())
+	}
+}
+
+// The experts' times of another run, by its GPUs or by others that are a hundredth faster: the interval holds what
+// that would change. Its collectives take as long as there.
 func TestWithExperts(t *testing.T) {
 	uneven := simulate(made([][4]int64{{300e3, 100e3, 100e3, 100e3}}, 0), oneGroup, 10)
 	even := func(scale, transfer float64) *Run {
@@ -282,11 +318,11 @@ func TestWithExperts(t *testing.T) {
 	}
 	a := replayOf(t, uneven, uneven)
 	for _, c := range []struct{ scale, transfer, wide, saved float64 }{
-		{1, 1, 0, 160e3}, {0.5, 1, 0, 160e3}, {0.5, 1.1, 0, 160e3}, {0.99, 1, 1.4e3, 160.7e3 + 300}, {1, 1.1, 0, 160e3 - 3e3},
+		{1, 1, 0, 160e3}, {0.99, 1, 700, 160.7e3 + 300}, {1, 1.1, 0, 160e3 - 3e3},
 	} {
 		gain := a.WithExperts(even(c.scale, c.transfer))
 		require.Near(t, "saved", float64(gain.SavedNS), c.saved, 110)
-		require.Near(t, "interval", (float64(gain.High-gain.Low)-2*math.Abs(a.Law))*float64(gain.LeftNS), c.wide, 1200)
+		require.Near(t, "above it", (float64(gain.High-gain.Estimate)-math.Abs(a.Law))*float64(gain.LeftNS), c.wide, 600)
 	}
 }
 
@@ -324,8 +360,8 @@ func TestOneSlower(t *testing.T) {
 		{"all slower", run([4]int64{220e3, 260e3, 220e3, 220e3}, [4]int64{220e3, 260e3, 220e3, 220e3}), false},
 		{"noise", run([4]int64{200e3, 203.9e3, 200e3, 200e3}, [4]int64{200e3, 203.9e3, 200e3, 200e3}), false},
 		{"more than noise", run([4]int64{200e3, 204.1e3, 200e3, 200e3}, [4]int64{200e3, 204.1e3, 200e3, 200e3}), true},
-		{"others 0.09 of it", run([4]int64{198.2e3, 260e3, 198.2e3, 198.2e3}, [4]int64{200e3, 200e3, 200e3, 200e3}), true},
-		{"others 0.11 of it", run([4]int64{197.8e3, 260e3, 197.8e3, 197.8e3}, [4]int64{200e3, 200e3, 200e3, 200e3}), false},
+		{"others 0.045 of it", run([4]int64{199.1e3, 260e3, 199.1e3, 199.1e3}, [4]int64{200e3, 200e3, 200e3, 200e3}), true},
+		{"others 0.055 of it", run([4]int64{198.9e3, 260e3, 198.9e3, 198.9e3}, [4]int64{200e3, 200e3, 200e3, 200e3}), false},
 	} {
 		rank, by, alone := c.normal.OneSlower(even)
 		if alone != c.alone || alone && rank != 1 {
@@ -334,7 +370,8 @@ func TestOneSlower(t *testing.T) {
 	}
 }
 
-// A gain holds where the law does. Its interval holds what is left if hosts are late on all ranks alike, or never.
+// A gain holds where the law does. Its interval holds what is left if hosts are as late as recorded, or less on all
+// ranks alike, or never.
 func TestGainOfALawThatHolds(t *testing.T) {
 	for of, holds := range map[[2]float64]bool{{0.0199, 0}: true, {-0.0199, 0}: true, {0.0201, 0}: false,
 		{-0.0201, 0}: false, {0, 0.099}: true, {0, 0.101}: false} {
@@ -344,9 +381,9 @@ func TestGainOfALawThatHolds(t *testing.T) {
 	}
 	_, low, _ := overSteps([]float64{110, 121}, []float64{100, 100}) // t of one degree of freedom is 12.7062
 	require.Near(t, "low of two steps", float64(low), 1.155*math.Exp(-12.7062*math.Log(1.1)/2)-1, 1e-5)
-	for of, want := range map[hosts][3]float64{asRecorded: {0.1, 0.05, 0.1}, together: {0.05, 0.05, 0.25},
-		inTime: {0.25, 0.05, 0.25}} {
-		r := &Run{Law: -0.01, hosts: of, times: [3][]float64{{110, 110}, {105, 105}, {100, 100}}}
+	for of, want := range map[hosts][3]float64{asRecorded: {0.1, 0.1, 0.12}, together: {0.12, 0.1, 0.25},
+		inTime: {0.25, 0.1, 0.25}} {
+		r := &Run{Law: -0.01, hosts: of, times: [3][]float64{{110, 110}, {112, 112}, {100, 100}}}
 		g := r.gain([3][]float64{{100, 100}, {100, 100}, {80, 80}})
 		require.Near(t, "gain", float64(g.Estimate), want[0], 1e-9)
 		require.Near(t, "low", float64(g.Low), want[1]-0.01, 1e-9)
