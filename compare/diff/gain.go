@@ -151,9 +151,11 @@ func (c *Comparison) predict(a arms) {
 	}
 }
 
-// What one traced launch does not show, in 18 pairs of quantized engines on two GPUs that were timed without a
-// profiler: steps vary by hostNS from launch to launch, which decode feels most, and gains of prefill were smaller by
-// 12 % of themselves, −9 to 20, by time between steps and by clocks that fall where all GPUs are busy.
+// What one traced launch does not show, in pairs of vLLM and transformers on two and four GPUs that were timed without
+// a profiler as well. Steps vary by hostNS from launch to launch, which decode feels most: what nine pairs of decode
+// save is 0.01 to 0.13 ms off. Gains of 17 pairs of prefill are off by lost of themselves: 0 to 8 % in 15, too high by
+// 20 % with EPLB, too low by 28 % with DeepGEMM. Clocks fall where all GPUs are busy, and a few steps behind an idle time do
+// not show it.
 const (
 	hostNS = 0.1e6
 	lost   = 0.08
