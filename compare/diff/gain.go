@@ -154,8 +154,8 @@ func (c *Comparison) predict(a arms) {
 // What one traced launch does not show, in pairs of vLLM and transformers on two and four GPUs that were timed without
 // a profiler as well. Steps vary by hostNS from launch to launch, which decode feels most: what nine pairs of decode
 // save is 0.01 to 0.13 ms off. Gains of 17 pairs of prefill are off by lost of themselves: 0 to 8 % in 15, too high by
-// 20 % with EPLB, too low by 28 % with DeepGEMM. Clocks fall where all GPUs are busy, and a few steps behind an idle time do
-// not show it.
+// 20 % with EPLB, too low by 28 % with DeepGEMM. Clocks fall where all GPUs are busy, which a few steps behind an idle
+// time do not show.
 const (
 	hostNS = 0.1e6
 	lost   = 0.08

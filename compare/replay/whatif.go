@@ -113,19 +113,17 @@ const (
 
 // decide replays what was recorded, and decides when the hosts of what-ifs launch.
 func (r *Run) decide() {
-	sum, recorded := [3]float64{}, 0.0
+	r.times = r.changed(func(*replayed) change { return change{} })
+	sum := func(h hosts) float64 { return floats.Sum(r.times[h]) }
+	recorded := 0.0
 	for _, s := range r.steps {
 		recorded, r.unseen = recorded+s.recorded, r.unseen+s.unseen
-		for h := range r.times {
-			ns := s.run(change{hosts: hosts(h)})
-			r.times[h], sum[h] = append(r.times[h], ns), sum[h]+ns
-		}
 	}
-	r.StepNS, r.unseen, r.Law = recorded/float64(len(r.steps)), r.unseen/recorded, sum[asRecorded]/recorded-1
+	r.StepNS, r.unseen, r.Law = recorded/float64(len(r.steps)), r.unseen/recorded, sum(asRecorded)/recorded-1
 	switch {
-	case sum[inTime] < hostBound*sum[asRecorded], sum[together] < (1-profiler)*sum[asRecorded]:
+	case sum(inTime) < hostBound*sum(asRecorded), sum(together) < (1-profiler)*sum(asRecorded):
 		r.hosts = asRecorded
-	case sum[inTime] < (1-chance)*sum[together]:
+	case sum(inTime) < (1-chance)*sum(together):
 		r.hosts = together
 	default:
 		r.hosts = inTime
@@ -344,8 +342,7 @@ const (
 // OneSlower is the rank whose experts take longer than in another run while every other rank's take
 // as long, and by how much: 0.3 if 1.3 times as long. A rank without experts in the other run is not slower.
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
-	n, to := len(r.steps[0].ranks), other.mean(Experts)
-	scale := r.slower(other)
+	n, to, scale := len(r.steps[0].ranks), other.mean(Experts), r.slower(other)
 	longer, apart, whole := make([]float64, n), make([]float64, n), make([]float64, n) // over layers
 	for layer, ranks := range r.mean(Experts) {
 		for i, ns := range ranks[:min(n, len(to[layer]))] {
@@ -354,7 +351,6 @@ func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 		}
 	}
 	rank = floats.MaxIdx(longer)
-	others := floats.Sum(apart) - apart[rank]
 	return rank, longer[rank] / whole[rank], whole[rank] > 0 && longer[rank] > leastSlower*whole[rank] &&
-		others < standStill*longer[rank]
+		floats.Sum(apart)-apart[rank] < standStill*longer[rank]
 }
