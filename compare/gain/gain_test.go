@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"testing"
@@ -10,58 +9,10 @@ import (
 	"github.com/moebalance/moebalance/testdata/require"
 )
 
-// abba reads the launches of the recorded campaign in the order they ran.
-func abba(t *testing.T) []Measurement {
-	t.Helper()
-	f := require.Value(os.Open("../../testdata/pairs-abba.jsonl"))
-	defer f.Close()
-	var launches []Measurement
-	for rows := bufio.NewScanner(f); rows.Scan(); {
-		var row struct {
-			Perfect bool    `json:"perfect_router"`
-			Value   float64 `json:"tokens_per_second"`
-		}
-		require.NoError(t, json.Unmarshal(rows.Bytes(), &row))
-		arm := Normal
-		if row.Perfect {
-			arm = Perfect
-		}
-		n := len(launches)
-		launches = append(launches, Measurement{Unit: n / 2, Arm: arm, Position: n, Status: StatusOK, Value: row.Value})
-	}
-	return launches
-}
-
-// armValues are the values of both arms by pair.
-func armValues(launches []Measurement) (normal, perfect []float64) {
-	for _, l := range launches {
-		if l.Arm == Perfect {
-			perfect = append(perfect, l.Value)
-		} else {
-			normal = append(normal, l.Value)
-		}
-	}
-	return normal, perfect
-}
-
-// gainFrom is the gain over pairs in the orders AB BA AB …: normal[i] and perfect[i] are of
-// pair i.
-func gainFrom(normal, perfect []float64, higherIsBetter bool) Gain {
-	c := valid(nil)
-	c.Metric.HigherIsBetter = higherIsBetter
-	for i := range normal {
-		for side, value := range []float64{normal[i], perfect[i]} {
-			c.Measurements = append(c.Measurements, Measurement{Unit: i, Arm: Arms[side], Position: 2*i + (side+i)%2,
-				Status: StatusOK, Value: value})
-		}
-	}
-	return Judge(c).Gain
-}
-
 func TestGainByHand(t *testing.T) {
 	// Ratios 1.1 and 1.21: logs λ and 2λ with λ = ln 1.1. Mean 1.5λ: estimate
 	// 1.1^1.5 − 1 = 0.153690. One pair of each order has no spread.
-	g := gainFrom([]float64{100, 100}, []float64{110, 121}, true)
+	g := Judge(valid(paired(0.1, 0.21))).Gain
 	require.Near(t, "estimate", float64(g.Estimate), 0.153690, 5e-7)
 	if g.Low.Defined() || g.High.Defined() {
 		t.Errorf("2 pairs have no 95 %% interval: %+v", g)
@@ -118,14 +69,18 @@ func TestStoredCampaigns(t *testing.T) {
 	}
 }
 
+// Arms exchanged give the reciprocal, interval and all; of times, of which the lower is better, that is the gain.
 func TestGainLaws(t *testing.T) {
-	normal, perfect := armValues(abba(t))
-	g := gainFrom(normal, perfect, true)
-	// Arms exchanged: the reciprocal, interval and all.
-	x := gainFrom(perfect, normal, true)
+	c := valid(paired(.19, .2, .21, .22, .18, .2))
+	g := Judge(c).Gain
+	for i, m := range c.Measurements {
+		c.Measurements[i].Arm = Arms[1-m.side()]
+	}
+	x := Judge(c).Gain
 	require.Near(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)
 	require.Near(t, "exchanged bounds", (1+float64(x.Low))*(1+float64(g.High)), 1, 1e-12)
-	l := gainFrom(perfect, normal, false) // of times, of which the lower is better, it is the gain
+	c.Metric.HigherIsBetter = false
+	l := Judge(c).Gain
 	require.Near(t, "times", float64(l.Estimate), float64(g.Estimate), 1e-12)
 	require.Near(t, "times, low", float64(l.Low), float64(g.Low), 1e-12)
 }

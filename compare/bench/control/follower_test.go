@@ -8,20 +8,14 @@ import (
 	"time"
 )
 
-// Side is a rank's side of a channel.
-type Side interface {
-	Read() (o Order, ok bool, err error)
-	See(rank, sequence int) error
-	Answer(Ack) error
-}
-
 // Follower is an engine's side of the protocol for ranks that live in one process, and so
 // change at the same step.
 type Follower struct {
-	Side  Side
+	Side  Folder
 	Ranks int
 	Own   string               // the router before any order, and after one that expired
 	Set   func(r string) error // changes the router; an error leaves it as it is
+	Lie   func(*Ack)           // changes an answer; may be nil
 
 	order   Order
 	router  string
@@ -61,7 +55,11 @@ func (f *Follower) obey(o Order, router string, now time.Time, steps int64) erro
 	}
 	f.order, a.Router = o, f.router
 	for a.Rank = range f.Ranks {
-		if err := f.Side.Answer(a); err != nil {
+		said := a
+		if f.Lie != nil {
+			f.Lie(&said)
+		}
+		if err := f.Side.Answer(said); err != nil {
 			return err
 		}
 	}

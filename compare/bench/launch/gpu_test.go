@@ -28,10 +28,3 @@ func TestGPUs(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseGPUs(f *testing.F) {
-	f.Add("0, GPU-aa, NVIDIA H200, 1980, 98\n", "GPU-aa, 1, x\n")
-	f.Fuzz(func(t *testing.T, cards, processes string) {
-		_, _ = parseGPUs(cards, processes)
-	})
-}

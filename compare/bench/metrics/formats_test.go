@@ -114,23 +114,6 @@ func TestEveryNeedIsNeeded(t *testing.T) {
 	}
 }
 
-// What a table does not have is refused when the program starts.
-func TestTablesRefuse(t *testing.T) {
-	for name, read := range map[string]func(){
-		"a key":     func() { readFormats("- format: x\n  need: [duration]\n") },
-		"no column": func() { readDictionary("ttft_ | ms | from sending to the first\n") },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s passes", name)
-				}
-			}()
-			read()
-		}()
-	}
-}
-
 // Every unit, as how many of ours it is.
 func TestUnits(t *testing.T) {
 	n := 0
