@@ -183,10 +183,7 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 		meta["bias_spread_survived"] = strconv.FormatFloat(float64(e.LargestBias), 'g', -1, 64)
 	}
 	tensors := w.spec.tensors(p.Extent.Rows)
-	head, err := safetensors.Header(meta, tensors)
-	if err != nil {
-		return err
-	}
+	head := safetensors.Header(meta, tensors)
 	sum := crc32.NewIEEE()
 	out := io.MultiWriter(sum, io.NewOffsetWriter(to, int64(len(head))))
 	for ids := range slices.Chunk(w.ids, chunkBytes/4) {
@@ -214,9 +211,7 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 		}
 	}
 	meta["checksum"], e.Bytes = checksum(sum.Sum32()), int64(len(head))+w.spec.contentBytes(p.Extent.Rows)
-	if head, err = safetensors.Header(meta, tensors); err == nil {
-		_, err = to.WriteAt(head, 0)
-	}
+	_, err := to.WriteAt(safetensors.Header(meta, tensors), 0)
 	return err
 }
 

@@ -60,8 +60,7 @@ func tensorrtFolder(t *testing.T, meta string, files map[string]string) string {
 				list = append(list, safetensors.Tensor{Name: key, DType: dtype, Shape: []int64{int64(len(fields))}})
 			}
 		}
-		head := must(safetensors.Header(nil, list))
-		put(t, dir, name, append(head, data...))
+		put(t, dir, name, append(safetensors.Header(nil, list), data...))
 	}
 	return dir
 }

@@ -143,11 +143,7 @@ func FuzzRead(f *testing.F) {
 		for _, tensor := range tensors {
 			data = append(data, tensor.Data...)
 		}
-		head, err := Header(nil, tensors)
-		if err != nil {
-			return // narrow types first, which is not written
-		}
-		if back, err := read(append(head, data...)); err != nil || !reflect.DeepEqual(back, tensors) {
+		if back, err := read(append(Header(nil, tensors), data...)); err != nil || !reflect.DeepEqual(back, tensors) {
 			t.Fatalf("%v, %v, want %v", back, err, tensors)
 		}
 	})

@@ -10,11 +10,10 @@ import (
 
 func TestHeaderIsAlignedAndExact(t *testing.T) {
 	for length := range 9 { // metadata of every length modulo 8
-		head, err := Header(map[string]string{"k": strings.Repeat("x", length)}, []Tensor{
+		head := Header(map[string]string{"k": strings.Repeat("x", length)}, []Tensor{
 			{Name: "a", DType: I32, Shape: []int64{2, 2}},
 			{Name: "b", DType: BF16, Shape: []int64{3}},
 		})
-		require.NoError(t, err)
 		if len(head)%8 != 0 || binary.LittleEndian.Uint64(head) != uint64(len(head)-8) {
 			t.Errorf("header of %d bytes says %d", len(head), binary.LittleEndian.Uint64(head))
 		}
@@ -24,22 +23,9 @@ func TestHeaderIsAlignedAndExact(t *testing.T) {
 		}
 	}
 	// Written out by hand from the format: the whole text of a small header.
-	head, err := Header(map[string]string{"b": "2", "a": "1"}, []Tensor{{Name: "t", DType: U8, Shape: []int64{}}})
+	head := Header(map[string]string{"b": "2", "a": "1"}, []Tensor{{Name: "t", DType: U8, Shape: []int64{}}})
 	want := `{"__metadata__":{"a":"1","b":"2"},"t":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}`
-	if err != nil || strings.TrimRight(string(head[8:]), " ") != want {
-		t.Errorf("got %q, %v", head[8:], err)
-	}
-}
-
-func TestHeaderRefuses(t *testing.T) {
-	for name, tensors := range map[string][]Tensor{
-		"too large":    {{Name: "a", DType: U8, Shape: []int64{1<<63 - 1}}, {Name: "b", DType: U8, Shape: []int64{1}}},
-		"negative":     {{Name: "a", DType: U8, Shape: []int64{-1}}},
-		"no type":      {{Name: "a", DType: "F4", Shape: []int64{1}}},
-		"narrow first": {{Name: "a", DType: BF16, Shape: []int64{3}}, {Name: "b", DType: I32, Shape: []int64{1}}},
-	} {
-		if _, err := Header(nil, tensors); err == nil {
-			t.Errorf("%s is accepted", name)
-		}
+	if strings.TrimRight(string(head[8:]), " ") != want {
+		t.Errorf("got %q", head[8:])
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/testdata/require"
 )
@@ -55,9 +57,9 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 	} {
 		layout := mustLayout(c.shape.Experts, c.ranks)
 		sampler := newSubsetSampler(c.shape)
-		measure := func(seed uint64, draw func(*rand.Rand, []int64)) [4]moments {
+		measure := func(seed uint64, draw func(*rand.Rand, []int64)) [4][]float64 {
 			rng := rand.New(rand.NewPCG(seed, 7))
-			var out [4]moments
+			var out [4][]float64
 			load := make([]int64, c.shape.Experts)
 			for range draws {
 				clear(load)
@@ -72,10 +74,10 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 				if total != int64(c.tokens*c.shape.TopK) {
 					t.Fatalf("%v: %d slots, want %d", c.shape, total, c.tokens*c.shape.TopK)
 				}
-				out[0].add(unevenness(load))
-				out[1].add(unevenness(layout.RankLoad(load)))
-				out[2].add(float64(load[len(load)-1]))
-				out[3].add(float64(load[0] * load[1]))
+				out[0] = append(out[0], unevenness(load))
+				out[1] = append(out[1], unevenness(layout.RankLoad(load)))
+				out[2] = append(out[2], float64(load[len(load)-1]))
+				out[3] = append(out[3], float64(load[0]*load[1]))
 			}
 			return out
 		}
@@ -87,36 +89,30 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// moments accumulates the first two moments of a sample.
-type moments struct{ n, sum, squares float64 }
-
-func (m *moments) add(x float64)     { m.n++; m.sum += x; m.squares += x * x }
-func (m moments) mean() float64      { return m.sum / m.n }
-func (m moments) variance() float64  { return math.Max(0, m.squares/m.n-m.mean()*m.mean()) }
-func (m moments) deviation() float64 { return math.Sqrt(m.variance()) }
-
 // checkSame fails when two samples' means differ by more than 4.5 standard
 // errors or their deviations by more than 12 %.
-func checkSame(t *testing.T, what string, a, b moments) {
+func checkSame(t *testing.T, what string, a, b []float64) {
 	t.Helper()
-	limit := 4.5*math.Sqrt(a.variance()/a.n+b.variance()/b.n) + 1e-9
-	if math.Abs(a.mean()-b.mean()) > limit {
-		t.Errorf("%s: mean %.5f against %.5f, more than %.5f apart", what, a.mean(), b.mean(), limit)
+	meanA, sdA := stat.PopMeanStdDev(a, nil)
+	meanB, sdB := stat.PopMeanStdDev(b, nil)
+	if limit := 4.5*math.Hypot(sdA, sdB)/math.Sqrt(float64(len(a))) + 1e-9; math.Abs(meanA-meanB) > limit {
+		t.Errorf("%s: mean %.5f against %.5f, more than %.5f apart", what, meanA, meanB, limit)
 	}
-	if math.Abs(a.deviation()-b.deviation()) > 0.12*b.deviation()+1e-9 {
-		t.Errorf("%s: deviation %.5f against %.5f", what, a.deviation(), b.deviation())
+	if math.Abs(sdA-sdB) > 0.12*sdB+1e-9 {
+		t.Errorf("%s: deviation %.5f against %.5f", what, sdA, sdB)
 	}
 }
 
 // Binomials have their mean and deviation, drawn exactly and as normal numbers.
 func TestBinomialMoments(t *testing.T) {
 	for _, n := range []float64{1e4, 1e6} {
-		rng, m, deviation := rand.New(rand.NewPCG(5, 6)), moments{}, math.Sqrt(n*0.3*0.7)
-		for range 20_000 {
-			m.add(float64(binomial(rng, int64(n), 0.3)))
+		rng, drawn, deviation := rand.New(rand.NewPCG(5, 6)), make([]float64, 20_000), math.Sqrt(n*0.3*0.7)
+		for i := range drawn {
+			drawn[i] = float64(binomial(rng, int64(n), 0.3))
 		}
-		if math.Abs(m.mean()-0.3*n) > deviation/30 || math.Abs(m.deviation()/deviation-1) > 0.025 {
-			t.Errorf("of %v trials: %v ± %v, want %v ± %v", n, m.mean(), m.deviation(), 0.3*n, deviation)
+		mean, sd := stat.PopMeanStdDev(drawn, nil)
+		if math.Abs(mean-0.3*n) > deviation/30 || math.Abs(sd/deviation-1) > 0.025 {
+			t.Errorf("of %v trials: %v ± %v, want %v ± %v", n, mean, sd, 0.3*n, deviation)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,9 +20,6 @@ func daemon(then string) string {
 // runScript runs a script as a job; interrupted once its daemon runs if it is to be.
 func runScript(t *testing.T, script string, grace Grace, interrupted bool) (Outcome, time.Duration, int) {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("looks for processes in /proc")
-	}
 	folder := t.TempDir()
 	pid := func() int {
 		text, _ := os.ReadFile(filepath.Join(folder, "pid"))

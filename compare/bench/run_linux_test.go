@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,14 +13,6 @@ import (
 
 	"github.com/moebalance/moebalance/testdata/require"
 )
-
-// needsProc skips what can only be seen in /proc.
-func needsProc(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("looks for processes in /proc")
-	}
-}
 
 // alive reports whether a process runs.
 func alive(pid int) bool {
@@ -48,7 +39,6 @@ func finishedOnce(t *testing.T, c *Campaign) {
 // The bench process is killed with its command running: resuming ends what it
 // left behind, and finishes every launch exactly once.
 func TestKillAndResume(t *testing.T) {
-	needsProc(t)
 	t.Run("with its environment", func(t *testing.T) { testKillAndResume(t, nil) })
 	// Such processes carry no marker any more: only their group tells whose they are.
 	t.Run("without its environment", func(t *testing.T) {
