@@ -10,42 +10,19 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// small is a trace of 2 ranks, layers 1 and 2, steps 5 and 6 and 4 experts, two
-// per rank. Each rank's expert work is, in microseconds:
-//
-//	          layer 1        layer 2
-//	step   rank 0 rank 1  rank 0 rank 1
-//	  5       10     30      20     20
-//	  6       30     10      20     20
-//
-// Each step and layer also has a dispatch phase of 4 µs per rank, of which 3 µs
-// are collectives, and a kernel outside every step takes 1 ms. The load was
-// counted over two steps: 50, 100, 150 and 200 slots per step in both layers.
+// small is a trace of 2 ranks, steps 5 and 6 and 4 experts in layers 1 and 2, two per rank. Expert e took e + 1 µs
+// in layer 1 and twice that in layer 2, over both steps.
 func small() *trace.Trace {
 	t := &trace.Trace{Ranks: []trace.Rank{{Rank: 0}, {Rank: 1}}}
-	for step, rows := range map[router.OptInt][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
-		for i, row := range rows {
-			for rank, us := range row {
-				t.Cells = append(t.Cells,
-					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseExperts,
-						Sum: imbalance.Sum{TotalNS: us * 1000}},
-					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseDispatch,
-						Sum: imbalance.Sum{TotalNS: 4000, CollectiveNS: 3000}})
-			}
-		}
+	for _, step := range []router.OptInt{5, 6} {
+		t.Cells = append(t.Cells, trace.Cell{Step: step, Layer: 1, Phase: trace.PhaseExperts,
+			Sum: imbalance.Sum{TotalNS: 10_000}})
 	}
-	t.Cells = append(t.Cells, trace.Cell{Rank: 0, Step: trace.NoID, Layer: trace.NoID, Phase: trace.PhaseOther,
-		Sum: imbalance.Sum{TotalNS: 1e6}})
 	for layer := router.OptInt(1); layer <= 2; layer++ {
 		for e := range 4 {
-			t.Experts = append(t.Experts, trace.ExpertStat{
-				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed,
-				Slots: router.OptInt(100 * (e + 1)),
-				Stats: trace.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
-			})
+			t.Experts = append(t.Experts, trace.ExpertStat{Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed,
+				Stats: trace.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)}})
 		}
-		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert,
-			Quantity: imbalance.Load, Steps: 2})
 	}
 	// 2 layers · (4−3) µs of dispatch and 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
 	for rank := range 2 {

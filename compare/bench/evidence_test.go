@@ -81,9 +81,9 @@ func TestProofOverLaunches(t *testing.T) {
 	skewed, even, counted := said(false, 2, 1.5, 2), said(true, 2, 1, 1), printing(0)
 	yes, no := true, false
 	counted.Segments[0].Result.Proof.Ranks = 2
-	counts := func(load router.Number, ranks, experts int) view {
+	counts := func(load router.Number, ranks int) view {
 		v := reported(&metrics.Result{})
-		v.order.Counted = &proof.LoadProof{Ranks: ranks, Experts: experts, RankMaxOverMean: load, ExpertMaxOverMean: load}
+		v.order.Counted = &proof.LoadProof{Ranks: ranks, RankMaxOverMean: load, ExpertMaxOverMean: load}
 		return v
 	}
 	for name, k := range map[string]struct {
@@ -103,11 +103,9 @@ func TestProofOverLaunches(t *testing.T) {
 		"no line in either arm":                     {2, []view{printing()}, []view{printing()}, gain.Normal, []bool{no}},
 		"a rank that the report counts and no line": {0, []view{printing()}, []view{counted}, gain.Perfect, []bool{yes, no}},
 		"ranks of the spec that nobody shows":       {3, []view{printing()}, []view{printing(0, 1)}, gain.Perfect, []bool{yes, yes, no}},
-		"counts of all ranks":                       {2, []view{counts(2, 2, 8)}, []view{counts(1, 2, 8)}, gain.Perfect, []bool{yes, yes}},
-		"counts of one rank":                        {4, []view{counts(2, 1, 8)}, []view{counts(1, 1, 8)}, gain.Perfect, []bool{no}},
-		"counts that lack a rank of the other arm's": {0, []view{counts(2, 3, 8)}, []view{counts(1, 2, 8)}, gain.Perfect,
+		"counts of all ranks":                       {2, []view{counts(2, 2)}, []view{counts(1, 2)}, gain.Perfect, []bool{yes, yes}},
+		"counts that lack a rank of the other arm's": {0, []view{counts(2, 3)}, []view{counts(1, 2)}, gain.Perfect,
 			[]bool{no, no}},
-		"counts of other experts": {0, []view{counts(2, 2, 8)}, []view{counts(1, 2, 16)}, gain.Perfect, []bool{no, no}},
 	} {
 		var got []bool
 		for _, p := range campaignOf(Spec{Treatment: trtllm, Ranks: k.ranks}, k.normal, k.perfect).proofs() {

@@ -9,7 +9,6 @@ import (
 	"encoding/xml"
 	"html"
 	"io"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,16 +26,6 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 	"github.com/moebalance/moebalance/testdata/require"
 )
-
-// captures reads one arm of a real capture.
-func captures(t *testing.T, pattern string) *trace.Trace {
-	t.Helper()
-	paths, err := filepath.Glob("../../testdata/" + pattern)
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no capture %s: %v", pattern, err)
-	}
-	return require.Value(trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1}))
-}
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(won float64) *source.Campaign {
@@ -184,7 +173,8 @@ func names(p Page) (out []string) {
 }
 
 func TestWholePage(t *testing.T) {
-	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
+	traces := gathered(t, "gptoss-ep4-loop")
+	normal, perfect := traces[0].Trace, traces[1].Trace
 	compared := diff.Compare(normal, perfect, gain.Builds{})
 	compared.WithCampaign(campaign(0.2).Result, gain.Run{}, 0)
 	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared},
@@ -239,7 +229,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 		"0 files are exact; 1 of 2 batch sizes are as balanced as can be.": {Name: "cache", Cache: cache()},
 		"No answer: no load is recorded.":                                  {Name: "counts", Counts: &counts.Result{}},
 		"No answer: imbalance needs two ranks":                             {Name: "trace", Trace: undefined},
-		"hide kernels in":                                                  {Name: "trace", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
+		"hide kernels in":                                                  {Name: "trace", Trace: gathered(t, "gptoss-graph/graph-normal.sqlite")[0].Trace},
 		`<strong class="badge bad">invalid</strong>`:                       {Name: "bench", Campaign: invalid},
 	} {
 		p, doc := page(t, in)
@@ -300,7 +290,7 @@ func TestContentsAndNextStep(t *testing.T) {
 	for name, items := range map[string][]source.Item{
 		"campaign, traces": gathered(t, "campaign-deepseek-ep4.json", "deepseek-ep4-ranks"),
 		"inconclusive":     gathered(t, "field/results/vllm-qwen3-campaign.json"),
-		"no answer":        {{Name: "g", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}},
+		"no answer":        gathered(t, "gptoss-graph/graph-normal.sqlite"),
 		"comparison":       gathered(t, "gptoss-ep4-loop"),
 		"counts":           gathered(t, "deepseek-ep4-ranks/counts-normal"),
 		"placement":        gathered(t, "field/results/vllm-qwen3-place.json"),
