@@ -62,7 +62,8 @@ func extent(arms []Arm) string {
 
 // cancels is the caveat of every figure that adds up steps before it compares.
 func cancels(part string) string {
-	return fmt.Sprintf("A hot %s that changes from step to step cancels here, and not in the answer and the tables.", part)
+	return fmt.Sprintf("A hot %s that changes from step to step averages out here, but not in the answer and the "+
+		"tables.", part)
 }
 
 // cell is a value of a heat map, NaN where it is not known.

@@ -104,6 +104,10 @@ func TestWorstLayer(t *testing.T) {
 	if want := "the worst, layer 1, goes from 1.50 to 1.30 "; err != nil || !strings.Contains(f.Title, want) {
 		t.Errorf("%q, %v: want %q", f.Title, err, want)
 	}
+	r.Layers[2].Judged = 1.7 // its line ends there, and goes no further up
+	if f, err = PlacementLayers(&r); err != nil || math.Abs(f.panels[0][0].Y.Max-1.742) > 0.001 {
+		t.Errorf("the scale ends at %v, %v: want 6 %% above 1.7", f.panels[0][0].Y.Max, err)
+	}
 }
 
 var sizes = []struct{ ranks, layers, experts, steps int }{{1, 1, 1, 1}, {4, 3, 32, 6}, {64, 61, 256, 100}}

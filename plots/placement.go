@@ -31,7 +31,7 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 		at := float64(len(layers))
 		layers = append(layers, l.Layer)
 		now.add(at, l.Baseline, none, none)
-		placed.add(at, after, after, l.Baseline)
+		placed.add(at, after, min(after, l.Baseline), max(after, l.Baseline))
 		if after < l.Baseline {
 			lower++
 		}
@@ -57,7 +57,7 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, %s %s × the mean", lower,
 		quantity.Count(len(layers), "layer"), layers[worst], goes, is)
-	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
+	f.Caption = fmt.Sprintf("Load of the busiest of %s over the mean, by layer; mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil
 }

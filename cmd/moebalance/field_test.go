@@ -294,7 +294,7 @@ func TestFieldCompare(t *testing.T) {
 }
 
 // Of quantized models, the prediction from captures holds the gain of steps of 8,192 tokens that their
-// launch had without a profiler, trace places the kernels of quantization, and names what was done to rank 1.
+// launch had without a profiler, and trace places the kernels of quantization.
 func TestFieldQuantized(t *testing.T) {
 	for model, placed := range map[string]string{"mxfp4-marlin": "_count dispatch",
 		"fp8-triton":   "_count dispatch; per_token_group_quant_8bit_kernel dispatch; silu_and_mul_per_block_quant_kernel experts",
@@ -325,18 +325,6 @@ func TestFieldQuantized(t *testing.T) {
 		lacks := func(part string) bool { return !strings.Contains(phases, part) }
 		if unknown > 0.02 || slices.ContainsFunc(strings.Split(placed, "; "), lacks) {
 			t.Errorf("%s: not all of %q in\n%s; %.3f of the time is unknown", model, placed, phases, unknown)
-		}
-	}
-	for capture, verdict := range map[string]string{
-		"slow-gpu-normal": "slower GPU", "slow-gpu-perfect": "slower GPU",
-		"late-host-normal": "late launches", "late-host-perfect": "late launches",
-	} {
-		var trace struct {
-			Answer struct{ Verdict, Line string }
-		}
-		ask(t, exitDone, &trace, "trace", "--json", fieldResults+"vllm-two-h200-quantized/mxfp4-marlin/"+capture)
-		if a := trace.Answer; a.Verdict != verdict || !strings.Contains(a.Line, "ank 1 ") {
-			t.Errorf("%s: %+v, want %s on rank 1", capture, a, verdict)
 		}
 	}
 }

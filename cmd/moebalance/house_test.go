@@ -62,7 +62,7 @@ compare/imbalance: compare/kernel compare/stats router
 compare/replay: compare/stats router
 compare/trace: compare/imbalance compare/capture compare/replay compare/steps compare/kernel compare/kernel/ranges
     compare/stats router router/input router/quantity
-compare/capture: compare/capture/rows router router/input
+compare/capture: compare/capture/rows router/input
 compare/capture/rows:
 compare/steps:
 compare/kernel: compare/steps router

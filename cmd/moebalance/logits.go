@@ -2,36 +2,26 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router/plan"
 )
 
 // cacheOptions are the options of verify and list, which read a cache folder.
-type cacheOptions struct {
-	list bool
-	resultFlags
-}
-
-func listOptions() any { return &cacheOptions{list: true} }
+type cacheOptions struct{ resultFlags }
 
 func (o *cacheOptions) answer(c call) (d document, err error) {
-	read, line := logits.Verify, c.progress()
-	if o.list {
+	read, line, list := logits.Verify, c.progress(), c.Name() == "list"
+	if list {
 		read = logits.List
 	}
 	defer line.Clear()
 	switch v, err := read(c.Context(), c.args[0], line.Entries); {
 	case err != nil:
 		return d, source.Meant(c.args[0], err, source.Caches)
-	case o.list:
+	case list:
 		return render.ListedCache(c.args[0], v), nil
 	default:
 		return render.VerifiedCache(c.args[0], v), withCode(exitGate, v.Err())
@@ -54,8 +44,7 @@ func (o *generateOptions) answer(c call) (d document, err error) {
 	} else if c.given("target") {
 		o.Plan = "target:" + o.Target
 	}
-	plans := slices.DeleteFunc([]string{o.Plan}, func(name string) bool { return strings.Contains(name, ":") })
-	m, gate, layout, err := o.read(logits.MaxTokens, "--plan", plan.Names(), plans...)
+	m, gate, layout, err := o.read()
 	switch {
 	case o.Cache.Path == "":
 		return d, usagef("want --cache, the folder to keep entries in")
@@ -77,9 +66,6 @@ func (o *generateOptions) answer(c call) (d document, err error) {
 	line := c.progress()
 	defer line.Clear()
 	list, err := cache.Fill(c.Context(), name, o.Tokens, line.Entries)
-	if errors.Is(err, context.Canceled) {
-		return d, errors.New("interrupted; run it again to continue")
-	}
 	if err != nil {
 		return d, err
 	}

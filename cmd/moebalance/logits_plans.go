@@ -24,13 +24,11 @@ type planFlags struct {
 	Seed      uint64        `flag:"seed"`
 }
 
-// read checks the flags as check does, and reads the router, with its model, and the layout of its experts: contiguous
-// on the ranks, or as the file says.
-func (p *planFlags) read(most int, flag string, known []string, plans ...string) (m router.Model, gate router.Gate,
-	layout router.Layout, err error) {
-	switch wrong := p.check(most, flag, known, plans...); {
-	case wrong != nil:
-		err = wrong
+// read reads the router, with its model, and the layout of its experts: contiguous on the ranks, or as the file says.
+func (p *planFlags) read() (m router.Model, gate router.Gate, layout router.Layout, err error) {
+	switch {
+	case slices.Contains(p.Tokens, 0):
+		err = usagef("--tokens: want at least 1 token per rank, have 0")
 	case p.Model == "":
 		err = usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
 	case p.Placement != "" && p.Ranks != 0:
@@ -54,47 +52,34 @@ func (p *planFlags) read(most int, flag string, known []string, plans ...string)
 	return m, gate, layout, err
 }
 
-// check finds too many tokens, and of the plans that a flag names ones that are not known.
-func (p *planFlags) check(most int, flag string, known []string, plans ...string) error {
-	for _, n := range p.Tokens {
-		if n < 1 || n > most {
-			return usagef("--tokens: want 1 to %d tokens per rank, have %d", most, n)
-		}
-	}
-	for _, name := range plans {
-		if !slices.Contains(known, name) {
-			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))
-		}
-	}
-	return nil
-}
-
 type plansOptions struct {
 	planFlags
 	Plans string `flag:"plans" preset:"trtllm-gen1,trtllm-gen2,diagonal"`
 	resultFlags
 }
 
-// mostSlots is the largest problem that is counted.
+// mostSlots is the most slots of a batch that are counted.
 const mostSlots = 1 << 28
-
-// allPlans are ours and the engines' own.
-func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func (o *plansOptions) answer(c call) (d document, err error) {
 	plans := strings.Split(o.Plans, ",")
+	for _, name := range plans {
+		if all := slices.Concat(plan.Names(), plan.Peers()); !slices.Contains(all, name) {
+			return d, usagef("--plans: want %s, have %q%s", strings.Join(all, ", "), name, router.Near(name, all))
+		}
+	}
 	if o.Placement == "" {
 		o.Ranks = cmp.Or(o.Ranks, 8)
 	}
 	if len(o.Tokens) == 0 {
 		o.Tokens, _ = input.Numbers("1-64,128,256,512,1024,4096,8192")
 	}
-	m, gate, layout, err := o.read(mostSlots, "--plans", allPlans(), plans...)
+	m, gate, layout, err := o.read()
 	if err != nil {
 		return d, err
 	}
-	if slots := slices.Max(o.Tokens) * gate.Shape.TopK * layout.Ranks(); slots > mostSlots {
-		return d, usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
+	if most := mostSlots / gate.Shape.TopK / layout.Ranks(); slices.Max(o.Tokens) > most {
+		return d, usagef("--tokens: want 1 to %d tokens per rank of this model, have %d", most, slices.Max(o.Tokens))
 	}
 	result := render.Plans{SchemaVersion: 1, Kind: "logits plans", Model: m.Name, Method: gate.Method, Shape: gate.Shape,
 		Mode: o.Mode, Spans: make([]plan.Span, len(plans))}

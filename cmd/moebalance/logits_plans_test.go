@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 
 // Help names every plan.
 func TestHelpNamesPlans(t *testing.T) {
-	for file, plans := range map[string][]string{"logits-generate": plan.Names(), "logits-plans": allPlans()} {
+	for file, plans := range map[string][]string{"logits-generate": plan.Names(), "logits-plans": slices.Concat(plan.Names(), plan.Peers())} {
 		for _, name := range plans {
 			if !regexp.MustCompile(`\n  --plans?:.* ` + name + `\b`).MatchString(helpText(file)) {
 				t.Errorf("help/%s.txt lacks %s", file, name)

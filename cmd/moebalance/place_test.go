@@ -47,12 +47,12 @@ func TestPlacePredictsTime(t *testing.T) {
 	for want, asked := range map[string][]string{
 		"another phase than":     {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", decode, vllm + "counts.json"},
 		"than the judged counts": {"place", "--ep", "2", "--trace", vllm + "rank?.json.gz", "--judge", few, vllm + "counts.json"},
-		"one window: more windows make a placement that lasts\n[2] no evidence of time: give --trace EXPORT": {"place",
+		"window of counts: more windows make one that lasts\n[2] no evidence of time: give --trace EXPORT": {"place",
 			"--redundant", "8", gptossNormal, gptossPerfect}, // which has nothing to teach
 		"no time: give --ep 4": {"place", "--ep", "2,8", "--trace", args[6], gptossNormal},
 		"expert time contradicts": {"place", "--trace", args[6], "--counts",
 			gptossPerfect, "--judge", gptossNormal, gptossPerfect}, // of the other arm
-		"load explains 0 %": {"place", "--trace", fixtures +
+		"load explains only 0 %": {"place", "--trace", fixtures +
 			"gptoss-ep4-ranks/perfect.rank?.sqlite", "--judge", gptossNormal, gptossPerfect},
 	} {
 		if stdout := captured(t, append(asked, "--table", "notes")); !strings.Contains(stdout, want) {

@@ -51,7 +51,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		fieldResults + "vllm-qwen3-normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		captures + "counts-normal", "../../testdata/campaign-deepseek-ep4.json"})
 	for _, want := range []string{" UTC, moebalance " + version, "vllm-qwen3-normal.counts.json: Rank 0 gets", // of the captures' ranks
-		"learned routing: ", "balanced routing: ", ">allocated<", "they stand by themselves",
+		"learned routing: ", "balanced routing: ", ">allocated<", "they are judged apart from it",
 		"\"line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", "saved by even ranks",
 		"<span>OTHER_COUNTS</span> <span>../../testdata/deepseek-ep4-ranks/counts-normal</span>"} {
 		if !strings.Contains(out, want) {

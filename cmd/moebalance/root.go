@@ -96,6 +96,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
+	if _, coded := errors.AsType[*codeError](err); !coded && errors.Is(err, context.Canceled) {
+		err = failf(exitInterrupted, "interrupted; run it again")
+	}
 	fmt.Fprintf(stderr, "%s: %s\n", c.CommandPath(), shown.Error(err))
 	return exitCode(ctx, err)
 }
@@ -131,7 +134,7 @@ var verbs = []struct {
 	{"Read what engines recorded", "trace", fresh[traceOptions], some}, {"", "compare", fresh[compareOptions], some},
 	{"", "counts", fresh[countsOptions], some}, {"", "report", fresh[reportOptions], some},
 	{"Balance", "logits", fresh[group], cobra.ArbitraryArgs}, {"", "logits-generate", fresh[generateOptions], none},
-	{"", "logits-verify", fresh[cacheOptions], one}, {"", "logits-list", listOptions, one},
+	{"", "logits-verify", fresh[cacheOptions], one}, {"", "logits-list", fresh[cacheOptions], one},
 	{"", "logits-plans", fresh[plansOptions], none}, {"", "place", fresh[placeOptions], some},
 	{"", "models", fresh[modelsOptions], cobra.ArbitraryArgs},
 	{"Start", "quickstart", fresh[quickstartOptions], none}, {"", "campaigns", topic, none}, {"", "numbers", topic, none},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"regexp"
@@ -101,4 +102,16 @@ func TestHelpExamples(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is interrupted says so, and no word of Go's.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"trace", "../../" + loopNormal}, {"logits", "plans", "--model", "e8k2"},
+		{"logits", "generate", "--model", "e8k2", "--ep", "2", "--cache", t.TempDir()}} {
+		if _, stderr, code := invoke(ctx, args...); code != exitInterrupted || !strings.HasSuffix(stderr, ": interrupted; run it again\n") {
+			t.Errorf("%v: exit %d, %q", args, code, stderr)
+		}
+	}
 }

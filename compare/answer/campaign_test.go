@@ -44,7 +44,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"moebalance report -o report.html c"},
 		"Undecided: balanced routing is ": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1},
 			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all would decide", "--launches "},
-		"1 launch is far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
+		"1 launch is far from the others; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
 			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
 			"Launch 4: the gain differs by +34.9 %", ""},
 		"No decision: launches report the same values.": {launchesOf([]float64{0.2}, []float64{0.2},
@@ -105,7 +105,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		"refused builds": {with(judged(gain.NotComparable, 0, 0), func(r *gain.Result) {
 			r.Builds = gain.Builds{"a", "b"}
 		}), gain.Run{}, "", "", "moebalance bench --arm a --arm b --points "},
-		"slow": {far, hook, "2 launches are far off; the gain is between", "", ""},
+		"slow": {far, hook, "2 launches are far from the others; the gain is between", "", ""},
 		"chosen": {with(judged(gain.Inconclusive, 0.2, 0.3), func(r *gain.Result) {
 			r.Checks = []gain.Check{gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", 2, "launches", 12)}
 		}), gain.Run{Folder: "c"}, "No decision: what fails may choose", "2 attempts gave no result in 12 launches", "--table checks"},

@@ -114,7 +114,7 @@ func (k *known) predicted(c *diff.Comparison) {
 		k.gain(*s.Measured, Verdict(s.Verdict), gain.Perfect.Label())
 		k.know("evidence", "gain measured, parts "+cmp.Or(when(s.Known(), "predicted"), "unknown")+" from",
 			"predicted", warned(c.Warnings, diff.CampaignApart).Args["predicted"],
-			"bar", when(s.Verdict == gain.NotSignificant && s.Measured.High > 0, "threshold"))
+			"bar", when(s.Verdict == gain.NotSignificant && s.Measured.High > 0, bar(c)))
 		if len(c.Kinds) > 0 && c.Kinds[0].Measured != nil { // else of the whole campaign
 			k.know("place", " for "+c.Kinds[0].Steps, "loads", "")
 		}
@@ -164,14 +164,10 @@ func (k *known) parts(c *diff.Comparison) {
 // foretold gathers a prediction: of which steps, and what makes most of it.
 func (k *known) foretold(c *diff.Comparison) {
 	s, alike := c.Split, warned(c.Warnings, "perfect_not_balanced", "arms_look_alike")
-	threshold := gain.DefaultThreshold
-	if c.Threshold != nil {
-		threshold = *c.Threshold
-	}
 	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
 		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
 		"here", alike.Args["here"], "there", alike.Args["there"],
-		"bar", when(s.Low > 0 && float64(s.High) < threshold, quantity.Confidence(threshold)+" threshold"))
+		"bar", when(s.Low > 0 && float64(s.High) < thresholdOf(c), bar(c)))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps, "sized", positive(router.Number(c.Kinds[0].Tokens)))
 	}
@@ -180,6 +176,16 @@ func (k *known) foretold(c *diff.Comparison) {
 		k.mostly(s)
 	}
 }
+
+// thresholdOf is the threshold that a gain is held against, and bar its words: 10 % threshold.
+func thresholdOf(c *diff.Comparison) float64 {
+	if c.Threshold != nil {
+		return *c.Threshold
+	}
+	return gain.DefaultThreshold
+}
+
+func bar(c *diff.Comparison) string { return quantity.Confidence(thresholdOf(c)) + " threshold" }
 
 // mostly names the part that makes most of a gain, if its interval says so. Else, and where the other part costs more
 // than a tenth of the gain, both with their times: even ranks save 677 µs and even experts cost 110 µs.

@@ -77,8 +77,13 @@ func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 
 // ByLoad orders records by their most uneven load, load over ranks above load over experts.
 func ByLoad(a, b counts.Summary) int {
-	ranks := func(s counts.Summary) int { return map[bool]int{true: 1}[s.Level == router.LevelRank] }
-	return cmp.Or(cmp.Compare(ranks(a), ranks(b)), cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean))
+	switch ranks := a.Level == router.LevelRank; {
+	case ranks == (b.Level == router.LevelRank):
+		return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean)
+	case ranks:
+		return 1
+	}
+	return -1
 }
 
 // rowsOf are the layers of a summary, the most uneven first.

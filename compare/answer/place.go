@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
@@ -30,7 +31,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	why, decided := best.Reason.Args["why"], caveat.Text(best.Reason)
 	switch {
 	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
-		k.know("undecided", decided, "unjudged", given,
+		k.know("undecided", decided, "unjudged", judges.ReplaceAllString(given, ""),
 			"unsure", when(why == place.Contradicts || why == place.Unlike || k.values["unsure"] == "run", "run"))
 	case best.Verdict == place.NotNow:
 		k.because("decision", decided)
@@ -41,6 +42,9 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	}
 	return k.tell("place")
 }
+
+// judges are the counts that a placement was judged on, among the arguments.
+var judges = regexp.MustCompile(`--judge (?:'[^']*'|\S)+ `)
 
 // keeping are the ranks, model and running placement of arguments, as counts takes them: 4, "--from p x" → "4
 // --placement p".
@@ -89,7 +93,8 @@ func (k *known) predictions(r *place.Result, best place.Placement) {
 			k.know("moved", best.Moved, "payback", 1e9/t.SavedNS)
 		}
 		for _, other := range best.Others {
-			k.know("kind", other.Steps, "kind_step", max(other.Estimate, -other.Estimate), "kind_less",
+			k.kind(other.Steps)
+			k.know("kind_step", max(other.Estimate, -other.Estimate), "kind_less",
 				when(other.Estimate < 0, "less"), "kind_low", other.Low, "kind_high", other.High,
 				"kind_open", when(other.Low <= 0 && other.High >= 0, "open"))
 			k.kinds = append(k.kinds, k.say("place_kind"))

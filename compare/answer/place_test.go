@@ -25,9 +25,9 @@ func TestPlacementsLeadOn(t *testing.T) {
 	}
 	const line = "With 2 redundant experts the busiest rank's load falls by 25.0 % on unseen traffic."
 	check(t, "trial", OfPlacement(windows(trial), ""), Verdict(place.Trial), line, "",
-		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json COUNTS")
+		"moebalance place --ep 4 --redundant 2 --write-ENGINE NEW.json COUNTS")
 	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "",
-		"--write-sglang NEW.json x.json")
+		"--write-ENGINE NEW.json x.json")
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
 		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running "+
 			"--arm 'placed=--init-expert-location n.json --ep-num-redundant-experts 2' --server SERVER")
@@ -46,13 +46,13 @@ func TestPlacementsLeadOn(t *testing.T) {
 	timed.Placements[0].Others = []place.TimeChange{{Estimate: -0.02, Low: -0.03, High: -0.01, Steps: "decode, 64 tokens"},
 		{Estimate: 0.001, Low: -0.01, High: 0.012, Steps: "few"}, {Estimate: u, Low: u, High: u, Steps: "other"}}
 	check(t, "timed", OfPlacement(timed, ""), Verdict(place.Trial),
-		"A step would take 20.0 % less with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
+		"A step would take 20.0 % less time with 2 redundant experts (the busiest rank's load falls by 25.0 %).",
 		"Predicted: each second that loading the 3 moved copies takes is won back in 200 steps.;"+
-			"A step (decode, 64 tokens) would take 2.0 % less (−3.0 % to −1.0 %).;"+
-			"A step (few) might take more or less: −1.0 % to +1.2 %.;What a step (other) would take cannot be told: ", "--write-sglang")
+			"Decode steps of 64 tokens would take 2.0 % less time (−3.0 % to −1.0 %).;"+
+			"Steps of few might take more or less time: −1.0 % to +1.2 %.;The time of steps of other cannot be predicted: ", "--write-ENGINE")
 	untimed.NoTime = router.Warn("no_time", "", "why", place.NoEvidence)
 	check(t, "untimed", OfPlacement(untimed, "x.json"), Verdict(place.Trial), "; time unknown.", "shows what it saves, and when the moves have paid.",
-		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-sglang")
+		"place --ep 4 --redundant 2 --trace EXPORT x.json; moebalance place --ep 4 --redundant 2 --write-ENGINE")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow),
 		"With 2 redundant experts the busiest rank's load does "+
 			"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
@@ -60,7 +60,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 	saves.Verdict, saves.Reason = place.NotNow, router.Warn("placement", "", "why", "time", "least", 0.003, "threshold", 0.01)
 	saves.Time = &place.TimeChange{Estimate: -0.013, SavedNS: 5e6}
 	check(t, "not worth it", OfPlacement(windows(saves), "x.json", Written{"sglang", "n.json"}), Verdict(place.NotNow),
-		"A step would take 1.3 % less with 2 redundant experts: not worth it (the busiest rank's load falls by 25.0 %).",
+		"A step would take 1.3 % less time with 2 redundant experts: not worth it (the busiest rank's load falls by 25.0 %).",
 		"", "moebalance counts --ep 4 LATER_COUNTS")
 	for why, want := range map[string]string{place.Unlike: "Not enough evidence: load explains", place.Contradicts: "Not enough evidence: the counts are of another arm or run than"} {
 		other := trial

@@ -32,7 +32,8 @@ func OfTrace(t *trace.Trace, given string) Answer {
 		k.know("few", []string{"none", "one"}[len(t.Ranks)])
 	case doubt.Code != "":
 		k.doubt(doubt)
-		k.know("uncounted", when(!strings.Contains(given, "--counts"), given))
+		bare := counted.ReplaceAllString(given, "")
+		k.know("uncounted", when(bare == given, given), "bare", bare)
 		k.steps = k.next("mend." + doubt.Key() + "|all|again")
 	default:
 		k.judge(t, given)
@@ -223,23 +224,28 @@ func (k *known) otherKinds(t *trace.Trace) {
 		if len(other.Steps) < fewSteps && !flagged {
 			continue
 		}
-		name, size, named := strings.Cut(other.Name, ", ")
-		decode := name == "decode" && few(size)
+		phase, size := k.kind(other.Name)
+		decode := phase == "decode" && few(size)
 		if other.Time.Imbalance > gain.DefaultThreshold && !decode {
 			low = positive(p.EvenRanks.Low)
 		}
-		k.know("kind", other.Name, "kind_phase", when(named, name), "kind_size", size, "kind_steps", len(other.Steps),
-			"kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
+		k.know("kind_steps", len(other.Steps), "kind_all", len(t.Times().Steps), "kind_time", other.Time.Imbalance,
 			"kind_gain", p.EvenRanks.Estimate, "kind_low", low, "kind_high", p.EvenRanks.High,
 			"kind_none", when(p.EvenRanks.High < 0.0005, "nothing"),
-			"kind_decode", when(decode && other.Time.Imbalance > balancedTime, name),
-			"kind_even", when(other.Time.Flagged == 0, "even"))
+			"kind_decode", when(decode && other.Time.Imbalance > balancedTime, phase))
 		told := k.say("trace_kind")
 		if k.kinds = append(k.kinds, told); flagged && k.values["uneven"] == nil {
 			k.know("uneven", told)
 			k.number("uneven", "gain of even ranks", p.EvenRanks.Estimate, Fraction, Inferred)
 		}
 	}
+}
+
+// kind knows a kind of steps, such as "decode, 64 tokens", by its phase and size.
+func (k *known) kind(name string) (phase, size string) {
+	phase, size, named := strings.Cut(name, ", ")
+	k.know("kind", name, "kind_phase", when(named, phase), "kind_size", size)
+	return phase, size
 }
 
 // leadsTo is what the next steps need: from uneven time on to the experts behind it, from these to a placement;
@@ -267,6 +273,9 @@ func (k *known) exchanges(p trace.Phase, ns router.Number) {
 
 // typed finds the flags before the files of arguments, argument one of these.
 var typed, argument = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`), regexp.MustCompile(`(?:'[^']*'|\S)+`)
+
+// counted finds the flags of counts beside a trace.
+var counted = regexp.MustCompile(`--(?:counts|model) (?:'[^']*'|\S)+ `)
 
 // flag is a flag of arguments, with its value: "--model 'm 1' --ep 4 x", model → "--model 'm 1'".
 func flag(given, name string) string {

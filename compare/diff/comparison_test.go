@@ -102,7 +102,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		"": func(n, p *trace.Trace) { n.World, p.World, n.Kernels = 2, router.NoID, gate("128") },
 
 		"of 2 ranks, the perfect side of 4": func(n, p *trace.Trace) { n.World, p.World = 2, 4 },
-		"gates of 128 and 64 experts":       func(n, p *trace.Trace) { n.Kernels, p.Kernels = gate("128"), gate("64") },
+		"route to 128 and 64 experts":       func(n, p *trace.Trace) { n.Kernels, p.Kernels = gate("128"), gate("64") },
 		"the normal side has no MoE kernel": func(n, _ *trace.Trace) {
 			for i := range n.Cells {
 				n.Cells[i].Phase = trace.PhaseAttention
@@ -185,7 +185,7 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	}
 	perfect.Imbalance[0].Flagged = true
 	c = Compare(normal, perfect, gain.Builds{})
-	if c.Comparable || !strings.Contains(reasons(c)[0], "rank load 1.200 in layer 3 (floor 1.000)") {
+	if c.Comparable || !strings.Contains(reasons(c)[0], "rank load of the perfect arm has max/mean 1.200 in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, reasons(c))
 	}
 }

@@ -243,7 +243,7 @@ func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	if own && s.apart(measured, s.PerfectNS) && s.apart(measured, step) {
 		c.warn(CampaignApart, "", "measured", measured.Estimate, "predicted", s.Gain)
 	}
-	s.Measured, s.Verdict = &measured, verdict
+	s.Measured, s.Verdict, c.Threshold = &measured, verdict, &r.Threshold
 	switch {
 	case why.Code != "":
 		c.Warnings = append(c.Warnings, why)

@@ -135,6 +135,8 @@ func (c *comparison) check() {
 // checkProof wants every rank of both arms proved. The grade is the weakest proof's, None where a rank is unproved.
 func (r *Recorded) checkProof() (Grade, Check) {
 	switch missing := r.unproved(); {
+	case len(missing) > 0 && strings.Contains(missing[0], Swapped):
+		return None, NewCheck(CheckProof, Fail, "swapped", "missing", missing)
 	case len(missing) > 0:
 		return None, NewCheck(CheckProof, Fail, "unproved", "missing", missing)
 	case slices.ContainsFunc(r.Proof, func(p Proof) bool { return p.Grade != Measured }):

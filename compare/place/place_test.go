@@ -182,6 +182,13 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	p.Gains = nil
+	for load, want := range map[router.Number]string{1.005: "the judged load is even already (max/mean 1.005)", 1.0051: "better in"} {
+		p.Baseline = load
+		if _, why := verdict(p, []Workload{better, {Change: 0}}, 0.1, router.Warning{}); !strings.HasPrefix(caveat.Text(why), want) {
+			t.Error(why)
+		}
+	}
+	p.Baseline = 1.5
 	if _, why := verdict(p, []Workload{better, {Change: 0}}, 0.1, router.Warning{}); caveat.Text(why) !=
 		"better in 1 of 2 judged windows" {
 		t.Error(why)

@@ -23,6 +23,9 @@ const (
 // as the same.
 const leastFall = 0.01
 
+// evenLoad is the most max/mean that no placement need even.
+const evenLoad = 1.005
+
 // mostChance is the most imbalance that random routing may exceed once in twenty times: where it exceeds more, as with
 // few tokens, a baseline that is no more uneven may be even.
 const mostChance = 0.1
@@ -33,6 +36,7 @@ const mostChance = 0.1
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or none but of the learned kinds, or so few tokens that random routing
 //     is uneven beyond 10 % by chance, and the baseline is no more uneven,
+//     or the load is even as it is, as balanced routing makes it,
 //     or the predicted time rises in some windows and falls in others,
 //     or load explains too little of the trace's time, or contradicts it;
 //   - not now: the trace's expert time is even under uneven load, so that no placement lowers it; or it does not help
@@ -60,6 +64,8 @@ func verdict(p Placement, of []Workload, threshold float64, noTime router.Warnin
 		return NoVerdict, because("alike", "windows", len(loaded))
 	case p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, mostChance):
 		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
+	case p.Baseline <= evenLoad:
+		return NoVerdict, because("even", "load", p.Baseline)
 	case p.Helped < len(loaded):
 		return NotNow, outcome(p, len(loaded))
 	case t != nil && t.Low >= 0:

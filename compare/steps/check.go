@@ -137,8 +137,8 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 }
 
 // withoutShared finds the structure of ranks without the GEMMs of shared experts, where these take as long on all ranks
-// as in all layers. All ranks run them in the same layers, unlike chunks of tokens, and layers have no pieces, which may
-// be of microbatches of unlike sizes.
+// as in all layers. All ranks run them in the same layers, unlike chunks of tokens, and layers have no pieces, which
+// may be of microbatches of unlike sizes.
 func withoutShared(ranks []*Structure) {
 	type place struct {
 		layer int

@@ -150,8 +150,8 @@ func (p *placement) findLayers() (found bool) {
 	return true
 }
 
-// renumber gives the steps of ranges, which name only some, their numbers among all that repetition shows: the passes of
-// a data-parallel rank for the tokens of others may have none. Where ranges are of other steps, they stay.
+// renumber gives the steps of ranges, which name only some, their numbers among all that repetition shows: the passes
+// of a data-parallel rank for the tokens of others may have none. Where ranges are of other steps, they stay.
 func (p *placement) renumber() {
 	number, names := map[int32]int32{}, map[int32]string{}
 	for b, old := range p.steps {

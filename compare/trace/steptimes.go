@@ -109,8 +109,8 @@ func (r *reduction) stepTimes() {
 		return router.Number(stat.Mean(ranks, nil))
 	}
 	for _, step := range slices.Sorted(maps.Keys(lengths)) {
-		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.OptInt(step), mean(lengths[step].wall), mean(lengths[step].idle),
-			r.ranks[0].of.StepNames[step], r.batch(step)})
+		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{router.OptInt(step), mean(lengths[step].wall),
+			mean(lengths[step].idle), r.ranks[0].of.StepNames[step], r.batch(step)})
 	}
 }
 

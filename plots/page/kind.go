@@ -121,7 +121,7 @@ func (p *Page) differences(inputs []Input) (out figures) {
 func comparedPhases(c *diff.Comparison) plots.StackSpec {
 	names := c.Builds.Names()
 	s := plots.StackSpec{Name: "compared-phases", Title: "Where does the time of a step go?", Per: "per step",
-		Caption: "Mean over ranks and steps of kernel time by phase, of the steps that the comparison counts."}
+		Caption: "Kernel time by phase, mean over ranks and over the steps that the comparison counts."}
 	bars, collectives := []plots.Bar{{Name: names[0].Label()}, {Name: names[1].Label()}}, [2]float64{}
 	for _, phase := range c.Phases {
 		for side, ns := range []router.Number{phase.NormalNS, phase.PerfectNS} {

@@ -133,7 +133,8 @@ func New(name string, p Problem, o Options) (plan Plan, err error) {
 	_, inBlocks := p.Layout.PerRank()
 	switch {
 	case k.make == nil:
-		return plan, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
+		all := slices.Concat(Names(), Peers())
+		return plan, fmt.Errorf("unknown plan %q: want one of %s%s", name, strings.Join(all, ", "), router.Near(name, all))
 	case k.blocks && !inBlocks:
 		err = fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference "+
 			"does; have %d experts on %d ranks", router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())

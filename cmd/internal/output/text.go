@@ -37,7 +37,10 @@ func (w *writer) document(d Document) {
 // answer writes its lines for other kinds of steps, the verdict with its basis, the numbers, the lead, the reasons, and
 // what to do next.
 func (w *writer) answer(d Document) {
-	a, numbers, between := d.Answer, []string{}, map[bool]string{true: " · ", false: "   "}[w.Format == Markdown]
+	a, numbers, between := d.Answer, []string{}, "   "
+	if w.Format == Markdown {
+		between = " · " // blanks are one there
+	}
 	for _, line := range a.Kinds {
 		w.line(w.prose(line))
 	}
@@ -67,15 +70,21 @@ func (w *writer) answer(d Document) {
 
 // table writes a table with its title; of more than the most rows, it says how many there are.
 func (w *writer) table(t table.Table, most int) {
-	if heading := map[bool]string{true: "### "}[w.Format == Markdown]; t.Title != "" {
-		w.line(heading + w.prose(t.Title))
+	switch title := w.prose(t.Title); {
+	case title != "" && w.Format == Markdown:
+		w.line("### " + title)
+	case title != "":
+		w.line(title)
 	}
 	if t = t.Filled(); t.Len() > most {
 		t = t.Cut(most)
 	}
 	w.line(w.drawn(t))
-	if order := map[bool]string{true: "largest first; "}[len(t.Leading) > 0]; t.Left > 0 {
-		w.line(w.prose(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name)))
+	switch {
+	case t.Left > 0 && len(t.Leading) > 0:
+		w.line(w.prose(fmt.Sprintf("… and %d more (largest first; --table %s shows all)", t.Left, t.Name)))
+	case t.Left > 0:
+		w.line(w.prose(fmt.Sprintf("… and %d more (--table %s shows all)", t.Left, t.Name)))
 	}
 }
 
@@ -92,7 +101,10 @@ func (w *writer) drawn(t table.Table) string {
 	var configs []pretty.ColumnConfig
 	rows := make([]pretty.Row, t.Len())
 	for i, c := range t.Shown() {
-		align := map[bool]text.Align{true: text.AlignRight, false: text.AlignLeft}[c.Numeric()]
+		align := text.AlignLeft
+		if c.Numeric() {
+			align = text.AlignRight
+		}
 		head = append(head, c.Head)
 		configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
 		for row, cell := range c.Cells {

@@ -16,8 +16,11 @@ type answered[T any] struct {
 func document[T any](a answer.Answer, notes []string, result T, tables ...table.Table) output.Document {
 	d := output.Document{Headline: a.Line, Answer: &a, Tables: tables, Value: answered[T]{result, &a}}
 	for _, c := range a.Caveats {
-		weight := map[bool]string{true: string(c.Severity) + ": "}[c.Severity != answer.Note]
-		d.Notes = append(d.Notes, weight+c.String())
+		note := c.String()
+		if c.Severity != answer.Note {
+			note = string(c.Severity) + ": " + note
+		}
+		d.Notes = append(d.Notes, note)
 	}
 	d.Notes = append(d.Notes, notes...)
 	return d

@@ -70,15 +70,15 @@ func campaignTables(r gain.Result) []table.Table {
 		name, unit = "launches", "launch"
 	}
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
-	sides := fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
-		r.Called(gain.Normal), perfect)
+	normal := r.Called(gain.Normal)
+	sides := fmt.Sprintf(", point:real=%s, arm, order=order (A: %s), normal:real=%[2]s, perfect:real=%s, gain:percent, "+
+		"status, note", point, normal, perfect)
 	return []table.Table{
-		table.Of("comparisons", fmt.Sprintf("Gain over %s; the intervals hold together at %s", r.Called(gain.Normal),
+		table.Of("comparisons", fmt.Sprintf("Gain over %s; the intervals hold together at %s", normal,
 			quantity.Confidence(gain.DefaultConfidence)), r.Comparisons, "value:real="+point+", arm, "+gained+", verdict, "+
 			"share_of_ceiling<share_of_ceiling.estimate:percent=share, share_low<share_of_ceiling.low:percent, "+
 			"share_high<share_of_ceiling.high:percent"),
-		table.Of(name, fmt.Sprintf("%s by %s; A is %s", metric, unit, r.Called(gain.Normal)), rows,
-			"pair="+unit+sides),
+		table.Of(name, metric+" by "+unit, rows, "pair="+unit+sides),
 		table.Of("dose", "Time by load imbalance, over balanced routing's", doses, "point:real="+point+
 			", arm, rank_max_over_mean=rank load (max/mean), measured, time:ratio, low:ratio, high:ratio, fitted=on the line"),
 		table.Of("secondary", "Other metrics (positive gain: better; the intervals hold together)", r.Secondary,

@@ -100,9 +100,6 @@ func (f *File) Inputs(dir string, words ...string) error {
 	return f.check()
 }
 
-// kinds are the words for what is, and is not, a folder.
-var kinds = map[bool]string{true: "folder", false: "file"}
-
 // check refuses a target that is an input or another output, that cannot be written, or that must not be
 // lost.
 func (f *File) check() error {
@@ -123,8 +120,10 @@ func (f *File) check() error {
 		return fmt.Errorf("%s: %w: "+format, append([]any{f.flag, ErrRefused}, args...)...)
 	}
 	switch denied := unix.Access(folder, unix.W_OK); {
-	case err == nil && there.IsDir() != f.folder:
-		return refusal("want a %s, but %q is a %s", kinds[f.folder], f.Path, kinds[!f.folder])
+	case err == nil && there.IsDir() && !f.folder:
+		return refusal("want a file, but %q is a folder", f.Path)
+	case err == nil && !there.IsDir() && f.folder:
+		return refusal("want a folder, but %q is a file", f.Path)
 	case f.folder || err == nil && !there.Mode().IsRegular(): // a pipe or a device loses nothing
 		return nil
 	case other != "":

@@ -101,9 +101,9 @@ func TestEveryCodeHasWords(t *testing.T) {
 // The words once, and the formats of values.
 func TestText(t *testing.T) {
 	for want, w := range map[string]router.Warning{
-		"3 of 1 launch have no kernel": router.Warn("lost_kernels", "", "lost", 3, "launches", 1),
-		"the ranks ran unequally many": router.Warn("lost_kernels", "", "why", "steps", "steps", []int{3, 4, 5}),
-		"steps 0 to 2, 7 excluded":     router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
+		"3 of 1 launch have no kernel":                    router.Warn("lost_kernels", "", "lost", 3, "launches", 1),
+		"the ranks ran different numbers of expert GEMMs": router.Warn("lost_kernels", "", "why", "steps", "steps", []int{3, 4, 5}),
+		"steps 0 to 2, 7 excluded":                        router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
 		"20.0 % of the GPU time is of unknown phase: a, b, c and 1 more;": router.Warn(
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
 		"load changes by −9.0 % (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold",

@@ -115,11 +115,19 @@ func write(v any, format string) string {
 // formats write one number.
 var formats = map[string]func(float64) string{"": quantity.Plain[float64], "n": quantity.Plain[float64],
 	"ns": quantity.Duration[float64], "%": quantity.Percent[float64], "+%": quantity.Change[float64],
-	"0%":  quantity.Confidence[float64], // of no more decimals than it has
-	"3":   quantity.Digits3[float64],
-	"+ns": func(v float64) string { return map[bool]string{true: "+"}[v > 0] + quantity.Duration(v) },
+	"0%": quantity.Confidence[float64], // of no more decimals than it has
+	"3":  quantity.Digits3[float64],
+	"+ns": func(v float64) string {
+		if v > 0 {
+			return "+" + quantity.Duration(v)
+		}
+		return quantity.Duration(v)
+	},
 	"speed": func(v float64) string {
-		return quantity.Percent(max(v, -v)) + map[bool]string{true: " faster", false: " slower"}[v >= 0]
+		if v < 0 {
+			return quantity.Percent(-v) + " slower"
+		}
+		return quantity.Percent(v) + " faster"
 	}}
 
 func one(v float64, format string) string {
@@ -130,8 +138,11 @@ func one(v float64, format string) string {
 	}
 	noun, verb := strings.CutPrefix(format, "is ")
 	text := quantity.Count(int64(v), noun)
-	if verb {
-		text += map[bool]string{true: " is", false: " are"}[v == 1]
+	switch {
+	case verb && v == 1:
+		return text + " is"
+	case verb:
+		return text + " are"
 	}
 	return text
 }

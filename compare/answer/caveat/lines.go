@@ -12,6 +12,7 @@ type Line struct {
 const (
 	under       = "[under {arm}, ]" // the arm that a trace names
 	judgedTrace = "gain saved loss worst"
+	recordAgain = "again.nsys|again"
 	unevenNext  = "both place|experts measure.hook|measure"
 	campaignWhy = "dose checks points share"
 	compared    = "gain step saved"
@@ -37,14 +38,14 @@ var Lines = map[string][]Line{
 		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
 			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
 		{"late launches", under + "{?late}late launches[ on rank {on}] make {=whom} wait {stall:ns} per step; {=even_ranks}.",
-			"stall " + judgedTrace, "host profiler", "both again"},
+			"stall " + judgedTrace, "host profiler", "both " + recordAgain},
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
 			"tokens attention " + judgedTrace, "attention", "both tokens"},
 		{"uneven", under + "{=slow}; {=even_ranks}.", judgedTrace, "expert wait", unevenNext},
 		{"load without time", under + "{=why.flat}.", "gain saved loss load time", "flat_time", "both backend same_run"},
 		{"uneven", under + "{uneven}; it is even in {steps}.", "uneven worst", "", unevenNext},
 		{"even", under + "expert time is even; late launches make the ranks wait {stall:ns} per step.", judgedTrace,
-			"host profiler", "both|balanced|again"},
+			"host profiler", "both|balanced|" + recordAgain},
 		{"even", under + "expert time is even; {=left}.", judgedTrace, "wait", "both|balanced|other_load"}},
 
 	"compare": {
@@ -72,7 +73,8 @@ var Lines = map[string][]Line{
 		{"", "no decision: what fails may choose the result{?first_attempts}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: routing cannot explain a gain of {gain:+%}{?implausible_gain}.", "gain", campaignWhy, "checks"},
 		{"", "no decision: {few} (of at least {more}).", "gain", campaignWhy, "measure.hook|more"},
-		{"inconclusive", "no decision: {far:is launch} far off; {=said}.", "gain", campaignWhy, "measure.hook|more|longer"},
+		{"inconclusive", "no decision: {far:is launch} far from the others; {=said}.", "gain", campaignWhy,
+			"measure.hook|more|longer"},
 		{"inconclusive", "{=said}.", "gain", "dose needed checks share", "measure.hook|more|longer"},
 		{"no verdict", "{n:launch} cannot decide: {=said}.", "gain", campaignWhy, "five"},
 		{"equivalent", "{other} and {one} are equally fast, within 1 %.", "gain", campaignWhy, "page builds"},
@@ -83,7 +85,7 @@ var Lines = map[string][]Line{
 	"place": {
 		{"not now", "{=why.flat}.", "gain load time fall before", "written flat_time", "backend same_run"},
 		{"", "not enough evidence: {undecided}.", placed, placedWhy, "same_run|judge"},
-		{"", "a step[ ({steps})] would take {step:%} {less|more}" + placedWith, placed, placedWhy, placedNext},
+		{"", "a step[ ({steps})] would take {step:%} {less|more} time" + placedWith, placed, placedWhy, placedNext},
 		{"", "throughput would rise by {rise:%}" + placedWith, placed, placedWhy, placedNext},
 		{"", busiest + "falls by {fall:%} on unseen traffic[; time unknown{?untimed}]. | " +
 			busiest + "does not fall on unseen traffic.", placed, placedWhy, placedNext}},
@@ -109,21 +111,24 @@ var Lines = map[string][]Line{
 // verb is of this program.
 var steps = map[string][2]string{
 	"graphs": {"Record the kernels inside CUDA graphs.", record},
-	"ranks":  {"Give the files of all ranks, or record all ranks.", record},
+	"ranks":  {"Give the files of all ranks, or record all ranks.", "{=record_ranks}"},
 	"alone":  {"{?alone}This run has one rank: see how even it would be over several.", "counts --ep RANKS COUNTS"},
 	"all": {"Give the files of the other {missing:rank}, too, or say with --ep how many exchange tokens.",
 		"trace [{flags} ]FILES_OF_ALL_RANKS"},
 	"again":      {"Fix that, and record again.", record},
+	"again.nsys": {"{?suspect}Fix that, and record again under nsys.", "profile -- YOUR_COMMAND"},
 	"other_load": {nothing + "Record another load that you serve: it may be uneven there.", record},
 	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
 	"same_run":   {"{?unsure}Record a trace of the run that the counts are of.", record},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 
-	"mend.fused_experts":       {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
-	"mend.counts_contradict":   {"Give the counts of the same launch, or none.", "trace --counts COUNTS FILES"},
-	"mend.rank_groups":         {"Give one group's files, and how many ranks it has.", "trace --ep RANKS [{flags} ]FILES_OF_A_GROUP"},
-	"mend.ranks_differ.stages": {"Give one stage's files, and how many ranks it has.", "trace --ep RANKS [{flags} ]FILES_OF_A_STAGE"},
-	"mend.no_experts":          {"See which kernels are not recognized.", "trace --table kernels {given}"},
+	"mend.fused_experts":     {"Give the recorded expert counts of the same run.", "trace --counts COUNTS {uncounted}"},
+	"mend.counts_contradict": {"Give the counts of the same launch, or none.", "trace {bare}"},
+	"mend.rank_groups": {"Give one group's files, and how many ranks it has.",
+		"trace --ep RANKS [{flags} ]FILES_OF_A_GROUP"},
+	"mend.ranks_differ.stages": {"Give one stage's files, and how many ranks it has.",
+		"trace --ep RANKS [{flags} ]FILES_OF_A_STAGE"},
+	"mend.no_experts": {"See which kernels are not recognized.", "trace --table kernels {given}"},
 
 	"both":      {"Both arms are in this capture: compare them.", "compare {both}"},
 	"balanced":  {"Record the learned router, and compare both.", "compare NORMAL {perfect}"},
@@ -154,7 +159,7 @@ var steps = map[string][2]string{
 	"page":     {"See it as a page.", "report -o report.html {folder}"},
 	"trace":    {"Record where the time goes.", "profile -- {benchmark|YOUR_COMMAND}"},
 
-	"counts":       {"Let the engine record expert counts.", "help formats"},
+	"counts":       {"Let the engine record expert counts.", "counts --help"},
 	"experts":      {toRecord, "counts --ep {ranks} COUNTS"},
 	"cause":        {"{?movable}" + toRecord, "counts --ep {ranks} COUNTS"},
 	"ep":           {"Say how many ranks share the experts.", "counts --ep RANKS {unplaced}"},
@@ -163,8 +168,9 @@ var steps = map[string][2]string{
 		"place[ --ep {ranks}][ {traces}][ --judge {others}] {counts}"},
 	"judge": {"Judge it on other counts, of later traffic or another load.", planned + "--judge OTHER_COUNTS {unjudged}"},
 	"time":  {"See what it saves in time.", planned + "--trace EXPORT {untimed}"},
-	"write": {"Write it for {engine|your engine}.", planned + "--write-{flag|sglang} {new|NEW.json} {write}"},
-	"keep":  {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
+	"write": {"Write it for {engine|your engine: trtllm, sglang, vllm or ascend}.",
+		planned + "--write-{flag|ENGINE} {new|NEW.json} {write}"},
+	"keep": {"Keep the running placement until the traffic changes.", "counts --ep {keep} LATER_COUNTS"},
 	"gain_hooked": {"{?hooked}Measure it against what runs.", "PYTHONPATH=$PWD/hook MOEBALANCE_CACHE=CACHE moebalance " +
 		"bench --arm running --arm {placed} " + anyServer},
 	"gain_placed": {"Measure it against what runs.", "bench --arm running --arm {placed} " + anyServer},
