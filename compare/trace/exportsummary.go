@@ -29,7 +29,6 @@ type exportSummary struct {
 type rankEvents struct {
 	Rank   Rank   `json:"rank"`
 	Hidden Hidden `json:"hidden"`
-	Events int    `json:"events"` // in a file: their number
 
 	of        *exportSummary
 	device    capture.Device
@@ -39,8 +38,7 @@ type rankEvents struct {
 	streams   []uint16   // of microbatches side by side, see steps.SideBySide
 }
 
-// event is one kernel. Place and Name index the export's tables. A summary file holds events
-// field by field, as they stand here.
+// event is one kernel. Place and Name index the export's tables.
 type event struct {
 	Start, NS     int64
 	Place, Name   int32

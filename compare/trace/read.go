@@ -120,7 +120,7 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, err
 	}
 	for _, r := range e.Ranks {
-		e.Export.Ranks, r.Events = append(e.Export.Ranks, r.Rank.Rank), len(r.events)
+		e.Export.Ranks = append(e.Export.Ranks, r.Rank.Rank)
 	}
 	return e, nil
 }

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,18 +22,12 @@ import (
 
 // A summary file holds summaries of exports: the table of every rank's kernels, and nothing of
 // the capture's environment. Any number of a Trace, medians included, follows from it exactly as
-// from the exports. It is one gzip stream:
-//
-//	magic line
-//	header   the summaries as a line of JSON
-//	events   of each rank of each export, in the header's order, see event; numbers are little endian
+// from the exports. It is one gzip stream: a line with the version, and in gob's encoding the JSON of the summaries, and
+// the events of each rank of each export, in their order; their numbers are little endian.
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "9\n"
+	summaryMagic = summaryMark + "10\n"
 )
-
-// summaryLimit bounds the header, which holds names and locations.
-const summaryLimit = 1 << 28
 
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
@@ -49,24 +44,18 @@ func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) erro
 
 func writeSummary(w io.Writer, exports []*exportSummary) error {
 	header, err := json.Marshal(exports)
-	if len(header) >= summaryLimit {
-		return fmt.Errorf("%d exports have names and places of over %d bytes: give fewer", len(exports), summaryLimit)
-	}
 	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // it fails for other levels than gzip has
-	_, wrong := fmt.Fprintf(zip, "%s%s\n", summaryMagic, header)
-	err = cmp.Or(err, wrong)
+	_, wrong := io.WriteString(zip, summaryMagic)
+	to := gob.NewEncoder(zip)
+	err = errors.Join(err, wrong, to.Encode(header))
 	for _, d := range exports {
 		for _, p := range d.Ranks {
-			for events := range slices.Chunk(p.events, eventsAtOnce) {
-				err = errors.Join(err, binary.Write(zip, binary.LittleEndian, events))
-			}
+			events, wrong := binary.Append(nil, binary.LittleEndian, p.events)
+			err = errors.Join(err, wrong, to.Encode(events))
 		}
 	}
 	return errors.Join(err, zip.Close())
 }
-
-// eventsAtOnce is how many events are written and read at a time.
-const eventsAtOnce = 1 << 12
 
 // IsSummary reports whether a file is a summary, of whatever version.
 func IsSummary(path string) bool {
@@ -101,12 +90,11 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	if string(magic) != summaryMagic {
 		return nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
 	}
-	header := json.NewDecoder(io.LimitReader(zip, summaryLimit))
-	if err := header.Decode(&exports); err != nil {
+	from, header := gob.NewDecoder(bufio.NewReader(zip)), []byte(nil)
+	if err := from.Decode(&header); err != nil {
 		return nil, err
 	}
-	in := bufio.NewReaderSize(io.MultiReader(header.Buffered(), zip), 1<<16)
-	if _, err := in.ReadByte(); err != nil { // the end of the line
+	if err := json.Unmarshal(header, &exports); err != nil {
 		return nil, err
 	}
 	if len(exports) == 0 || slices.ContainsFunc(exports, (*exportSummary).impossible) {
@@ -114,12 +102,20 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	}
 	for _, d := range exports {
 		for _, p := range d.Ranks {
-			if p.events, err = readEvents(in, p.Events, len(d.Places.Values), len(d.Names)); err != nil {
+			var events []byte
+			if err := from.Decode(&events); err != nil {
+				return nil, err
+			}
+			p.events = make([]event, len(events)/binary.Size(event{}))
+			if n, err := binary.Decode(events, binary.LittleEndian, p.events); err != nil || n != len(events) {
+				return nil, errors.New("a part of a kernel")
+			}
+			if err := d.check(p.events); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if _, err := in.ReadByte(); err != io.EOF {
+	if err := from.Decode(&header); err != io.EOF {
 		return nil, cmp.Or(err, errors.New("bytes after its end"))
 	}
 	return exports, nil
@@ -134,29 +130,21 @@ func (e *exportSummary) impossible() bool {
 			return min(at.Step, at.Layer, at.Expert) < NoID || unknown(at.Phase)
 		}) ||
 		slices.ContainsFunc(e.Ranks, func(p *rankEvents) bool {
-			return p == nil || p.Events < 0 || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
+			return p == nil || p.Rank.Rank < 0 || p.Rank.Rank >= capture.MaxRanks ||
 				!slices.Contains(e.Export.Ranks, p.Rank.Rank) || min(p.Hidden.NS, p.Hidden.Launches) < 0
 		})
 }
 
-// readEvents reads the table of one rank. Memory grows with what is
-// there, not with what the header promises.
-func readEvents(in io.Reader, n, places, names int) (events []event, err error) {
+// check refuses events of a rank that writeSummary cannot have written.
+func (e *exportSummary) check(events []event) error {
 	last, total, limit := -capture.TimeLimit, int64(0), capture.TimeLimit
-	for n > 0 {
-		part := make([]event, min(n, eventsAtOnce))
-		if err := binary.Read(in, binary.LittleEndian, part); err != nil {
-			return nil, err
+	for _, k := range events {
+		if k.Start < last || max(k.Start, k.NS/2) > limit || k.NS < 0 || min(k.Place, k.Name, k.Waited, k.Since) < 0 ||
+			int(k.Place) >= len(e.Places.Values) || int(k.Name) >= len(e.Names) || k.Queued < -1 ||
+			int(k.Late) >= len(deedNames) || k.NS > math.MaxInt64-total {
+			return fmt.Errorf("no kernel is %+v", k)
 		}
-		for _, e := range part {
-			if e.Start < last || max(e.Start, e.NS/2) > limit || e.NS < 0 || min(e.Place, e.Name, e.Waited, e.Since) < 0 ||
-				int(e.Place) >= places || int(e.Name) >= names || e.Queued < -1 || int(e.Late) >= len(deedNames) ||
-				e.NS > math.MaxInt64-total {
-				return nil, fmt.Errorf("no kernel is %+v", e)
-			}
-			last, total = e.Start, total+e.NS
-		}
-		events, n = append(events, part...), n-len(part)
+		last, total = k.Start, total+k.NS
 	}
-	return events, nil
+	return nil
 }

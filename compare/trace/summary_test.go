@@ -147,7 +147,7 @@ func FuzzSummary(f *testing.F) {
 		f.Fatal(err)
 	}
 	d := found[0]
-	d.Ranks[0].events, d.Ranks[0].Events = d.Ranks[0].events[:20], 20
+	d.Ranks[0].events = d.Ranks[0].events[:20]
 	var b bytes.Buffer
 	if err := writeSummary(&b, []*exportSummary{d}); err != nil {
 		f.Fatal(err)
