@@ -22,8 +22,8 @@ import (
 
 // A summary file holds summaries of exports: the table of every rank's kernels, and nothing of
 // the capture's environment. Any number of a Trace, medians included, follows from it exactly as
-// from the exports. It is one gzip stream: a line with the version, and in gob's encoding the JSON of the summaries, and
-// the events of each rank of each export, in their order; their numbers are little endian.
+// from the exports. It is one gzip stream: a line with the version, and in gob's encoding the JSON of the summaries and
+// the events of each rank of each export, in their order; numbers of events are little endian.
 const (
 	summaryMark  = "moebalance trace summary " // and a version
 	summaryMagic = summaryMark + "10\n"
