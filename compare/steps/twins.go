@@ -10,8 +10,8 @@ const mostApart = 0.25
 // ones lie 0.04 to 0.8 apart, balanced ones 0.003.
 const leastApart = 0.02
 
-// recurring is how many times as far apart as pairs other layers are whose loads recur: where a third of all do, as
-// where a few ranks take turns in being hot, loads are no sign of pairs.
+// recurring is how many times as far apart as pairs other layers are whose loads recur, or leastApart: where a third of
+// all do, as where a few ranks take turns in being hot, loads are no sign of pairs.
 const recurring = 4
 
 // Twins reports whether two microbatches run every layer, so that layers carry the same load in pairs and others do
@@ -54,12 +54,11 @@ func alikeAt(distance int, times [][]float64) bool {
 			}
 		}
 	}
-	alike, typical := 0, stat.Mean(others, nil)
+	alike, typical, least := 0, stat.Mean(others, nil), leastApart*leastApart*float64(len(times))
 	for _, by := range others {
-		if by < recurring*recurring*pairs {
+		if by < max(recurring*recurring*pairs, least) {
 			alike++
 		}
 	}
-	return pairs < mostApart*mostApart*typical && 3*alike < len(others) &&
-		typical > leastApart*leastApart*float64(len(times))
+	return pairs < mostApart*mostApart*typical && 3*alike < len(others) && typical > least
 }

@@ -30,6 +30,9 @@ func TestTwins(t *testing.T) {
 		{"even, two in another kernel", 0.05, func(r, l int) float64 { return even[r][l] * float64(1+(13-l)/12) }, false},
 		{"layers of their own", 0.05, func(r, l int) float64 { return more[r][l] }, false},
 		{"hot in turn", 0.001, func(r, l int) float64 { return 1 + 0.4*float64(1-2*((r+l/2)%2)) }, false},
+		{"hot in turn, pairs alike", 0.0003, func(r, l int) float64 {
+			return 1 + 0.4*float64(1-2*((r+l/2)%2)) + 0.005*float64(l/2%3)
+		}, false},
 		{"balanced", 0.001, func(r, l int) float64 { return 1 + 0.002*float64((r+l/2*7)%5) }, false},
 	} {
 		times := make([][]float64, ranks)
