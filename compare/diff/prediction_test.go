@@ -25,13 +25,13 @@ func partsAddUp(t *testing.T, s Split) map[PartName]Part {
 }
 
 // The parts of a predicted gain and of a measured one add up to it; of what launches measured, what nothing
-// explains is the rest. On DeepSeek-V3's shape steps take 11.6 and 10.1 ms, and in the campaign 64 tokens at 1e4
+// explains is the rest. Launches without a profiler measured 22.9 %. On DeepSeek-V3's shape steps take 11.6 and 10.1 ms, and in the campaign 64 tokens at 1e4
 // a second 6.4 ms.
 func TestSplit(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	c := Compare(normal, perfect, gain.Builds{})
 	s := c.Split
-	require.Near(t, "gain", s.Gain.Float64(), 0.17, 0.01)
+	require.Near(t, "gain", s.Gain.Float64(), 0.225, 0.01)
 	if parts := partsAddUp(t, s); len(parts) != 2 || !(s.Low < s.Gain) || !(s.Gain < s.High) || s.Basis != Profiled {
 		t.Errorf("predicted: %+v", s)
 	}
@@ -76,13 +76,13 @@ func TestRefusedCampaign(t *testing.T) {
 		code   string
 	}{
 		{gain.Result{Verdict: gain.Invalid}, gain.Run{}, CampaignRefused},
-		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "8 × NVIDIA H200"}, ""}, // which holds the predicted 17 %
+		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "8 × NVIDIA H200"}, ""}, // which holds the predicted 22 %
 		{between(0.10, 0.70), gain.Run{Ranks: 2}, CampaignUnlike},
 		{between(0.10, 0.70), gain.Run{GPUs: "2 × NVIDIA H200"}, CampaignUnlike},
 		{between(0.10, 0.70), gain.Run{GPUs: "4 × NVIDIA H200"}, ""},
 		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "2 × NVIDIA H200"}, ""}, // of this node
 		{between(0.10, 0.70), gain.Run{Ranks: 4, GPUs: "4 × NVIDIA H100"}, CampaignUnlike},
-		{between(0.28, 0.32), gain.Run{}, ""},
+		{between(0.35, 0.40), gain.Run{}, ""},
 	} {
 		c := Compare(normal, perfect, gain.Builds{})
 		step := c.Split.PerfectNS
@@ -91,7 +91,7 @@ func TestRefusedCampaign(t *testing.T) {
 			c.Split.PerfectNS != step {
 			t.Errorf("%+v: %+v, %v", k, c.Split, c.Warnings)
 		}
-		if told := warned(c, CampaignApart, ""); told != (k.result.Gain.Low == 0.28) {
+		if told := warned(c, CampaignApart, ""); told != (k.result.Gain.Low == 0.35) {
 			t.Errorf("%+v: %v", k, c.Warnings)
 		}
 	}

@@ -49,6 +49,7 @@ type Kernel struct {
 	Layer      int32 // of a model
 	Collective int32 // a number for its name: the n-th of a name on every rank are one meeting
 	Class      Class
+	Beside     bool // of Experts: no GEMM of routed ones, such as shared experts and quantization
 	Replayed   bool // by a graph, whose kernels share one launch
 }
 
@@ -148,6 +149,19 @@ func (c *change) of(rank int, s *segment) (factor, more float64) {
 		return 1, to[rank]
 	}
 	return 1, 0
+}
+
+// own makes the work of experts follow the rank's own tokens.
+func (s *segment) own() {
+	s.layer, s.all = None, s.all.own()
+	for i := range s.paths {
+		s.paths[i].before = s.paths[i].before.own()
+	}
+}
+
+func (w work) own() work {
+	w[Tokens], w[Experts] = w[Tokens]+w[Experts], 0
+	return w
 }
 
 // length gives how long work takes if a class takes longer by a factor: with experts by 1.2, 100 ns

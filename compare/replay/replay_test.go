@@ -126,6 +126,20 @@ func TestEvenRanksByHand(t *testing.T) {
 	require.Near(t, "saved by even tokens", run.EvenTokens().SavedNS, 60e3, 1)
 }
 
+// Shared experts that a rank runs for its own tokens, before ranks exchange them, do not follow the load behind: even
+// ranks save as much with these as without.
+func TestSharedExpertsBeforeExchange(t *testing.T) {
+	plans := made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}, 0)
+	for r := range plans {
+		for _, at := range []int{5, 1} {
+			shared := Kernel{Layer: int32(at / 4), Collective: None, Class: Experts, Beside: true}
+			plans[r] = slices.Insert(plans[r], at, plan{shared, 80e3, 0}, plan{Kernel{Collective: 8, Class: Fixed}, 30e3, 0})
+		}
+	}
+	step := simulate(plans, oneGroup, 10)
+	require.Near(t, "saved", replayOf(t, step, step, step).EvenRanks().SavedNS, 200e3, 1)
+}
+
 // Against a simulation of what is asked: loads drawn at random, hosts from fast to slower than
 // the GPUs, clocks apart. The replay of even ranks takes as long as the simulation of even
 // loads, also where it gains nothing since hosts are late.

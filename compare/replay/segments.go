@@ -63,6 +63,8 @@ type cutter struct {
 	seg    segment
 	most   float64 // the latest path so far: its start less the work before it
 	list   []segment
+	met    int  // segments up to the last meeting of ranks
+	routed bool // experts ran since
 	unseen float64
 }
 
@@ -87,7 +89,7 @@ func (c *cutter) cut(kernels []Kernel, meetings []int) {
 			c.free = k.End
 		}
 		if k.Class == Experts && k.Layer != None {
-			c.seg.layer = k.Layer
+			c.seg.layer, c.routed = k.Layer, c.routed || !k.Beside
 		}
 	}
 	c.close(None)
@@ -113,10 +115,18 @@ func (c *cutter) start(k *Kernel) {
 	}
 }
 
-// close ends the segment at a meeting.
+// close ends the segment at a meeting. Where no routed experts ran since ranks met, such as before they exchange their
+// tokens, shared experts and quantization follow the rank's own tokens.
 func (c *cutter) close(meeting int) {
 	c.seg.meeting = meeting
-	c.list = append(c.list, c.seg)
+	if c.list = append(c.list, c.seg); meeting != wait {
+		for i := range c.list[c.met:] {
+			if !c.routed {
+				c.list[c.met+i].own()
+			}
+		}
+		c.met, c.routed = len(c.list), false
+	}
 	c.seg, c.most = segment{meeting: None, layer: None}, c.now(c.free)
 }
 

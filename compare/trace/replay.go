@@ -198,6 +198,7 @@ func (r *reduction) toReplay(p *rankEvents, e *event) replay.Kernel {
 	case phase == PhaseDispatch || phase == PhaseExperts || phase == PhaseCombine:
 		if r.judged(router.OptInt(place.Layer)) {
 			k.Class = replay.Experts
+			k.Beside = r.trace.times.Of == imbalance.OfGEMM && !class.GEMM && !class.FusedExperts()
 		}
 	case phase == PhaseAttention || phase == PhaseOther:
 		k.Class = replay.Tokens
