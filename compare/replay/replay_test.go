@@ -480,3 +480,17 @@ func TestStayOfMissingRank(t *testing.T) {
 		t.Errorf("a rank is missing: %v", have)
 	}
 }
+
+// A map has no order, a sum has one.
+func TestSameSumEachTime(t *testing.T) {
+	layers := byLayer{}
+	for i := range int32(50) {
+		layers[i] = []float64{1 / float64(i+3)}
+	}
+	first := layers.total()
+	for range 50 {
+		if again := layers.total(); again != first {
+			t.Fatalf("%v, then %v", first, again)
+		}
+	}
+}

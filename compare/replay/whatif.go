@@ -344,8 +344,9 @@ const (
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 	n, to, scale := len(r.steps[0].ranks), other.mean(Experts), r.slower(other)
 	longer, apart, whole := make([]float64, n), make([]float64, n), make([]float64, n) // over layers
-	for layer, ranks := range r.mean(Experts) {
-		for i, ns := range ranks[:min(n, len(to[layer]))] {
+	own := r.mean(Experts)
+	for _, layer := range own.layers() {
+		for i, ns := range own[layer][:min(n, len(to[layer]))] {
 			before := scale * to[layer][i]
 			longer[i], apart[i], whole[i] = longer[i]+ns-before, apart[i]+math.Abs(ns-before), whole[i]+before
 		}
