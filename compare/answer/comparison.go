@@ -167,6 +167,7 @@ func (k *known) foretold(c *diff.Comparison) {
 	k.know("low", s.Low, "high", s.High, "prompt", warned(c.Warnings, trace.LateLaunches).Args["gain"], "work",
 		when(warned(c.Warnings, diff.EqualWorkUnknown).Code != "", "the same work"), "of", alike.Args["of"],
 		"here", alike.Args["here"], "there", alike.Args["there"],
+		"unbalanced", when(alike.Code == "perfect_not_balanced", "perfect"),
 		"bar", when(s.Low > 0 && float64(s.High) < thresholdOf(c), bar(c)))
 	if len(c.Kinds) > 0 {
 		k.know("steps", c.Kinds[0].Steps, "sized", positive(router.Number(c.Kinds[0].Tokens)))

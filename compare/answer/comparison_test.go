@@ -47,26 +47,34 @@ func split(ranks, compute router.Number) diff.Comparison {
 // A prediction names the part that surely makes most of it, else both, as where one costs more than a tenth of the whole.
 // Two sides that are equally uneven show no gain, and why; where nothing shows equal work, the line depends on it.
 func TestPredictions(t *testing.T) {
-	alike := split(0.0001, 0)
-	alike.Warnings = []router.Warning{router.Warn("perfect_not_balanced", "", "of", "expert time", "arm", "normal",
-		"other", "perfect", "here", 1.5, "there", 1.48)}
+	warned := func(c diff.Comparison, code string, here, there float64) diff.Comparison {
+		c.Warnings = []router.Warning{router.Warn(code, "", "of", "expert time", "arm", "normal", "other", "perfect",
+			"here", here, "there", there)}
+		return c
+	}
 	unknown := split(0.0001, 0)
 	unknown.Warnings = []router.Warning{router.Warn(diff.EqualWorkUnknown, "", "share", 0.02)}
 	zero := split(0.05, 0)
 	zero.Threshold = new(float64) // as given
 	for want, c := range map[string]diff.Comparison{
-		"about 5.0 % faster, mostly from even ranks.":                                               zero,
-		"about 10.0 % faster, mostly from even ranks.":                                              split(0.11, -0.01),
-		"about 10.0 % faster, mostly from even experts.":                                            split(0.039, 0.061),
-		"about 10.0 % faster, as even ranks save 59.0 µs and even experts save 41.0 µs per step.":   split(0.059, 0.041),
-		"about 5.0 % slower, as even experts cost 60.0 µs and even ranks save 10.0 µs per step.":    split(0.01, -0.06),
-		"about 10.0 % faster, as even ranks save 115 µs and even experts cost 15.0 µs per step.":    split(0.115, -0.015),
-		"speed by −0.1 % to +0.1 %, if both sides did the same work.":                               unknown,
-		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":     split(0.633, -0.333),
-		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm": alike,
+		"about 5.0 % faster, mostly from even ranks.":                                             zero,
+		"about 10.0 % faster, mostly from even ranks.":                                            split(0.11, -0.01),
+		"about 10.0 % faster, mostly from even experts.":                                          split(0.039, 0.061),
+		"about 10.0 % faster, as even ranks save 59.0 µs and even experts save 41.0 µs per step.": split(0.059, 0.041),
+		"about 5.0 % slower, as even experts cost 60.0 µs and even ranks save 10.0 µs per step.":  split(0.01, -0.06),
+		"about 10.0 % faster, as even ranks save 115 µs and even experts cost 15.0 µs per step.":  split(0.115, -0.015),
+		"speed by −0.1 % to +0.1 %, if both sides did the same work.":                             unknown,
+		"about 30.0 % faster, as even ranks save 633 µs and even experts cost 333 µs per step.":   split(0.633, -0.333),
+		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the normal side's 1.500.": warned(
+			split(0.0001, 0), "perfect_not_balanced", 1.5, 1.48),
+		"max/mean 1.174, the normal side's 1.290; its routing would be about 4.0 % faster.": warned(split(0.1, -0.06),
+			"perfect_not_balanced", 1.29, 1.174),
 	} {
 		check(t, want, OfComparison(&c, Compared{}), Verdict(gain.NoVerdict), want, "", "moebalance bench -- YOUR_BENCHMARK")
 	}
+	even := warned(split(0.0001, 0), "arms_look_alike", 1.003, 1.0031)
+	check(t, "even", OfComparison(&even, Compared{}), Verdict(gain.NoVerdict),
+		"Both sides are even: expert time over ranks has max/mean 1.003 and 1.003; nothing is to gain here.", "", "profile")
 }
 
 // Each kind of steps has its interval; one that holds 0 tells no gain.

@@ -56,11 +56,14 @@ var Lines = map[string][]Line{
 			"normal perfect change", "phase", "builds"},
 		{"imbalance significant", "{=said}" + foretold, compared, "placement", "place|cause"},
 		{"", "{=said}[, below the {bar}]" + foretold, compared, "", "loads|other_load"},
+		{"no verdict", "{?unbalanced}the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the " +
+			"normal side's {here:.3}[; its routing would be about {gain:speed}][ for {steps}]" + slowerToo, compared, flatWhy,
+			measureNext},
 		{"no verdict", "{?time}{=foreseen}" + slowerToo, compared, flatWhy, "backend same_run"},
 		{"no verdict", "{?bar}{=foreseen}" + slowerToo, compared, flatWhy, "small"},
 		{"no verdict", "{=foreseen}" + slowerToo, compared, flatWhy, "place|cause measure.hook|measure"},
-		{"no verdict", "the perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the normal side's " +
-			"{here:.3}.", compared, flatWhy, measureNext},
+		{"no verdict", "both sides are even: {of} over ranks has max/mean {here:.3} and {there:.3}; nothing is to gain here" +
+			slowerToo, compared, flatWhy, "small"},
 		{"no verdict", "no gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" +
 			"[, if both sides did {work}][; late launches hide about {prompt:+%}]" + slowerToo, compared, flatWhy, measureNext},
 		{"no answer", "no answer: these traces allow no prediction of the gain.", compared, flatWhy, measureNext}},
