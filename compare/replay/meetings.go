@@ -217,20 +217,30 @@ func (r *Run) Split() bool {
 	return 2*split > len(r.steps)
 }
 
-// StayRatio is by how much the shortest stays in the collectives behind experts differ over the
-// layers of a step, 90th percentile over 10th, median over steps. All of their ranks that were
-// recorded stay long where the rank that arrives last was not; 1 for fewer than eight layers.
+// StayRatio is by how much the stays in the collectives behind experts are longer, at the 90th percentile over the
+// layers of a step, than in other layers, at the 10th, or than in collectives of the same name elsewhere, at the 90th:
+// tensor-parallel ranks run one behind attention, of as many bytes. Median over steps, 1 for fewer than eight layers
+// and fewer than four of each. All of their ranks that were recorded stay long where the rank that arrives last was not.
 func (r *Run) StayRatio() float64 {
 	var ratios []float64
 	for _, s := range r.steps {
-		stays, most := map[int32][]float64{}, 1.0 // by name
+		stays, elsewhere, most := map[int32][]float64{}, map[int32][]float64{}, 1.0 // by name
 		for _, m := range s.meetings.list {
 			if m.layer != None {
 				stays[m.name] = append(stays[m.name], m.transfer)
+			} else {
+				elsewhere[m.name] = append(elsewhere[m.name], m.transfer)
 			}
 		}
-		for _, own := range stays {
-			if low := quantile(0.1, own); len(own) >= leastLayers && low > 0 {
+		for name, own := range stays {
+			low := math.Inf(1)
+			if len(own) >= leastLayers {
+				low = quantile(0.1, own)
+			}
+			if others := elsewhere[name]; min(len(own), len(others)) >= leastMeetings {
+				low = min(low, quantile(0.9, others))
+			}
+			if low > 0 {
 				most = max(most, quantile(0.9, own)/low)
 			}
 		}

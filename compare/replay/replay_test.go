@@ -494,3 +494,26 @@ func TestSameSumEachTime(t *testing.T) {
 		}
 	}
 }
+
+// Where the missing rank is as late in every layer, the collectives of the same name behind attention tell.
+func TestStayOfMissingRankThatIsAlwaysLate(t *testing.T) {
+	for _, c := range []struct {
+		layers int
+		want   float64
+	}{{4, 6}, {3, 1}} { // three of each tell nothing
+		ranks := made(slices.Repeat([][4]int64{{100e3, 100e3, 100e3, 250e3}}, c.layers), 0)
+		for r := range ranks {
+			var with []plan
+			for _, p := range ranks[r] {
+				if with = append(with, p); p.Class == Tokens {
+					with = append(with, plan{Kernel{Layer: p.Layer, Collective: 7, Class: Fixed}, 30e3, 0})
+				}
+			}
+			ranks[r] = with
+		}
+		step := simulate(ranks, oneGroup, 10)
+		require.Near(t, "all ranks", replayOf(t, step).StayRatio(), 1, 0.05)
+		step.Ranks, step.Free = step.Ranks[:3], step.Free[:3]
+		require.Near(t, "a rank is missing", replayOf(t, step).StayRatio(), c.want, 0.05)
+	}
+}
