@@ -7,7 +7,6 @@
 // bytes. The package measures nothing and opens no file; package page puts figures and
 // numbers together into one report.
 //
-//	fig, err := plots.HeatMap(plots.RankLayerTimes(plots.Arm{Name: "learned routing", Trace: trace}))
-//	if err != nil { … }
-//	err = fig.SVG(w)
+//	fig := plots.HeatMap(plots.RankLayerTimes(plots.Arm{Name: "learned routing", Trace: trace}))
+//	err := fig.SVG(w)
 package plots

@@ -3,7 +3,6 @@ package plots
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"html"
@@ -21,13 +20,10 @@ import (
 	"github.com/moebalance/moebalance/router/shown"
 )
 
-// ErrNothing is wrapped by every refusal to draw a figure without data.
-var ErrNothing = errors.New("nothing to draw")
-
 // pngDPI makes a PNG twice as fine as a page at 100 %.
 const pngDPI = 192
 
-// Figure is one drawing and the words around it. It is immutable.
+// Figure is one drawing and the words around it. It is immutable. Without data it is empty.
 type Figure struct {
 	Name    string // file stem, such as "expert-time"
 	Title   string // what the figure shows, in words, also for readers who do not see it
@@ -37,6 +33,9 @@ type Figure struct {
 	panels [][]*plot.Plot // of equal height, one below the other, as plot.Align takes them
 	height vg.Length      // of all panels together
 }
+
+// Empty reports a figure that has nothing to show.
+func (f Figure) Empty() bool { return len(f.panels) == 0 }
 
 // Mark begins the SVG files of this program.
 const Mark = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- made by moebalance -->\n"
@@ -55,10 +54,8 @@ func (f Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))
 	f.draw(draw.New(c), true)
 	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
-		return err
-	}
-	at := 33 // behind the signature and the header
+	_, _ = vgimg.PngCanvas{Canvas: c}.WriteTo(&b) // a bytes.Buffer takes everything
+	at := 33                                      // behind the signature and the header
 	_, err := w.Write(slices.Concat(b.Bytes()[:at], madeBy, b.Bytes()[at:]))
 	return err
 }

@@ -16,8 +16,8 @@ import (
 // Gains draws what a campaign measured: a point for each pair of launches, for each launch that holds both
 // arms, or for each block of the only launch, around the estimate in its interval; or the gain at each of several
 // loads. The threshold is dashed. Of an unfinished campaign, which has launches left, the title says so. Without a
-// gain the error wraps ErrNothing.
-func Gains(r gain.Result, left int) (Figure, error) {
+// gain the figure is empty.
+func Gains(r gain.Result, left int) Figure {
 	unit, measured := "pair", quantity.Count(r.Gain.N, "complete pair")+" of launches"
 	units := slices.DeleteFunc(r.Units(), func(u gain.Unit) bool { return u.Arm != "" })
 	switch {
@@ -50,11 +50,10 @@ func Gains(r gain.Result, left int) (Figure, error) {
 	if left > 0 { // the figure may be shown without its page
 		f.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(left, "launch"))
 	}
-	if len(chart.points.XYs) == 0 {
-		return Figure{}, fmt.Errorf("gains: %w: want at least one %s or load with a gain", ErrNothing, unit)
+	if len(chart.points.XYs) > 0 {
+		chart.draw(&f, r.Threshold)
 	}
-	chart.draw(&f, r.Threshold)
-	return f, nil
+	return f
 }
 
 // gains is a chart of gains in percent: points, the line through estimates, and the band of their intervals.

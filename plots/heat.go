@@ -37,11 +37,11 @@ const heatLevels = 41
 // HeatMap draws every cell relative to the mean of its row, on a diverging scale whose neutral middle
 // is the mean. The scale is logarithmic, so that 12 × differs from 3 ×, and reaches as far as the data, but at
 // least to 1.1 × the mean, so that balance is a plain field and its noise not stretched. Unknown cells are
-// hatched. Without a known cell in any grid the error wraps ErrNothing.
+// hatched. Without a known cell in any grid the figure is empty.
 //
 // The scale is blue below and brown above a neutral mean, and darker the larger the value, so
 // that it reads in gray and with the common color deficiencies, and without the colors of the arms.
-func HeatMap(s HeatSpec) (Figure, error) {
+func HeatMap(s HeatSpec) Figure {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	unknown, span := false, s.span()
 	height := vg.Length(min(max(18*len(s.Rows), 40), max(220, 5*len(s.Rows)))) // few rows are seen, many are read
@@ -60,11 +60,8 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		f.panels = append(f.panels, []*plot.Plot{p})
 		f.height += height + 52
 	}
-	if len(f.panels) == 0 {
-		return Figure{}, fmt.Errorf("heat map %q: %w: want at least one cell with a value", s.Name, ErrNothing)
-	}
 	f.legend = heatLegend(s.Quantity, span, unknown)
-	return f, nil
+	return f
 }
 
 // span is the factor that the colors reach from the mean to both sides: a round one that holds the largest cell.

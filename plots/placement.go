@@ -13,8 +13,8 @@ import (
 
 // PlacementLayers draws the load of the busiest rank of each layer, as placed now and by the
 // best placement, on windows that it was not learned from where there are any. Without such a
-// layer the error wraps ErrNothing.
-func PlacementLayers(res *place.Result) (Figure, error) {
+// layer the figure is empty.
+func PlacementLayers(res *place.Result) Figure {
 	best := res.Best()
 	f := Figure{Name: "placement-layers", height: chartHeight}
 	var now, placed marks
@@ -41,7 +41,7 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 		}
 	}
 	if len(layers) == 0 {
-		return f, fmt.Errorf("load by layer: %w: want at least one layer with a placement", ErrNothing)
+		return f
 	}
 	p := newPanel("", "layer", "busiest rank (max/mean of load)")
 	p.Add(rules())
@@ -59,5 +59,5 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 		quantity.Count(len(layers), "layer"), layers[worst], goes, is)
 	f.Caption = fmt.Sprintf("Load of the busiest of %s over the mean, by layer; mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
-	return f, nil
+	return f
 }

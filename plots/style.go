@@ -178,14 +178,12 @@ func flow(keys []key) (at []vg.Point, rows int) {
 		at = append(at, vg.Point{X: x, Y: -vg.Length(row) * legendRow})
 		x += w + legendGap
 	}
-	return at, min(len(keys), row+1)
+	return at, row + 1
 }
 
 func legendHeight(keys []key) vg.Length {
-	if _, rows := flow(keys); rows > 0 {
-		return vg.Length(rows)*legendRow + 6
-	}
-	return 0
+	_, rows := flow(keys)
+	return vg.Length(rows)*legendRow + 6
 }
 
 func drawLegend(c draw.Canvas, keys []key) {

@@ -57,7 +57,7 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 				return
 			}
 			d := render.Of(in)
-			_, _ = page.New("", nil, page.Input{Item: in, Notes: d.Notes, Tables: d.Tables})
+			_ = page.New("", nil, page.Input{Item: in, Notes: d.Notes, Tables: d.Tables})
 		})
 	}
 }

@@ -41,11 +41,8 @@ func (o *reportOptions) run(c call) error {
 		}
 		inputs = append(inputs, page.Input{Item: in, Answer: *d.Answer, Tables: d.Tables, Notes: d.Notes})
 	}
-	p, err := page.New(o.Title, []page.Fact{{Name: "Report",
+	p := page.New(o.Title, []page.Fact{{Name: "Report",
 		Value: time.Now().UTC().Format("2006-01-02 15:04 UTC") + ", moebalance " + build()}}, inputs...)
-	if err != nil {
-		return err
-	}
 	return cmp.Or(o.writeFiles(c, p), refused)
 }
 

@@ -6,8 +6,8 @@
 // quality of the data, then definitions. A section appears when an input speaks to it.
 // All inputs are of one program. The same inputs give the same bytes.
 //
-//	p, err := page.New("gpt-oss-120b, EP4", nil, page.Input{Item: in})
-//	err = p.Write(w)
+//	p := page.New("gpt-oss-120b, EP4", nil, page.Input{Item: in})
+//	err := p.Write(w)
 //
 // The package computes nothing: numbers come from the results, tables and headlines from
 // whoever prints them. What is undefined is shown as "–", never as 0.

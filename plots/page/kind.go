@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,25 +14,11 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// figures are those that have data.
-type figures struct {
-	drawn []plots.Figure
-	err   error
-}
-
-func (f *figures) add(figure plots.Figure, err error) {
-	if err == nil {
-		f.drawn = append(f.drawn, figure)
-	} else if !errors.Is(err, plots.ErrNothing) {
-		f.err = errors.Join(f.err, err)
-	}
-}
-
 // kind is a kind of results, and how the page shows it.
 type kind struct {
 	name, title, short string
 	is                 func(source.Item) bool
-	figures            func(*Page, []Input) figures // the first shows the answer
+	figures            func(*Page, []Input) []plots.Figure // the first that is not empty shows the answer
 }
 
 // kinds are the kinds of results, the strongest evidence first: a campaign before traces of both
@@ -49,7 +34,7 @@ func kinds() []kind {
 		{"counts", "How uneven is the load?", "Load", func(in source.Item) bool { return in.Counts != nil },
 			(*Page).loads},
 		{"cache", "Is the cache whole?", "Cache", func(in source.Item) bool { return in.Cache != nil },
-			func(*Page, []Input) figures { return figures{} }},
+			func(*Page, []Input) []plots.Figure { return nil }},
 	}
 }
 
@@ -59,12 +44,9 @@ func isCompared(in source.Item) bool { return in.Compared != nil }
 // lead is the input whose answer the page leads with, and its kind. Of several traces it is the
 // learned arm, which is the one to mend, and of several records of counts the most uneven.
 func (p *Page) lead() (Input, kind) {
-	for _, k := range kinds() {
-		if inputs := p.of(k.is); len(inputs) > 0 {
-			return slices.MaxFunc(inputs, byLoad), k
-		}
-	}
-	panic("an input without a result") // which New refuses
+	all := kinds() // which every input is one of
+	k := all[slices.IndexFunc(all, func(k kind) bool { return len(p.of(k.is)) > 0 })]
+	return slices.MaxFunc(p.of(k.is), byLoad), k
 }
 
 // byLoad orders records of counts by their most uneven load; other results are equal.
@@ -93,10 +75,10 @@ func (p *Page) answer(lead Input) answer.Answer {
 
 // gains are the figures of campaigns: the gain of each point or pair.
 // A refused campaign has none: nobody should remember its gain.
-func (p *Page) gains(inputs []Input) (out figures) {
+func (p *Page) gains(inputs []Input) (out []plots.Figure) {
 	for _, in := range inputs {
 		if c := in.Campaign; !c.Verdict.Refused() {
-			out.add(plots.Gains(c.Result, c.Run.Left))
+			out = append(out, plots.Gains(c.Result, c.Run.Left))
 		}
 	}
 	return out
@@ -104,14 +86,13 @@ func (p *Page) gains(inputs []Input) (out figures) {
 
 // differences are the figures of a comparison: the time of each rank where the page has the traces,
 // else the mean step of the sides.
-func (p *Page) differences(inputs []Input) (out figures) {
+func (p *Page) differences(inputs []Input) (out []plots.Figure) {
 	if traces := p.of(isTrace); len(traces) > 1 {
-		out.add(plots.PhaseStacks(plots.PhaseTimes(p.arms(traces)...)))
-		return out
+		return []plots.Figure{plots.PhaseStacks(plots.PhaseTimes(p.arms(traces)...))}
 	}
 	for _, in := range inputs {
 		if in.Compared.Comparable {
-			out.add(plots.PhaseStacks(comparedPhases(in.Compared)))
+			out = append(out, plots.PhaseStacks(comparedPhases(in.Compared)))
 		}
 	}
 	return out
@@ -149,27 +130,25 @@ func (p *Page) arms(inputs []Input) (out []plots.Arm) {
 
 // times are the figures of traces: who is slow where, which leads where experts are uneven, and where each rank's time
 // goes, unless the comparison shows it.
-func (p *Page) times(inputs []Input) (out figures) {
-	arms, uneven := p.arms(inputs), inputs[0].Answer.Verdict == answer.Uneven
-	alone := len(inputs) == 1 || len(p.of(isCompared)) == 0
-	if alone && !uneven {
-		out.add(plots.PhaseStacks(plots.PhaseTimes(arms...)))
+func (p *Page) times(inputs []Input) []plots.Figure {
+	arms, shown := p.arms(inputs), make([]plots.Figure, 2)
+	if len(inputs) == 1 || len(p.of(isCompared)) == 0 {
+		shown[0] = plots.PhaseStacks(plots.PhaseTimes(arms...))
 	}
 	if slices.ContainsFunc(inputs, func(in Input) bool { return len(in.Trace.Ranks) > 1 }) {
-		out.add(plots.HeatMap(plots.RankLayerTimes(arms...)))
+		shown[1] = plots.HeatMap(plots.RankLayerTimes(arms...))
 	}
-	if alone && uneven {
-		out.add(plots.PhaseStacks(plots.PhaseTimes(arms...)))
+	if inputs[0].Answer.Verdict == answer.Uneven {
+		slices.Reverse(shown)
 	}
-	out.add(plots.HeatMap(plots.ExpertTimes(arms...)))
-	return out
+	return append(shown, plots.HeatMap(plots.ExpertTimes(arms...)))
 }
 
 // placements are the figures of judged placements.
-func (p *Page) placements(inputs []Input) (out figures) {
+func (p *Page) placements(inputs []Input) (out []plots.Figure) {
 	for _, in := range inputs {
 		if len(in.Place.Placements) > 0 {
-			out.add(plots.PlacementLayers(in.Place))
+			out = append(out, plots.PlacementLayers(in.Place))
 		}
 	}
 	return out
@@ -179,7 +158,7 @@ func (p *Page) placements(inputs []Input) (out figures) {
 const mostMaps = 3
 
 // loads is the figure of expert counts, the records of each phase apart.
-func (p *Page) loads(inputs []Input) (out figures) {
+func (p *Page) loads(inputs []Input) []plots.Figure {
 	var records []plots.Recorded
 	for _, in := range inputs[:min(mostMaps, len(inputs))] {
 		at := map[string]int{}
@@ -195,6 +174,5 @@ func (p *Page) loads(inputs []Input) (out figures) {
 			records[at[name]].Layers[l.Layer] = l.Slots
 		}
 	}
-	out.add(plots.HeatMap(plots.RecordedLoads(records...)))
-	return out
+	return []plots.Figure{plots.HeatMap(plots.RecordedLoads(records...))}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -65,26 +64,25 @@ type note struct {
 }
 
 // New builds a page of at least one input. Without a title it is named after the benchmark's
-// command or the inputs. It is an error when there is nothing to report.
-func New(title string, report []Fact, inputs ...Input) (Page, error) {
-	if len(inputs) == 0 {
-		return Page{}, errors.New("building a report: want at least one result, have none")
-	}
+// command or the inputs.
+func New(title string, report []Fact, inputs ...Input) Page {
 	p := Page{Title: cmp.Or(title, titleOf(inputs)), Report: report, About: about(inputs), inputs: slices.Clone(inputs)}
-	if err := p.build(); err != nil {
-		return Page{}, fmt.Errorf("building a report: %w", err)
-	}
-	return p, nil
+	p.build()
+	return p
+}
+
+// drawn are the figures of a kind that have data.
+func (p *Page) drawn(k kind, inputs []Input) []plots.Figure {
+	return slices.DeleteFunc(k.figures(p, inputs), plots.Figure.Empty)
 }
 
 // build answers by the strongest evidence, and makes a section for each kind of results.
-func (p *Page) build() error {
+func (p *Page) build() {
 	lead, leads := p.lead()
 	p.Answer = p.answer(lead)
-	leading := leads.figures(p, []Input{lead})
-	err := leading.err
-	if len(leading.drawn) > 0 {
-		p.Lead = &leading.drawn[0]
+	leading := p.drawn(leads, []Input{lead})
+	if len(leading) > 0 {
+		p.Lead = &leading[0]
 	}
 	for _, k := range kinds() {
 		inputs := p.of(k.is)
@@ -93,10 +91,9 @@ func (p *Page) build() error {
 		}
 		s := section{ID: k.name, Title: k.title, Short: k.short}
 		if k.name == leads.name && len(inputs) == 1 { // the lead's own
-			s.Figures = leading.drawn[min(1, len(leading.drawn)):]
+			s.Figures = leading[min(1, len(leading)):]
 		} else {
-			of := k.figures(p, inputs)
-			s.Figures, err = of.drawn, errors.Join(err, of.err)
+			s.Figures = p.drawn(k, inputs)
 		}
 		if k.name == leads.name && len(inputs) > 1 {
 			p.Of = p.called(lead)
@@ -116,7 +113,6 @@ func (p *Page) build() error {
 			f.Name = fmt.Sprintf("%s-%d", f.Name, names[f.Name])
 		}
 	}
-	return err
 }
 
 // Figures are all figures of the page, in its order.

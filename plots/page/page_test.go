@@ -86,7 +86,7 @@ func answerOf(in source.Item) answer.Answer {
 
 func write(t *testing.T, inputs ...Input) (Page, string) {
 	t.Helper()
-	p := require.Value(New("A <title> & more", []Fact{{"Report", "yesterday"}}, inputs...))
+	p := New("A <title> & more", []Fact{{"Report", "yesterday"}}, inputs...)
 	var b bytes.Buffer
 	require.NoError(t, p.Write(&b))
 	checkPage(t, b.String())
@@ -352,11 +352,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := New("", nil, inputsOf(in)...)
-		if err != nil {
-			return
-		}
-		require.NoError(t, p.Write(io.Discard))
+		require.NoError(t, New("", nil, inputsOf(in)...).Write(io.Discard))
 	})
 }
 
@@ -366,7 +362,7 @@ func TestPageOfHostileNames(t *testing.T) {
 	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad},
 		Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x",
 			Cells: []any{bad}}}}}}
-	p := require.Value(New(bad, []Fact{{"Report", bad}}, in))
+	p := New(bad, []Fact{{"Report", bad}}, in)
 	var b strings.Builder
 	require.NoError(t, p.Write(&b))
 	checkPage(t, b.String())
