@@ -15,30 +15,30 @@ import (
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
 // be judged. Launches that were never started are left out.
 func Recorded(c *Campaign) gain.Recorded {
-	r := converter{spec: c.Spec}
-	var all []gain.Measurement
+	s, of := c.Spec, converter{spec: c.Spec}
+	r := gain.Recorded{More: s.more(), Head: gain.Head{Command: launch.Quote(shown.Mask(s.Command.Normal)),
+		Design: gain.LaunchPerArm, Threshold: s.Threshold, Chance: s.Treatment.Chance(), Builds: s.Builds, Proof: c.proofs()}}
+	if s.Design.Within() {
+		r.Design = gain.WithinLaunch
+	}
 	for _, l := range c.Launches {
 		if len(l.Attempts) > 0 {
-			all = append(all, r.measurements(l)...)
+			r.Measurements = append(r.Measurements, of.measurements(l)...)
 		}
 	}
-	differences, compared := c.allDifferences()
-	proofs := c.proofs()
-	ranks := 0
 	for _, v := range c.views(gain.Normal) {
-		ranks = max(ranks, c.Spec.ranks(v))
+		r.Ranks = max(r.Ranks, s.ranks(v))
 	}
-	pointName, judged := c.Spec.Points.Judged()
-	design := gain.LaunchPerArm
-	if c.Spec.Design.Within() {
-		design = gain.WithinLaunch
+	if s.Points != nil {
+		r.PointName = s.Points.Name
+		for _, value := range s.Points.Values {
+			r.Points = append(r.Points, points.Number(value))
+		}
 	}
-	return gain.Recorded{
-		Head: gain.Head{Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Design: design, Metric: r.metric,
-			Threshold: c.Spec.Threshold, Chance: c.Spec.Treatment.Chance(), Builds: c.Spec.Builds, Proof: proofs,
-			Differences: differences, Checks: c.checks(r.metric, proof.Seen(proofs, c.Spec.Treatment.Silent))},
-		Measurements: all, Ranks: ranks, Compared: compared, More: c.Spec.more(), PointName: pointName, Points: judged,
-	}
+	r.Differences, r.Compared = c.allDifferences()
+	r.Metric = of.metric
+	r.Checks = c.checks(r.Metric, proof.Seen(r.Proof, s.Treatment.Silent))
+	return r
 }
 
 // converter turns launches into what is judged. The first one with a result sets the

@@ -44,10 +44,7 @@ const orderName = "arm.json"
 func (f Folder) Write(o Order) error { return save(f, orderName, o) }
 
 func save(f Folder, name string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
+	text, _ := json.Marshal(value) // numbers and texts always marshal
 	// Ranks may be another user's.
 	return draft.Write("."+name+".", filepath.Join(string(f), name), 0o644, func(d *os.File) error {
 		_, err := d.Write(append(text, '\n'))

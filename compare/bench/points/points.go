@@ -65,14 +65,3 @@ func Drawn(seed uint64, pair int, values []string) []string {
 	draw.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	return order
 }
-
-// Judged are the points for package gain.
-func (p *Points) Judged() (name string, values []float64) {
-	if p == nil {
-		return "", nil
-	}
-	for _, v := range p.Values {
-		values = append(values, Number(v))
-	}
-	return p.Name, values
-}
