@@ -26,7 +26,7 @@ func TestReportOfCaptures(t *testing.T) {
 	ask(t, exitDone, nil, "report", "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
 		"--title", "A & B", "../../testdata/deepseek-ep4-ranks")
 	page := get(html)
-	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 17.3\u00a0% faster",
+	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 22.5\u00a0% faster",
 		"2026-11-20, NVIDIA H200"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
@@ -64,7 +64,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 func TestReportTakesNeutralCounts(t *testing.T) {
 	load := filepath.Join(t.TempDir(), "load")
 	require.NoError(t, os.CopyFS(load, os.DirFS("../../testdata/deepseek-ep4-ranks/counts-normal")))
-	if page := captured(t, []string{"report", "../../testdata/deepseek-ep4-ranks", load}); !strings.Contains(page, "17.3\u00a0% faster") {
+	if page := captured(t, []string{"report", "../../testdata/deepseek-ep4-ranks", load}); !strings.Contains(page, "22.5\u00a0% faster") {
 		t.Errorf("%.900s", page)
 	}
 }
