@@ -217,8 +217,8 @@ func (r *Run) Split() bool {
 	return 2*split > len(r.steps)
 }
 
-// StayRatio is by how much the stays in the collectives behind experts are longer, at the 90th percentile over the
-// layers of a step, than in other layers, at the 10th, or than in collectives of the same name elsewhere, at the 90th:
+// StayRatio is by how much the stays in the collectives behind experts are longer in some layers of a step, the 90th
+// percentile, than in others, the 10th, or in all, the 10th, than in collectives of the same name elsewhere, the 90th:
 // tensor-parallel ranks run one behind attention, of as many bytes. Median over steps, 1 for fewer than eight layers
 // and fewer than four of each. All of their ranks that were recorded stay long where the rank that arrives last was
 // not.
@@ -234,15 +234,13 @@ func (r *Run) StayRatio() float64 {
 			}
 		}
 		for name, own := range stays {
-			low := math.Inf(1)
-			if len(own) >= leastLayers {
-				low = quantile(0.1, own)
-			}
-			if others := elsewhere[name]; min(len(own), len(others)) >= leastMeetings {
-				low = min(low, quantile(0.9, others))
-			}
-			if low > 0 {
+			low := quantile(0.1, own)
+			if len(own) >= leastLayers && low > 0 {
 				most = max(most, quantile(0.9, own)/low)
+			}
+			others := elsewhere[name]
+			if level := quantile(0.9, others); min(len(own), len(others)) >= leastMeetings && level > 0 {
+				most = max(most, low/level)
 			}
 		}
 		ratios = append(ratios, most)
