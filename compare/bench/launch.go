@@ -58,7 +58,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	a.StartedAt = r.host.Now()
 	l.Attempts = append(l.Attempts, a)
 	last := &l.Attempts[number-1]
-	if err := r.save(*l, *last); err != nil {
+	if err := r.store.save(l.Position, *last); err != nil {
 		return *last, err
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
@@ -67,7 +67,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	var unsaved error
 	job.Started = func(g launch.Group) {
 		last.Groups = append(last.Groups, g)
-		unsaved = errors.Join(unsaved, r.save(*l, *last))
+		unsaved = errors.Join(unsaved, r.store.save(l.Position, *last))
 	}
 	outcome, runErr := job.Run(ctx)
 	last.DurationNS = max(0, int64(r.host.Now().Sub(last.StartedAt)))
@@ -76,7 +76,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		last.Warnings = append(last.Warnings, unseen.Error())
 	}
 	last.ended(outcome, runErr, ctx.Err() != nil)
-	if err := cmp.Or(unsaved, r.save(*l, *last)); err != nil {
+	if err := cmp.Or(unsaved, r.store.save(l.Position, *last)); err != nil {
 		return *last, err
 	}
 	if runErr == nil {

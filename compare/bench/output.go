@@ -33,7 +33,7 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 	if err = cmp.Or(err, r.readLines(a, folder)); err != nil {
 		a.State, a.Error = Failed, err.Error()
 	}
-	return errors.Join(err, r.save(*l, *a))
+	return errors.Join(err, r.store.save(l.Position, *a))
 }
 
 // readCounts reads the expert counts of each order, as far as they are written: within a launch an engine

@@ -139,7 +139,7 @@ func (r *runner) recover() error {
 			last.State, last.ExitCode = Interrupted, -1
 			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)",
 				quantity.Count(ended, "process"))
-			if err := r.save(*l, *last); err != nil {
+			if err := r.store.save(l.Position, *last); err != nil {
 				return err
 			}
 		case Ran:
@@ -165,11 +165,4 @@ func (r *runner) accept() error {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)
-}
-
-func (r *runner) save(l Launch, a Attempt) error {
-	if err := r.store.save(l.Position, a); err != nil {
-		return fmt.Errorf("writing launch %d into the campaign: %w", l.Position, err)
-	}
-	return nil
 }

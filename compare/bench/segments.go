@@ -70,7 +70,7 @@ func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Ru
 
 // measured writes down, and tells, what a launch that goes on has measured.
 func (s *segments) measured(what string) error {
-	err := s.save(s.launch, *s.live())
+	err := s.store.save(s.launch.Position, *s.live())
 	s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live(), Text: what})
 	return err
 }

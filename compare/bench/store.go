@@ -154,5 +154,8 @@ func (s store) save(position int, a Attempt) error {
 			ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, record = excluded.record`,
 			position, a.Number, a.State, string(text))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("writing launch %d into the campaign: %w", position, err)
+	}
+	return nil
 }
