@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -63,4 +64,16 @@ func checkHookCache() error {
 			dir)
 	}
 	return nil
+}
+
+// checkHooked is an error unless PYTHONPATH has the hook.
+func checkHooked() error {
+	if slices.ContainsFunc(filepath.SplitList(os.Getenv("PYTHONPATH")), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "moebalance_hook"))
+		return err == nil
+	}) {
+		return nil
+	}
+	return usagef("--treatment hook: want the hook in PYTHONPATH: 'moebalance hook -o hook' writes it, and prints the " +
+		"export")
 }

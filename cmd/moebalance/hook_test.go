@@ -19,11 +19,17 @@ func TestBenchTreatmentHook(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
 	t.Setenv("PYTHONPATH", "/elsewhere")
 	t.Setenv("MOEBALANCE_CACHE", "")
-	if _, stderr, code := invoke(t.Context(), "bench", "--treatment", "hook", "--", "true"); code != exitUsage ||
-		!strings.Contains(stderr, "in MOEBALANCE_CACHE, have \"\"") {
-		t.Errorf("without a cache: exit %d, %s", code, stderr)
+	profile := []string{"profile", "--perfect", "--treatment", "hook", "--dry-run", "--", "vllm"}
+	refused := func(want string, command ...string) {
+		t.Helper()
+		if _, stderr, code := invoke(t.Context(), command...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit %d, %s, want %s", command, code, stderr, want)
+		}
 	}
+	refused(`in MOEBALANCE_CACHE, have ""`, "bench", "--treatment", "hook", "--", "true")
+	refused(`in MOEBALANCE_CACHE, have ""`, profile...)
 	t.Setenv("MOEBALANCE_CACHE", cache)
+	refused("want the hook in PYTHONPATH", profile...)
 	report := engine(100, 120)
 	for grade, record := range map[string]string{
 		"measured": `[ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect || arm=normal; cp -r ` + recorded +
@@ -61,6 +67,10 @@ func TestHookPrintsForAShell(t *testing.T) {
 	stdout, stderr, code := invoke(t.Context(), "hook", "-o", folder)
 	if code != exitDone {
 		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	t.Setenv("PYTHONPATH", folder)
+	if err := checkHooked(); err != nil {
+		t.Error(err)
 	}
 	command := exec.Command("sh", "-c", stdout+`printf %s "$PYTHONPATH"`)
 	command.Env = []string{"PYTHONPATH=/other"}

@@ -27,7 +27,9 @@ func (o *profileOptions) run(c call) error {
 	p.Variable, p.Windows = launch.ReadWindows(p.Windows, c.args)
 	wrong := cmp.Or(p.Check(), launch.CheckProfilable(c.args))
 	if o.Perfect {
-		wrong = cmp.Or(wrong, o.Treatment.CheckEngine(c.args))
+		if wrong = cmp.Or(wrong, o.Treatment.CheckEngine(c.args)); o.Treatment.Switches {
+			wrong = cmp.Or(wrong, checkHookCache(), checkHooked())
+		}
 		p.Set, c.args = o.Treatment.Perfect, slices.Concat(c.args, o.Treatment.Flags)
 	}
 	p.Folder = o.Folder.Path

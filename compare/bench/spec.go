@@ -155,8 +155,8 @@ var treatments = []Treatment{
 // engines are the programs and Python modules of engines, with the treatments whose switch works in each.
 var engines = map[string][]string{
 	"trtllm-bench": {"trtllm"}, "trtllm-serve": {"trtllm"}, "trtllm-eval": {"trtllm"}, "trtllm-llmapi-launch": {"trtllm"},
-	"tensorrt_llm": {"trtllm"}, "vllm": {"atom", "vllm", "vllm-ascend"}, "sglang": {"atom", "sglang"}, "atom": {"atom"},
-	"lmdeploy": {"lmdeploy"}, "lightllm": {"lightllm"},
+	"tensorrt_llm": {"trtllm"}, "vllm": {"atom", "vllm", "vllm-ascend", "hook"}, "sglang": {"atom", "sglang", "hook"},
+	"atom": {"atom"}, "lmdeploy": {"lmdeploy"}, "lightllm": {"lightllm"},
 }
 
 // CheckEngine refuses a command of an engine that the treatment does not switch, where it switches engines of its own.

@@ -220,8 +220,7 @@ func (r *Run) Split() bool {
 // StayRatio is by how much the stays in the collectives behind experts are longer in some layers of a step, the 90th
 // percentile, than in others, the 10th, or in all, the 10th, than in collectives of the same name elsewhere, the 90th:
 // tensor-parallel ranks run one behind attention, of as many bytes. Median over steps, 1 for fewer than eight layers
-// and fewer than four of each. All of their ranks that were recorded stay long where the rank that arrives last was
-// not.
+// and fewer than four of each. All ranks that were recorded stay long where the rank that arrives last was not.
 func (r *Run) StayRatio() float64 {
 	var ratios []float64
 	for _, s := range r.steps {
