@@ -31,7 +31,7 @@ func OfComparison(c *diff.Comparison, given Compared) Answer {
 	}
 	steps := when(c.Normal.Steps != c.Perfect.Steps, fmt.Sprintf("%d and ", c.Normal.Steps))
 	k.know("ranks", len(c.Ranks), "of_steps", steps+quantity.Count(c.Perfect.Steps, "step"), "together",
-		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c.Warnings, diff.SlowGPU).Args["rank"],
+		when(c.BothInOneLaunch(), "per arm in one launch"), "slower", warned(c.Warnings, diff.SlowGPU).Args["ranks"],
 		"labeled", when(warned(c.Warnings, "arm_unknown", "arm_on_trust").Code != "", "as labeled"))
 	if c.Builds.Named() {
 		k.builds(c.Builds)

@@ -83,16 +83,19 @@ func (k *known) judge(t *trace.Trace, given string) {
 	k.evened(t)
 	k.waits(t)
 	k.leadsTo(t, given)
-	if rank, by, slower := t.SlowGPU(); slower {
-		k.know("slow_rank", rank, "by", by, "or", when(t.Attention == nil, "more tokens"))
-		k.number("dense", fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
+	slow, by := t.SlowGPUs()
+	if len(slow) > 0 {
+		k.know("slow_ranks", slow, "lone", when(len(slow) == 1, "rank"), "by", by, "or",
+			when(t.Attention == nil, "more tokens"))
+		k.number("dense", "time of equal dense GEMMs on "+quantity.Numbered("rank", slow)+", over the others", by, Fraction,
+			Measured)
 	}
 	stall := min(w.Cause.NS, w.WaitNS) // the last rank may make up for a part
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
 		k.know("stall", stall)
 	}
 	if w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0) {
-		k.know("late", "launches", "waited", when(k.values["slow_rank"] == nil, "launches"))
+		k.know("late", "launches", "waited", when(len(slow) == 0, "launches"))
 		if rank := last(w); rank != nil && rank.Name == trace.LateHosts {
 			stall = rank.Explained()
 			k.know("on", rank.Rank, "stall", stall)
@@ -106,7 +109,7 @@ func (k *known) judge(t *trace.Trace, given string) {
 	if len(rows) > 0 {
 		k.uneven(t, rows)
 	}
-	if k.values["slow_rank"] == nil { // whose steps say nothing of load
+	if len(slow) == 0 { // whose steps say nothing of load
 		k.otherKinds(t)
 	}
 }

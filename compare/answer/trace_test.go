@@ -117,6 +117,10 @@ func TestTracesLeadOn(t *testing.T) {
 	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
 	check(t, "one of 4", OfTrace(one, "--phase 'a=b c' --counts d x"), "no answer", "", "",
 		"moebalance trace --phase 'a=b c' --counts d FILES_OF_ALL_RANKS")
+	slow := uneven()
+	slow.Speeds = []trace.Speed{{Rank: 0, OverMean: 1.1}, {Rank: 1, OverMean: 1.1}, {Rank: 2, OverMean: 0.8}}
+	check(t, "slow GPUs", OfTrace(slow, "x"), "slower GPU", "Ranks 0, 1 take 37.5 % longer than the others for equal dense "+
+		"GEMMs: slower GPUs, or more tokens.", "until all ranks are equally fast", "")
 	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
 	check(t, "graphs", OfTrace(graph, "x"), "no answer", "4 CUDA graph launches hide kernels in 8.00 ms", "",
 		"profile")

@@ -83,8 +83,8 @@ func (c *Comparison) judge(a arms) {
 		if cells := a[i].trace.Cells; len(cells) == 0 || !c.Builds.Named() && !slices.ContainsFunc(cells, routed) {
 			c.refuse("no_moe", "arm", name)
 		}
-		if rank, by, slow := a[i].trace.SlowGPU(); slow {
-			c.warn(SlowGPU, string(name), "rank", rank, "by", by)
+		if ranks, by := a[i].trace.SlowGPUs(); len(ranks) > 0 {
+			c.warn(SlowGPU, string(name), "ranks", ranks, "by", by)
 		}
 	}
 	if c.Comparable {
@@ -307,9 +307,9 @@ func (c *Comparison) judgeBalance(a arms) {
 	}
 	here, there := 1/c.Normal.Balancedness, 1/c.Perfect.Balancedness
 	args := []any{"of", of, "arm", gain.Normal, "here", here, "other", gain.Perfect, "there", there}
-	_, _, slow := perfect.SlowGPU()
+	slow, _ := perfect.SlowGPUs()
 	switch {
-	case len(c.Ranks) == 0 || slow: // it is not this that is unknown; experts of a slow GPU take longer anyway
+	case len(c.Ranks) == 0 || len(slow) > 0: // it is not this that is unknown; experts of a slow GPU take longer anyway
 	case !(here > 0 && there > 0):
 		if c.Perfect.Arm == "" && !slices.ContainsFunc(perfect.Imbalance, loadOfRanks) {
 			c.refuse("unmeasured", "arm", gain.Perfect, "of", of)

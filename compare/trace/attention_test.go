@@ -31,7 +31,7 @@ func TestUnevenAttention(t *testing.T) {
 	}
 	for tokens, known := range map[[2]int]bool{{300, 100}: true, {0, 0}: false} {
 		trace := read(tokens)
-		if _, _, slow := trace.SlowGPU(); slow || trace.Attention == nil || (trace.Attention.Tokens != nil) != known {
+		if slow, _ := trace.SlowGPUs(); slow != nil || trace.Attention == nil || (trace.Attention.Tokens != nil) != known {
 			t.Fatalf("%v tokens: slow GPU %v, %+v of %+v", tokens, slow, trace.Attention, trace.Speeds)
 		}
 		require.Near(t, "imbalance", trace.Attention.Imbalance, 0.5, 1e-6)
@@ -39,7 +39,7 @@ func TestUnevenAttention(t *testing.T) {
 	// As many tokens do not take three times as long.
 	if trace := read([2]int{200, 200}); trace.Attention != nil {
 		t.Errorf("equal tokens: %+v", trace.Attention)
-	} else if _, _, slow := trace.SlowGPU(); !slow || trace.Warned(CountsContradict) {
+	} else if slow, _ := trace.SlowGPUs(); slow == nil || trace.Warned(CountsContradict) {
 		t.Errorf("equal tokens: slow GPU %v, warnings %v", slow, trace.Warnings)
 	}
 }

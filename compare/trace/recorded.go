@@ -244,7 +244,7 @@ func (r *reduction) checkLoadFits() {
 	}
 	uneven, layers := 0, map[string][]int{} // by code
 	var loads, times []float64              // shares of the ranks in each layer
-	slow, by, slower := r.trace.SlowGPU()
+	slow, by := r.trace.SlowGPUs()
 	for _, l := range r.trace.times.Judged() {
 		layer := int(l.Number)
 		c := r.options.Recorded.Layers[layer]
@@ -260,11 +260,13 @@ func (r *reduction) checkLoadFits() {
 		}
 		slots := float64(c.Total()) / float64(len(c.PerExpert)) / float64(max(1, steps[layer]))
 		code := contradicts(time, load, slots)
-		if at := slices.Index(l.Ranks, slow); slower && at >= 0 { // load is not all that makes it slower
-			time[at] /= float64(1 + by)
-			if contradicts(time, load, slots) == "" {
-				code = ""
+		for i, rank := range l.Ranks {
+			if slices.Contains(slow, rank) { // load is not all that makes it slower
+				time[i] /= float64(1 + by)
 			}
+		}
+		if contradicts(time, load, slots) == "" {
+			code = ""
 		}
 		layers[code] = append(layers[code], layer)
 	}

@@ -56,22 +56,28 @@ func (r *reduction) speeds() {
 // at 1.033 and 1.063.
 const leastSlow = 0.03
 
-// SlowGPU is the rank that takes longest for the same dense GEMMs, over what its tokens explain, and by how much more
-// than the mean of the others: 0.3 where they take 1.3 times as long there. A GEMM of fewer tokens takes less time, but
-// not in proportion. Not ok where all ranks are alike, and where ranks hold unknown numbers of tokens.
-func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
+// asSlowest is by how much less time a rank may take than the slowest one to be as slow.
+const asSlowest = 0.01
+
+// SlowGPUs are the ranks that take longest for the same dense GEMMs, over what their tokens explain, and by how much
+// more than the mean of the others: 0.3 where they take 1.3 times as long there. A GEMM of fewer tokens takes less
+// time, but not in proportion. None where all ranks are alike, and where ranks hold unknown numbers of tokens.
+func (t *Trace) SlowGPUs() (ranks []int, by router.Number) {
 	if len(t.Speeds) < 2 || t.Attention != nil && len(t.Attention.Tokens) == 0 {
-		return 0, 0, false
+		return nil, 0
 	}
-	n, most := router.Number(len(t.Speeds)), router.Number(0)
+	over, slow := make([]router.Number, len(t.Speeds)), router.Number(0)
 	for i, s := range t.Speeds {
-		over := s.OverMean
-		if t.Attention != nil {
-			over /= max(1, router.Number(t.Attention.Tokens[i]/stat.Mean(t.Attention.Tokens, nil)))
-		}
-		if over > most {
-			most, rank, by = over, s.Rank, over*(n-1)/(n-over)-1
+		if over[i] = s.OverMean; t.Attention != nil {
+			over[i] /= max(1, router.Number(t.Attention.Tokens[i]/stat.Mean(t.Attention.Tokens, nil)))
 		}
 	}
-	return rank, by, most >= 1+leastSlow
+	most := slices.Max(over)
+	for i, own := range over {
+		if most >= 1+leastSlow && own >= (1-asSlowest)*most {
+			ranks, slow = append(ranks, t.Speeds[i].Rank), slow+own
+		}
+	}
+	n, all := router.Number(len(ranks)), router.Number(len(over))
+	return ranks, slow/n*(all-n)/(all-slow) - 1
 }

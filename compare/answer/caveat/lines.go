@@ -24,7 +24,8 @@ const (
 	busiest     = "[with {redundant:redundant expert} ]the busiest rank's load "
 	placedWith  = "[ with {redundant:redundant expert}][: {worth}][ (the busiest rank's load falls by {fall:%})]."
 	placedNext  = "time write|keep|gain_hooked|gain_placed"
-	slowerToo   = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
+	slowGEMMs   = " {by:%} longer than the others for equal dense GEMMs: "
+	slowerToo   = "[; equal dense GEMMs take longer on {slower:#rank}]."
 	foretold    = "[; these traces predict {predicted:speed}]."
 	served      = "[; they serve {any}]."
 )
@@ -35,8 +36,8 @@ var Lines = map[string][]Line{
 		{"no answer", "no answer: {launches:CUDA graph launch} hide kernels in {hidden:ns} of GPU time.", "", "", "graphs"},
 		{"no answer", "no answer: imbalance needs two ranks; {few} was given.", "", "", "alone|all|ranks"},
 		{"no answer", "no answer: {doubt}.", "", "remedy", ""},
-		{"slower GPU", under + "rank {slow_rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU" +
-			"[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
+		{"slower GPU", under + "{?lone}rank {slow_ranks} takes" + slowGEMMs + "a slower GPU[, or {or}]. | " + under +
+			"ranks {slow_ranks} take" + slowGEMMs + "slower GPUs[, or {or}].", "dense worst", "slower_gpu", "both gpu"},
 		{"late launches", under + "{?late}late launches[ on rank {on}] make {=whom} wait {stall:ns} per step; {=even_ranks}.",
 			"stall " + judgedTrace, "host profiler", "both " + recordAgain},
 		{"attention uneven", under + "attention is {attention:%} uneven over ranks, expert time {experts:%}; {=even_tokens}.",
@@ -121,7 +122,7 @@ var steps = map[string][2]string{
 	"again":      {"Fix that, and record again.", record},
 	"again.nsys": {"{?suspect}Fix that, and record again under nsys.", "profile -- YOUR_COMMAND"},
 	"other_load": {nothing + "Record another load that you serve: it may be uneven there.", record},
-	"gpu":        {"Look for other work, clocks and power limits on that GPU.", record},
+	"gpu":        {"Compare clocks, power limits and other work of the GPUs[, and tokens of their ranks{?or}].", record},
 	"same_run":   {"{?unsure}Record a trace of the run that the counts are of.", record},
 	"tokens":     {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 
