@@ -97,12 +97,13 @@ func (p *rankEvents) placement() *placement {
 			l.Anchor = steps.Dense
 		}
 	}
-	events, launches := slices.Clone(n.order), slices.Clone(n.launches)
-	order, streams := steps.SideBySide(launches)
-	for i, at := range order {
-		n.order[i], n.launches[i] = events[at], launches[at]
+	order, streams := steps.SideBySide(n.launches)
+	if p.streams = streams; order != nil {
+		events, launches := slices.Clone(n.order), slices.Clone(n.launches)
+		for i, at := range order {
+			n.order[i], n.launches[i] = events[at], launches[at]
+		}
 	}
-	p.streams = streams
 	n.found = steps.Find(n.launches)
 	return n
 }
