@@ -67,7 +67,9 @@ const (
 	mostSteady  = 0.03 // the standard deviation of a GEMM's time over layers, over the mean, where all tokens pass
 	leastUneven = 0.06 // the same of GEMMs whose tokens depend on the load
 	leastTime   = 0.05 // of a GEMM that counts, over the longest
-	mostBeside  = 0.55 // of shared experts beside routed ones, over these: longer ones hide what even ranks would gain
+	// mostBeside is the time of shared experts' GEMMs on another stream, over the longest routed one, up to which a replay
+	// of one stream tells what even ranks gain: beside drawn ones of 0.6 and more it was off by up to half.
+	mostBeside = 0.55
 )
 
 // gemmPlace is where an expert GEMM stands: the n-th on its stream in a layer.
@@ -87,9 +89,9 @@ func (r *recording) gemmsOf(layer Block, visit func(gemmPlace, *Launch)) {
 	}
 }
 
-// sharedIn reports whether, of more GEMMs in a layer than two, some take equally long in
-// all layers of half of the steps, and on all of the ranks, and others do not: the other half may be of another kind.
-// Chunks of tokens differ alike. It lists the ones that do, unless others may.
+// sharedIn reports whether layers hold GEMMs of shared experts beside the routed ones: in at least half of the steps,
+// as the rest may be of another kind, some of three or more take equally long in all layers and on all ranks, and
+// others do not. Chunks of tokens differ alike. It lists the places of the former, none where a GEMM may be of either.
 func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 	votes, several, passed := map[gemmPlace]int{}, 0, 0
 	for n := range slices.MinFunc(ranks, func(a, b *Structure) int { return len(a.tried) - len(b.tried) }).tried {
@@ -102,15 +104,18 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 		if len(times) < 3 {
 			continue
 		}
-		longest, even, odd, unsure := 0.0, []gemmPlace(nil), []gemmPlace(nil), false
+		longest, routed, even, unsure := 0.0, 0.0, []gemmPlace(nil), false
 		for _, t := range times {
 			longest = max(longest, stat.Mean(t, nil))
 		}
+		var stream uint16 // of the longest routed GEMM
 		for g, t := range times {
 			mean, deviation := stat.MeanStdDev(t, nil)
 			switch {
 			case deviation > leastUneven*mean:
-				odd = append(odd, g)
+				if mean > routed {
+					routed, stream = mean, g.stream
+				}
 			case mean <= leastTime*longest:
 			case deviation < mostSteady*mean:
 				even = append(even, g)
@@ -118,12 +123,12 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 				unsure = true
 			}
 		}
-		if several++; len(odd) == 0 || len(even) == 0 {
+		if several++; routed == 0 || len(even) == 0 {
 			continue
 		}
 		passed++
 		for _, g := range even {
-			if !unsure && (g.stream == odd[0].stream || stat.Mean(times[g], nil) < mostBeside*stat.Mean(times[odd[0]], nil)) {
+			if !unsure && (g.stream == stream || stat.Mean(times[g], nil) < mostBeside*routed) {
 				votes[g]++
 			}
 		}
@@ -160,7 +165,7 @@ func withoutShared(ranks []*Structure) {
 		}
 	}
 	for _, l := range gemms {
-		l.Anchor = Norm
+		l.Anchor = Dense
 	}
 	for _, s := range ranks {
 		*s = Find(s.of.launches)

@@ -207,6 +207,24 @@ func TestSharedExperts(t *testing.T) {
 	}
 }
 
+// On a stream of their own GEMMs are of shared experts up to 0.55 of the longest routed one, whatever the others take.
+func TestSharedExpertsOnAStream(t *testing.T) {
+	for ns, shared := range map[uint32]bool{40e3: true, 60e3: false} {
+		s := Structure{of: &recording{}, tried: []stretch{{0, 2}}}
+		for layer := range uint32(2) {
+			first := len(s.of.launches)
+			s.of.launches = append(s.of.launches, Launch{NS: 90e3 + layer*20e3, Stream: 7, Anchor: ExpertGEMM},
+				Launch{NS: 45e3 + layer*10e3, Stream: 7, Anchor: ExpertGEMM}, Launch{NS: ns, Stream: 20, Anchor: ExpertGEMM})
+			s.of.layers = append(s.of.layers, Block{first, first + 2})
+		}
+		for range 20 { // in whatever order places come
+			if places, _ := sharedIn(&s); len(places) > 0 != shared {
+				t.Fatalf("%d ns: %v", ns, places)
+			}
+		}
+	}
+}
+
 // Where GEMMs pass shared experts on all ranks, in the second half of the layers, they are none of the routed experts;
 // where a rank's take longer, or microbatches may differ so, layers are unknown.
 func TestWithoutSharedExperts(t *testing.T) {

@@ -10,8 +10,8 @@ const mostApart = 0.25
 // ones lie 0.04 to 0.8 apart, balanced ones 0.003.
 const leastApart = 0.02
 
-// recurring is how many times as far apart as pairs other layers are whose loads recur, or leastApart: where a third of
-// all do, as where a few ranks take turns in being hot, loads are no sign of pairs.
+// recurring bounds how far apart other layers are whose loads recur, as a multiple of what pairs are, leastApart at
+// least. Where a third of all layers recur, as where a few ranks take turns in being hot, loads are no sign of pairs.
 const recurring = 4
 
 // Twins reports whether two microbatches run every layer, so that layers carry the same load in pairs and others do
