@@ -93,12 +93,10 @@ func (g *gains) units(unit string, units []gain.Unit, whole gain.Gain) {
 	}
 	g.x, g.ticks = unit+", in the order run", indexTicks{labels(numbers), 24}
 	g.first, g.last = -0.5, float64(len(numbers))-0.5
-	g.legend = []key{glyphKey("one "+unit, disc(ink))}
+	g.legend = []key{glyphKey("one "+unit, disc(ink)),
+		lineKey("estimate "+quantity.Change(whole.Estimate), line(blue, 1.6))}
 	for _, end := range []float64{g.first, g.last} {
 		g.line.add(end, 100*whole.Estimate, 100*whole.Low, 100*whole.High)
-	}
-	if whole.Estimate.Defined() {
-		g.legend = append(g.legend, lineKey("estimate "+quantity.Change(whole.Estimate), line(blue, 1.6)))
 	}
 	if whole.Low.Defined() && whole.High.Defined() {
 		g.legend = append(g.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(whole.Confidence),

@@ -60,9 +60,8 @@ type Spec struct {
 
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
-	_, customErr := s.custom()
 	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment),
-		s.Treatment.CheckEngine(s.Command.engine()), s.checkArms(), customErr, s.CheckWithin()); err != nil {
+		s.Treatment.CheckEngine(s.Command.engine()), s.checkArms(), s.CheckWithin()); err != nil {
 		return err
 	}
 	switch {
