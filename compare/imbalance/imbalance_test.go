@@ -255,6 +255,27 @@ func TestKindsOfUnequalGEMMs(t *testing.T) {
 	}
 }
 
+// The kind with most expert time counts, but where it is even and one with a tenth of the time is not.
+func TestUnevenKindLeads(t *testing.T) {
+	for _, c := range []struct {
+		other [2]int64 // of step 4, the one of its kind
+		count []int
+	}{{[2]int64{60, 40}, []int{4}}, {[2]int64{50, 50}, []int{0, 1, 2, 3}}, {[2]int64{50, 30}, []int{0, 1, 2, 3}}} {
+		var cells []Cell
+		for i := range 10 {
+			cell := expertCell(i%2, router.OptInt(i/2), 0, 100)
+			if i > 7 {
+				cell = expertCell(i%2, 4, 0, c.other[i%2])
+				cell.Kind = 1
+			}
+			cells = append(cells, cell)
+		}
+		if count := New(cells).StepsOf(Counts); !slices.Equal(count, c.count) {
+			t.Errorf("%v: %v count", c.other, count)
+		}
+	}
+}
+
 // At the ends of a recording a step lacks layers, or the last phases of one.
 func TestEdgesOfARecording(t *testing.T) {
 	steps := func(n int, lost func(step, layer int, phase string) bool) (cells []Cell) {

@@ -151,8 +151,30 @@ func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.Op
 	return cut
 }
 
-// OfKind is the same times with the whole steps of one kind that count, but for warm-up; NoID takes the kind with most
-// expert time, the first of two alike.
+// A kind of steps leads that has leadTime of the expert time and a layer more uneven than leadUneven; see OfKind.
+const (
+	leadTime   = 0.1
+	leadUneven = 0.1
+)
+
+// lead is the kind that leads, of times by kind.
+func (t *Times) lead(time map[router.OptInt]float64) router.OptInt {
+	kinds, all := slices.Sorted(maps.Keys(time)), 0.0
+	for _, kind := range kinds {
+		all += time[kind]
+	}
+	slices.SortStableFunc(kinds, func(a, b router.OptInt) int { return cmp.Compare(time[b], time[a]) })
+	for _, kind := range kinds {
+		uneven := func(r Row) bool { return r.Flagged }
+		if kind.Defined() && time[kind] >= leadTime*all && slices.ContainsFunc(t.OfKind(kind).Rows(leadUneven), uneven) {
+			return kind
+		}
+	}
+	return kinds[0]
+}
+
+// OfKind is the same times with the whole steps of one kind that count, but for warm-up. NoID takes the kind with most
+// expert time, the first of two alike; where that is even, the next one with a tenth of the time that is uneven.
 func (t *Times) OfKind(kind router.OptInt) *Times {
 	own, time := *t, map[router.OptInt]float64{}
 	own.Steps, own.Layers = slices.Clone(t.Steps), slices.Clone(t.Layers)
@@ -162,8 +184,7 @@ func (t *Times) OfKind(kind router.OptInt) *Times {
 		}
 	}
 	if own.Kinds = len(time); !kind.Defined() && len(time) > 0 {
-		longer := func(a, b router.OptInt) int { return cmp.Compare(time[a], time[b]) }
-		kind = slices.MaxFunc(slices.Sorted(maps.Keys(time)), longer)
+		kind = t.lead(time)
 	}
 	for i := range own.Steps {
 		if s := &own.Steps[i]; s.whole() {
