@@ -193,14 +193,17 @@ func TestLimitsOfAPrediction(t *testing.T) {
 	}
 	for _, k := range []struct {
 		normal, perfect *replay.Run
+		tokens          router.Number
 		why             any
 	}{
-		{run(64e3, 0), run(51.3e3, 0), nil}, {run(64e3, 0), run(51.1e3, 0), "experts"},
-		{run(64e3, 0.169), run(64e3, 0), nil}, {run(64e3, 0.171), run(64e3, 0), "late"},
-		{run(64e3, 0.2), run(64e3, 0.049), "late"}, {run(64e3, 0.2), run(64e3, 0.051), nil},
+		{run(64e3, 0), run(51.3e3, 0), 0, nil}, {run(64e3, 0), run(51.1e3, 0), 0, "experts"},
+		{run(64e3, 0), run(70e3, 0), 2048, nil}, {run(64e3, 0), run(71e3, 0), 2048, "experts"},
+		{run(64e3, 0), run(71e3, 0), 2047, nil},
+		{run(64e3, 0.169), run(64e3, 0), 0, nil}, {run(64e3, 0.171), run(64e3, 0), 0, "late"},
+		{run(64e3, 0.2), run(64e3, 0.049), 0, "late"}, {run(64e3, 0.2), run(64e3, 0.051), 0, nil},
 	} {
 		c := Comparison{Comparable: true, Ranks: []int{0, 1}, Layers: []int{0}}
-		c.predict(arms{{trace: &trace.Trace{}, run: k.normal}, {trace: &trace.Trace{}, run: k.perfect}})
+		c.predict(arms{{trace: &trace.Trace{}, run: k.normal, tokens: k.tokens}, {trace: &trace.Trace{}, run: k.perfect}})
 		if len(c.Refusals) > 0 != (k.why != nil) || k.why != nil && c.Refusals[0].Args["why"] != k.why || k.why == nil && !c.Split.Known() {
 			t.Errorf("late by %v and %v: %v, want %v", k.normal.Late(), k.perfect.Late(), c.Refusals, k.why)
 		}
