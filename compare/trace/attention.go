@@ -36,14 +36,17 @@ func (r *reduction) attention() {
 		}
 		tokens[i] /= float64(len(r.counted))
 	}
-	unequal := slices.Max(tokens) > (1+leastSlow)*slices.Min(tokens)
-	if !known {
-		most := router.Number(1)
-		for _, s := range r.trace.Speeds {
-			most = max(most, s.OverMean)
-		}
-		tokens, unequal = nil, most > 1+leastSlow && !slices.ContainsFunc([]Phase{PhaseDispatch, PhaseExperts, PhaseCombine},
-			func(p Phase) bool { return r.overRanks(p) > asSlow*(most-1) })
+	unequal, most := slices.Max(tokens) > (1+leastSlow)*slices.Min(tokens), router.Number(1)
+	for _, s := range r.trace.Speeds {
+		most = max(most, s.OverMean)
+	}
+	healthy := most > 1+leastSlow && !slices.ContainsFunc([]Phase{PhaseDispatch, PhaseExperts, PhaseCombine},
+		func(p Phase) bool { return r.overRanks(p) > asSlow*(most-1) })
+	switch {
+	case !known:
+		tokens, unequal = nil, healthy
+	case healthy && !unequal: // dense GEMMs run beside the collectives of another microbatch
+		r.trace.Speeds = nil
 	}
 	if unequal {
 		r.trace.Attention = &Attention{Imbalance: r.overRanks(PhaseAttention, PhaseOther), Tokens: tokens}

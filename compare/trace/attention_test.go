@@ -42,4 +42,8 @@ func TestUnevenAttention(t *testing.T) {
 	} else if slow, _ := trace.SlowGPUs(); slow == nil || trace.Warned(CountsContradict) {
 		t.Errorf("equal tokens: slow GPU %v, warnings %v", slow, trace.Warnings)
 	}
+	// A slower GPU takes longer for experts, too.
+	if trace := read([2]int{100, 100}); trace.Attention != nil || trace.Speeds != nil {
+		t.Errorf("equal tokens and experts: %+v, %+v", trace.Attention, trace.Speeds)
+	}
 }

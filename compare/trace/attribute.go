@@ -135,22 +135,48 @@ func (a *attribution) timelines(patterns *ranges.Patterns) []ranges.Timeline {
 		}
 	}
 	rec.Ranges = nil // they make room
+	a.shareSteps(lines)
 	a.dropPolls(lines)
 	return lines
+}
+
+// shareSteps gives the threads of a process the steps of the only one that marks any: the others launch its
+// microbatches, or the backward pass.
+func (a *attribution) shareSteps(lines []ranges.Timeline) {
+	marks := map[int32][]ranges.Range{} // by process, none where several threads mark steps
+	own := make([]bool, len(lines))
+	for i, process := range a.rec.Threads {
+		steps := slices.DeleteFunc(slices.Clone(lines[i].Ranges), func(m ranges.Range) bool { return m.Step == NoID })
+		if own[i] = len(steps) > 0; own[i] {
+			if _, several := marks[process]; several {
+				steps = nil
+			}
+			marks[process] = steps
+		}
+	}
+	for i, process := range a.rec.Threads {
+		if !own[i] {
+			lines[i].Ranges = append(lines[i].Ranges, marks[process]...)
+		}
+	}
 }
 
 // dropPolls takes ranges of batches without a request in which no experts ran: the engine asked for work, and had
 // none. Those in which they ran are steps of a data-parallel rank, for the tokens of others.
 func (a *attribution) dropPolls(lines []ranges.Timeline) {
-	gemms := make([][]int64, len(lines)) // when expert GEMMs were launched, by thread
+	gemms := map[int32][]int64{} // when expert GEMMs were launched, by process
 	for i := range a.rec.Kernels {
 		if k := &a.rec.Kernels[i]; k.Launch >= 0 && a.Classes[k.Name].GEMM {
 			l := &a.rec.Launches[k.Launch]
-			gemms[l.Thread] = append(gemms[l.Thread], l.Start)
+			process := a.rec.Threads[l.Thread]
+			gemms[process] = append(gemms[process], l.Start)
 		}
 	}
-	for thread, own := range gemms {
+	for _, own := range gemms {
 		slices.Sort(own)
+	}
+	for thread, process := range a.rec.Threads {
+		own := gemms[process]
 		for i := range lines[thread].Ranges {
 			m := &lines[thread].Ranges[i]
 			at, _ := slices.BinarySearch(own, m.Start)

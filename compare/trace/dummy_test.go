@@ -66,3 +66,25 @@ func TestDummyBatchesWithoutRanges(t *testing.T) {
 		}
 	}
 }
+
+// The threads of microbatches launch what belongs to the ranges of the main thread, batches without a request too.
+func TestStepsOfOtherThreads(t *testing.T) {
+	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	list := recordings(paths)
+	names := func(change func(rec *capture.Recording)) (names []string) {
+		for _, s := range changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { change(rec) }).StepTimes {
+			names = append(names, s.Range)
+		}
+		return names
+	}
+	want := names(func(*capture.Recording) {})
+	have := names(func(rec *capture.Recording) {
+		rec.Launches, rec.Threads = slices.Clone(rec.Launches), append(rec.Threads, rec.Threads[rec.Launches[0].Thread])
+		for i := range len(rec.Launches) / 2 {
+			rec.Launches[i].Thread = int32(len(rec.Threads) - 1)
+		}
+	})
+	if len(want) == 0 || want[0] == "" || !slices.Equal(have, want) {
+		t.Errorf("have %q, want %q", have, want)
+	}
+}
