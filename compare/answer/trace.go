@@ -114,16 +114,21 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 }
 
-// evened is what even ranks and even tokens would gain: 6.2 %, or 4.9 to 8.3 % as late launches hide a part.
+// wideGain is from how far below a gain its low end may be, if below half of it, that both ends are told.
+const wideGain = 0.01
+
+// evened is what even ranks and even tokens would gain: 6.2 %, or 4.9 to 8.3 % as late launches hide a part, or would.
 func (k *known) evened(t *trace.Trace) {
 	even := Number{"gain of even ranks", t.Bound.Estimate, Fraction, router.Undefined(), router.Undefined(), Inferred}
 	k.know("even", even.Value, "little", when(even.Value < 0.0005, "gain"))
-	if p := t.Replay(); p != nil {
-		if t.Bound.InTime > 0.0005 && p.Undecided && t.Warned(trace.LateLaunches) {
-			even.Low, even.High = t.Bound.Low, t.Bound.High
-			k.know("even", even.Low)
-		}
-		k.know("most_gain", even.High, "token_gain", max(p.EvenTokens.Estimate, 0))
+	p := t.Replay()
+	late := p != nil && p.Undecided && t.Bound.InTime > 0.0005 && t.Warned(trace.LateLaunches)
+	if late || even.Value-t.Bound.Low > max(wideGain, even.Value/2) {
+		even.Low, even.High = t.Bound.Low, t.Bound.High
+		k.know("even", even.Low, "most_gain", even.High)
+	}
+	if p != nil {
+		k.know("token_gain", max(p.EvenTokens.Estimate, 0))
 		k.number("tokens", "gain of even tokens", p.EvenTokens.Estimate, Fraction, Inferred)
 	}
 	k.add("gain", even)

@@ -17,7 +17,7 @@ func traced(maxOverMean, floor router.Number, flagged bool) *trace.Trace {
 	t.Imbalance = []imbalance.Row{{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Parts: 2,
 		MaxOverMean: maxOverMean, Imbalance: maxOverMean - 1, Floor: floor, Flagged: flagged, Worst: 1}}
 	t.Overall = []imbalance.Summary{imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time)}
-	t.Bound = trace.Bound{Gain: replay.Gain{Estimate: 0.05}, LossNS: 5e4, StepNS: 1e6}
+	t.Bound = trace.Bound{Gain: replay.Gain{Estimate: 0.05, Low: 0.026, High: 0.06}, LossNS: 5e4, StepNS: 1e6}
 	return t
 }
 
@@ -87,6 +87,9 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "uneven", OfTrace(uneven(), "a.sqlite b.sqlite"), Uneven,
 		"Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
 		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
+	wide := uneven()
+	wide.Bound.Low = 0.024
+	check(t, "wide", OfTrace(wide, "x"), Uneven, "layer 2; even ranks would gain 2.4 % to 6.0 %.", "", "")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
 		"moebalance place --ep 2 --trace a.sqlite --judge OTHER_COUNTS c --model m; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
