@@ -21,7 +21,9 @@ import (
 func OfTrace(t *trace.Trace, given string) Answer {
 	doubt := t.Undecided()
 	k := knowing(caveats(t.AllWarnings(), map[string]caveat.Severity{doubt.Key(): caveat.Doubt}))
+	alike := sized.ReplaceAllString(given, "")
 	k.know("given", given, "torch", when(t.ByPyTorch(), "profiler"), "flags", strings.TrimSpace(typed.FindString(given)),
+		"no_ep", alike, "other_flags", strings.TrimSpace(typed.FindString(alike)),
 		"arm_name", t.Arm, "arm", gain.Arm(t.Arm).Label(), "ranks", len(t.Ranks), "gpu_ns", t.Coverage.GPUNS,
 		"missing", positive(int(t.World)-len(t.Ranks)), "alone", when(t.World == 1, given))
 	k.counted(t)
@@ -33,7 +35,7 @@ func OfTrace(t *trace.Trace, given string) Answer {
 	case doubt.Code != "":
 		k.doubt(doubt)
 		bare := counted.ReplaceAllString(given, "")
-		k.know("uncounted", when(bare == given, given), "bare", bare)
+		k.know("uncounted", when(bare == given, given), "bare", bare, "many", when(len(t.Ranks) > 1, "ranks"))
 		k.steps = k.next("mend." + doubt.Key() + "|all|again")
 	default:
 		k.judge(t, given)
@@ -284,6 +286,9 @@ var typed, argument = regexp.MustCompile(`^(?:--\S+ (?:'[^']*'|\S+) )*`), regexp
 
 // counted finds the flags of counts beside a trace.
 var counted = regexp.MustCompile(`--(?:counts|model) (?:'[^']*'|\S)+ `)
+
+// sized finds the flag of how many ranks exchange tokens.
+var sized = regexp.MustCompile(`--ep \S+ `)
 
 // flag is a flag of arguments, with its value: "--model 'm 1' --ep 4 x", model → "--model 'm 1'".
 func flag(given, name string) string {

@@ -101,7 +101,7 @@ func TestTracesLeadOn(t *testing.T) {
 	if a.Caveats[0].Severity != "doubt" {
 		t.Errorf("%+v", a.Caveats)
 	}
-	check(t, "groups", OfTrace(warned(router.Warn("rank_groups", "")), "--phase a=b x"), "no answer", "", "",
+	check(t, "groups", OfTrace(warned(router.Warn("rank_groups", "")), "--ep 4 --phase a=b x"), "no answer", "", "",
 		"moebalance trace --ep RANKS --phase a=b FILES_OF_A_GROUP")
 	part.World, part.Ranks = 1, part.Ranks[:1]
 	check(t, "one of one", OfTrace(part, "x"), "no answer", "; one was given.", "", "moebalance counts --ep RANKS COUNTS")

@@ -3,10 +3,12 @@ package trace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/testdata/require"
 )
@@ -57,6 +59,22 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: want %q, have %v", c.what, c.text, err)
+		}
+	}
+}
+
+// Beside even counts the rank that is slowest in every layer may have a slow kernel, not so beside uneven ones. More
+// ranks than --ep says are a doubt.
+func TestCountsThatContradict(t *testing.T) {
+	path := fourExperts(t)
+	for rank, load := range map[string][]int64{"[0]": {5, 5, 5, 5}, "<nil>": {1, 1, 9, 9}} {
+		given := recordedCounts(2, load, 0, 1)
+		given.Imbalance = []imbalance.Row{{Level: router.LevelRank, Quantity: imbalance.Load,
+			MaxOverMean: router.Number(load[3]) / 5}}
+		trace := mustRead(t, Options{Recorded: given, World: 1}, path)
+		w := trace.warning(CountsContradict)
+		if have := fmt.Sprint(w.Args["slowest"]); have != rank || trace.Doubt().Key() != "rank_groups.ep" {
+			t.Errorf("%v: slowest %s, %v", load, have, trace.Warnings)
 		}
 	}
 }

@@ -244,6 +244,7 @@ func (r *reduction) checkLoadFits() {
 	}
 	uneven, layers := 0, map[string][]int{} // by code
 	var loads, times []float64              // shares of the ranks in each layer
+	var slowest []int                       // ranks of layers that contradict
 	slow, by := r.trace.SlowGPUs()
 	for _, l := range r.trace.times.Judged() {
 		layer := int(l.Number)
@@ -268,14 +269,19 @@ func (r *reduction) checkLoadFits() {
 		if contradicts(time, load, slots) == "" {
 			code = ""
 		}
-		layers[code] = append(layers[code], layer)
+		if layers[code] = append(layers[code], layer); code == CountsContradict {
+			slowest = append(slowest, l.Ranks[floats.MaxIdx(time)])
+		}
 	}
 	time := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Time)
 	load := imbalance.Summarize(r.trace.Imbalance, router.LevelRank, imbalance.Load)
 	unsure := map[bool]string{true: "run"}[!(stat.Correlation(loads, times, nil) >= surelyOfRun)]
 	for _, code := range []string{CountsContradict, LoadWithoutTime} {
 		if at := layers[code]; 2*len(at) > uneven {
-			r.warn(code, "layer", at[0], "load", load.Imbalance, "time", time.Imbalance, "unsure", unsure)
+			if slowest = slices.Compact(slowest); len(slowest) != 1 || !(load.Imbalance < clearlyUneven) {
+				slowest = nil // no kernel of one rank is behind it
+			}
+			r.warn(code, "layer", at[0], "load", load.Imbalance, "time", time.Imbalance, "unsure", unsure, "slowest", slowest)
 			return
 		}
 	}

@@ -63,8 +63,11 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.judgeReplay()
 	r.waits()
 	r.coverage()
-	if given := len(r.ranks); int(r.trace.World) > given {
-		r.warn(missingRanks, "given", given, "world", int(r.trace.World))
+	switch given, world := len(r.ranks), int(r.trace.World); {
+	case world > given:
+		r.warn(missingRanks, "given", given, "world", world)
+	case r.options.World > 0 && world < given:
+		r.warn(rankGroups, "why", "ep", "given", given, "world", world)
 	}
 	if r.trace.Undecided().Code != "" {
 		r.trace.Bound.Gain = replay.NoGain()
