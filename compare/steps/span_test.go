@@ -68,7 +68,7 @@ func TestJoinOf(t *testing.T) {
 }
 
 // The ends of collectives are as far apart as by says in the join of a step n, |n·by − off|: joins are closer where that
-// is half of the next best one, surely a quarter, and 20 µs at most, over eight collectives beyond one of each step, up
+// is half of the next best one, surely 0.4 of it, and 20 µs at most, over eight collectives beyond one of each step, up
 // to eight steps away.
 func TestJoinAtItsLimits(t *testing.T) {
 	for _, c := range []struct {
@@ -88,8 +88,9 @@ func TestJoinAtItsLimits(t *testing.T) {
 		{"six of eight, as two tell nothing", 2, 4, 90e3, 1e3, 0, 0, false, false, 0, false},
 		{"eight steps later", 12, 4, 90e3, 1e3, 8, 0, false, false, 8, true},
 		{"nine steps later", 12, 4, 90e3, 1e3, 9, 0, false, false, 0, false},
-		{"a quarter of the clock's", 4, 4, 31e3, 10e3, 1, 0, false, true, 1, true},
-		{"more than a quarter", 4, 4, 29e3, 10e3, 1, 0, false, true, 0, true},
+		{"4.1 times as close as the clock's, 2.1 times as the next", 4, 4, 31e3, 10e3, 1, 0, false, true, 1, true},
+		{"2.6 times as close as the clock's", 5, 4, 36e3, 10e3, 1, 2, false, true, 1, true},
+		{"2.4 times as close as the clock's", 5, 4, 34e3, 10e3, 1, 2, false, true, 2, true},
 		{"as they begin, 1.9 times the clock's", 4, 4, 29e3, 19e3, 0, 1, true, true, 0, true},
 		{"as they begin, 2.1 times the clock's", 4, 4, 31e3, 21e3, 0, 1, true, true, 1, true},
 	} {
