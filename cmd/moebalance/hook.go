@@ -66,12 +66,13 @@ func checkHookCache() error {
 	return nil
 }
 
-// checkHooked is an error unless PYTHONPATH has the hook.
-func checkHooked() error {
-	if slices.ContainsFunc(filepath.SplitList(os.Getenv("PYTHONPATH")), func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, "moebalance_hook"))
-		return err == nil
-	}) {
+// checkHooked is an error unless PYTHONPATH has the hook, or a command sets it for itself.
+func checkHooked(command []string) error {
+	if slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, "PYTHONPATH=") }) ||
+		slices.ContainsFunc(filepath.SplitList(os.Getenv("PYTHONPATH")), func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, "moebalance_hook"))
+			return err == nil
+		}) {
 		return nil
 	}
 	return usagef("--treatment hook: want the hook in PYTHONPATH: 'moebalance hook -o hook' writes it, and prints the " +

@@ -69,7 +69,7 @@ func TestHookPrintsForAShell(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	t.Setenv("PYTHONPATH", folder)
-	if err := checkHooked(); err != nil {
+	if err := checkHooked(nil); err != nil {
 		t.Error(err)
 	}
 	command := exec.Command("sh", "-c", stdout+`printf %s "$PYTHONPATH"`)

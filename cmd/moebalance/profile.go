@@ -28,7 +28,7 @@ func (o *profileOptions) run(c call) error {
 	wrong := cmp.Or(p.Check(), launch.CheckProfilable(c.args))
 	if o.Perfect {
 		if wrong = cmp.Or(wrong, o.Treatment.CheckEngine(c.args)); o.Treatment.Switches {
-			wrong = cmp.Or(wrong, checkHookCache(), checkHooked())
+			wrong = cmp.Or(wrong, checkHookCache(), checkHooked(c.args))
 		}
 		p.Set, c.args = o.Treatment.Perfect, slices.Concat(c.args, o.Treatment.Flags)
 	}

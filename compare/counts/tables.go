@@ -112,8 +112,8 @@ func (c *collector) readTable(t *table) {
 		}
 	})
 	if errors.Is(err, errTwice) && len(t.unknown) > 0 {
-		fail("line %d: %w, and what else may tell rows apart is not known: keep the rows of one value of %.80s", line, err,
-			strings.Join(t.unknown, ", "))
+		fail("line %d: %w, and what else may tell rows apart is not known: keep the rows of one value of %s", line, err,
+			strings.Join(t.unknown[:min(len(t.unknown), 3)], ", "))
 	} else if err != nil {
 		fail("line %d: %w", line, err)
 	}

@@ -23,7 +23,8 @@ const (
 // as the same.
 const leastFall = 0.01
 
-// evenLoad is the most max/mean that no placement need even.
+// evenLoad is the largest max/mean of the judged load that counts as even: recorded counts of balanced routing have
+// 1.000.
 const evenLoad = 1.005
 
 // mostChance is the most imbalance that random routing may exceed once in twenty times: where it exceeds more, as with

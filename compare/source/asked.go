@@ -27,7 +27,9 @@ type Reading struct {
 
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.
 func (r *Reading) Options(paths []string) (o trace.Options, err error) {
-	o.Phases, o.World = r.Phases, r.EP
+	if o.Phases, o.World = r.Phases, r.EP; r.EP < 0 || r.EP > capture.MaxRanks {
+		return o, usagef("--ep: want 1 to %d ranks, have %d", capture.MaxRanks, r.EP)
+	}
 	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
 		return o, marked{err, ErrUsage}
 	}

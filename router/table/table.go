@@ -348,6 +348,9 @@ var writers = map[Kind]func(float64) string{"": quantity.Plain[float64], Label: 
 
 // CSV writes the raw values.
 func (t Table) CSV(w io.Writer) error {
+	if len(t.Columns) == 0 {
+		return nil // a line of no cells would be blank
+	}
 	lines := make([][]string, 1+t.Len())
 	for _, c := range t.Columns {
 		lines[0] = append(lines[0], c.Key)

@@ -71,8 +71,8 @@ func campaignTables(r gain.Result) []table.Table {
 	}
 	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
 	normal := r.Called(gain.Normal)
-	sides := fmt.Sprintf(", point:real=%s, arm, order=order (A: %s), normal:real=%[2]s, perfect:real=%s, gain:percent, "+
-		"status, note", point, normal, perfect)
+	sides := fmt.Sprintf(", point:real=%[1]s, arm, order=order (A: %[2]s), normal:real=%[2]s, perfect:real=%[3]s, "+
+		"gain:percent, status, note", point, normal, perfect)
 	return []table.Table{
 		table.Of("comparisons", fmt.Sprintf("Gain over %s; the intervals hold together at %s", normal,
 			quantity.Confidence(gain.DefaultConfidence)), r.Comparisons, "value:real="+point+", arm, "+gained+", verdict, "+
