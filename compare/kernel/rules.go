@@ -41,7 +41,7 @@ var rulesText string
 // kernelRules are the rules of rulesText, in order.
 var kernelRules = func() (rules []kernelRule) {
 	for line := range strings.Lines(rulesText) {
-		if fields := strings.Split(strings.TrimSpace(line)+"\t", "\t"); line[0] != '#' && len(fields) > 3 {
+		if fields := strings.Split(strings.TrimSpace(line)+"\t", "\t"); line[0] != '#' && line[0] != '\t' && len(fields) > 3 {
 			rules = append(rules, kernelRule{classes[fields[0]], fields[1], fields[2], fields[3]})
 		}
 	}
