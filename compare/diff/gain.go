@@ -123,12 +123,8 @@ func (c *Comparison) predict(a arms) {
 	if !c.Comparable || len(c.Layers) == 0 || len(c.Ranks) < 2 || normal == nil || perfect == nil {
 		return
 	}
-	switch more := normal.ExpertRatio(perfect) - 1; {
-	case more < -mostLess:
-		c.refuse("experts", "share", -more, "how", "less", "other", gain.Perfect)
-		return
-	case more > mostMore && a[0].tokens >= manyTokens:
-		c.refuse("experts", "share", more, "how", "more", "other", gain.Perfect)
+	if more := normal.ExpertRatio(perfect) - 1; more < -mostLess || more > mostMore && a[0].tokens >= manyTokens {
+		c.refuse("experts", "change", more, "other", gain.Perfect)
 		return
 	}
 	counted := slices.ContainsFunc(a[0].trace.Imbalance, loadOfRanks) || c.BothInOneLaunch() // where kernels are the same

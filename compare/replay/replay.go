@@ -67,7 +67,9 @@ type work [classes]float64
 // segment is what a rank did up to a meeting, or to the step's end.
 type segment struct {
 	meeting int // None at the step's end, wait where the host waits for what it has launched
+	before  int // the next meeting, also of a wait
 	layer   int32
+	routed  bool    // experts ran up to before, from the meeting before
 	call    float64 // of a wait: when the host begins it
 	rest    float64 // from then, or from the segment's end if that is later, to when it is over
 	resumed float64 // when it was

@@ -340,11 +340,14 @@ func TestWithExperts(t *testing.T) {
 	}
 }
 
-// A rank that skips empty GEMMs in a layer gets its share where ranks are even.
+// A rank that skips empty GEMMs in a layer gets its share where ranks are even, also where it runs what is beside them.
 func TestRankWithoutExperts(t *testing.T) {
 	ranks := made([][4]int64{{200e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}}, 0)
 	ranks[3] = slices.Delete(ranks[3], 1, 2)
 	ranks[3][0].ns += 50e3 // with its share it is the last one
+	for r := range ranks {
+		ranks[r] = slices.Insert(ranks[r], 1, plan{Kernel{Collective: None, Class: Experts, Beside: true}, 90e3, 0})
+	}
 	step := simulate(ranks, oneGroup, 10)
 	gain := replayOf(t, step, step).EvenRanks()
 	require.Near(t, "saved", gain.SavedNS, 50e3, 2e3)

@@ -115,15 +115,12 @@ func (c *cutter) start(k *Kernel) {
 	}
 }
 
-// close ends the segment at a meeting. Where no routed experts ran since ranks met, such as before they exchange their
-// tokens, shared experts and quantization follow the rank's own tokens.
+// close ends the segment at a meeting.
 func (c *cutter) close(meeting int) {
 	c.seg.meeting = meeting
 	if c.list = append(c.list, c.seg); meeting != wait {
-		for i := range c.list[c.met:] {
-			if !c.routed {
-				c.list[c.met+i].own()
-			}
+		for i := c.met; i < len(c.list); i++ {
+			c.list[i].before, c.list[i].routed = meeting, c.routed
 		}
 		c.met, c.routed = len(c.list), false
 	}
@@ -131,7 +128,8 @@ func (c *cutter) close(meeting int) {
 }
 
 // place gives a rank that ran no experts in a layer a place for them, its first segment up to a
-// meeting before which another rank did, and sums the work of each class.
+// meeting before which another rank did, and sums the work of each class. Where no rank ran routed experts since they
+// met, such as before they exchange their tokens, shared experts and quantization follow a rank's own tokens.
 func (s *replayed) place() {
 	type place struct {
 		rank  int
@@ -145,7 +143,12 @@ func (s *replayed) place() {
 			}
 		}
 	}
+	routed := map[int]bool{} // by meeting behind
+	each(func(_ int, seg *segment) { routed[seg.before] = routed[seg.before] || seg.routed })
 	each(func(r int, seg *segment) {
+		if !routed[seg.before] {
+			seg.own()
+		}
 		if seg.layer == None {
 			return
 		}
