@@ -22,7 +22,7 @@
 // Load begins as router.Balance, from package counts.
 //
 // One rule says which steps count (New): steps that every rank recorded whole (see excludePartial), of one kind
-// (Classify), the one with most expert time. Leading steps whose GPU time, but not their expert compute, exceeds
+// (Classify, OfKind). Leading steps whose GPU time, but not their expert compute, exceeds
 // 1.5× the median of the later steps are excluded as warm-up.
 //
 // With max and mean over parts, and Σ over the steps s that count:

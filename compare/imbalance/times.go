@@ -53,8 +53,7 @@ type Times struct {
 	// number; undefined without time.
 	OutsideShare router.Number
 	Of           Of // the kernels that expert time adds up
-	// Kinds is how many kinds of whole steps there are. The steps of one kind count, which has the
-	// most expert time.
+	// Kinds is how many kinds of whole steps there are. The steps of one kind count, see OfKind.
 	Kinds int
 
 	cells []Cell // in steps, by layer, step and rank

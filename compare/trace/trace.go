@@ -15,7 +15,7 @@
 // kernels, by package steps, which says when that fails: blocks are then only numbered. Where
 // ranges name the layers of some steps, the layers of other steps, such as replays of graphs, are
 // inferred if their number agrees. Steps that run different MoE kernels (prefill and decode) are of
-// different kinds; imbalance is over the kind with most expert time. A reason to rely on none of
+// different kinds; imbalance is over one of them, see imbalance.Times.OfKind. A reason to rely on none of
 // this is a Doubt.
 //
 // What each piece of structure rests on, the strongest first:
