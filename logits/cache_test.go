@@ -354,8 +354,8 @@ func TestSpecsThatCannotBe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	c := require.Value(Open(dir, good))
 	for want, of := range map[string]batch{
-		"want 0 to 16777216 tokens": {"diagonal", MaxTokens + 1}, "behind the router": {"sglang-gen1", 1},
-		"want a number of tokens": {"uniform", AnyTokens}, "unknown plan": {"best", 1},
+		"want 0 to 16777216 tokens": {"diagonal", MaxTokens + 1}, "uniform, target:RATIO or": {"sglang-gen1", 1},
+		"want a number of tokens": {"uniform", AnyTokens}, "logits can carry": {"best", AnyTokens},
 		"cannot have a max/mean of 5 over 4 ranks": {"target-5", AnyTokens}, "at least 1": {"target-0.5", AnyTokens},
 	} {
 		if _, err := c.Fill(t.Context(), of.plan, []int{of.tokens}, nil); !errors.Is(err, ErrSpec) ||

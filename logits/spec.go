@@ -91,9 +91,9 @@ type batch struct {
 func (s Spec) plan(b batch, counts [][]float64) (p planned, err error) {
 	p, name, tokens := planned{plan.Plan{Name: b.plan}, b}, b.plan, b.tokens
 	switch {
-	case slices.Contains(plan.Peers(), name):
-		return p, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
-			ErrSpec, strings.Join(plan.Names(), ", "), name)
+	case !plan.Drawn(name) && !slices.Contains(plan.Names(), name): // an engine's sets experts behind the router
+		return p, fmt.Errorf("%w: want a plan that logits can carry: %s, target:RATIO or recorded:FILE, have %q%s",
+			ErrSpec, strings.Join(plan.Names(), ", "), name, router.Near(name, plan.Names()))
 	case tokens == AnyTokens && !plan.AnyTokens(name):
 		return p, fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec, name)
 	case tokens < AnyTokens || tokens > MaxTokens:

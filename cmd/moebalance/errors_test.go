@@ -55,7 +55,7 @@ const asked = `
 2 bench -- no-such-engine :: "no-such-engine"
 2 bench -- env ENABLE_PERFECT_ROUTER=1 D/engine :: remove it
 1 bench --resume D/none :: none
-1 bench --resume D/damaged :: have a damaged one: file is not a database (26); what the launches printed is in D/damaged/launches:
+1 bench --resume D/damaged :: want a campaign file that opens, have file is not a database (26); what the launches printed is in D/damaged/launches:
 1 bench --resume D/empty :: name the folder of --campaign; 'moebalance compare' shows a JSON result
 1 bench --campaign D/1 -- D/fails :: no memory
 1 bench --campaign D/2 -- D/silent :: printed nothing
@@ -82,6 +82,7 @@ const asked = `
 2 GENERATE --model deepseek-v3 --ep 257 :: between 1 and 256
 2 GENERATE --model deepseek-v3 --ep 8 --target 0.9 :: at least 1
 1 GENERATE --model e8k2 --ep 2 --plan recorded:PLACED :: PLACED: want {"logical_count"
+2 GENERATE --model e8k2 --ep 2 --plan diagnal :: have "diagnal"; did you mean "diagonal"?
 2 GENERATE --model e8k2 --ep 2 --plan recorded: :: want recorded:FILE
 2 GENERATE --model deepseek-v3 --ep 8 --tokens 99999999999 :: tokens per rank
 2 GENERATE --model deepseek-v3 --ep 2 --placement PLACED :: --ep or --placement, which

@@ -102,8 +102,8 @@ func openStore(folder string, write bool) (s store, err error) {
 	}
 	version := 0
 	if err = s.db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
-		err = &input.Error{File: path, Expected: "a campaign file", Found: fmt.Sprint("a damaged one: ", err), Err: err,
-			Try: fmt.Sprintf("what the launches printed is in %s: 'moebalance compare' takes these files of each arm as a side",
+		err = &input.Error{File: path, Expected: "a campaign file that opens", Found: err.Error(), Err: err,
+			Try: fmt.Sprintf("what the launches printed is in %s: 'moebalance compare' takes the files of an arm as a side",
 				filepath.Join(folder, launchesFolder))}
 	} else if version != storeVersion {
 		err = &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion),

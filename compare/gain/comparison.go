@@ -146,7 +146,7 @@ func (c *comparison) decide(invalid bool, all []*comparison) {
 	switch c.Verdict = verdictOf(c.Gain, c.threshold(), c.builds()); {
 	case invalid:
 		c.Verdict = Invalid
-	case len(c.whole) < c.units().verdict:
+	case len(c.whole) < c.needs().units:
 		c.Verdict = NoVerdict
 	}
 	if slices.ContainsFunc(all, func(o *comparison) bool { return o.Value == c.Value && o.differs() }) {
@@ -203,9 +203,9 @@ func verdictOf(g Gain, threshold float64, builds bool) Verdict {
 // spread is known yet, when the interval would decide but its launches may not, and when the estimate is so near the
 // threshold that a million would not do.
 func (c *comparison) pairsNeeded() router.Number {
-	units := c.units()
+	needs := c.needs()
 	distance := math.Log1p(c.Gain.Estimate.Float64()) - math.Log1p(c.threshold())
-	n, ok := stats.ToDecide(distance, c.sd, c.each, units.verdict, units.lost)
+	n, ok := stats.ToDecide(distance, c.sd, c.each, needs.units, needs.lost)
 	outliers := slices.ContainsFunc(c.checks, func(k Check) bool { return k.Name == CheckOutliers })
 	if !ok || c.copied() || outliers && !c.within() || verdictOf(c.Gain, c.threshold(), c.builds()) != Inconclusive {
 		return router.Undefined()

@@ -22,19 +22,19 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
-// units are what the units of a design need.
-type units struct {
-	verdict int // of them, for a verdict
-	lost    int // degrees of freedom that their interval loses
-	values  int // of each arm, at least, for a complete block
+// needs are what a design needs of its units.
+type needs struct {
+	units  int // for a verdict
+	lost   int // degrees of freedom that their interval loses
+	values int // of each arm, at least, for a complete block
 }
 
-// units are pairs, whose two orders have a mean each, or launches that hold all arms.
-func (r *Recorded) units() units {
+// needs differ by design: a launch holds all arms, and the two orders of pairs have a mean each.
+func (r *Recorded) needs() needs {
 	if r.within() {
-		return units{verdict: MinLaunches, lost: 1, values: 2}
+		return needs{units: MinLaunches, lost: 1, values: 2}
 	}
-	return units{verdict: MinPairs, lost: 2, values: 1}
+	return needs{units: MinPairs, lost: 2, values: 1}
 }
 
 // Unit is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms. Its
@@ -155,7 +155,7 @@ func (c *comparison) settle(u *Unit) {
 			gained = -gained
 		}
 		b.Status, b.Gain, note = PairIncomplete, router.Undefined(), noted(note, b.Note)
-		if n == other && n >= c.units().values && !math.IsNaN(gained) {
+		if n == other && n >= c.needs().values && !math.IsNaN(gained) {
 			b.Status, b.Gain = PairComplete, fraction(gained)
 			u.logs, sides[0], sides[1] = append(u.logs, gained), append(sides[0], means[0]), append(sides[1], means[1])
 		}

@@ -51,6 +51,7 @@ func TestWhatALaunchShows(t *testing.T) {
 		"even experts, unknown ranks":   {Rules{}, perfect, Launch{Counted: counted(4, 8, 2, nan, 1.04)}, balanced, ""},
 		"no load at all":                {Rules{}, normal, Launch{Counted: counted(4, 8, 2, nan, nan)}, unproved, "no load"},
 		"the normal arm, even":          {Rules{}, normal, Launch{Counted: whole}, balanced, ""},
+		"counts of two ranks":           {Rules{}, perfect, Launch{Ranks: 4, Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
 		"of two ranks beside four":      {beside, perfect, Launch{Counted: counted(2, 8, 2, 1, 1)}, unproved, "2 of 4 ranks"},
 		"of ranks that are not known":   {beside, perfect, Launch{Ranks: 4, Counted: counted(0, 8, 2, 1, 1)}, balanced, ""},
 		"counts of other experts":       {beside, perfect, Launch{Counted: counted(4, 6, 2, 1, 1)}, unproved, "6 experts, another"},
