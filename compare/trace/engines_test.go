@@ -128,3 +128,24 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 		}
 	}
 }
+
+// Launches that are not recorded of every third kernel change no layer: on a stream, kernels start in order of launch.
+func TestLayersWithoutLaunches(t *testing.T) {
+	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
+	list := recordings(paths)
+	of := func(every int) []float64 {
+		var ratios []float64
+		for _, row := range changedAgain(t, paths, list, func(_ int, rec *capture.Recording) {
+			rec.Ranges = nil
+			for i := 0; every > 0 && i < len(rec.Kernels); i += every {
+				rec.Kernels[i].Launch = -1
+			}
+		}).Imbalance {
+			ratios = append(ratios, float64(row.MaxOverMean))
+		}
+		return ratios
+	}
+	if want, have := of(0), of(3); len(want) == 0 || !slices.Equal(have, want) {
+		t.Errorf("have %v, want %v", have, want)
+	}
+}

@@ -85,8 +85,18 @@ func (p *rankEvents) placement() *placement {
 	}
 	recorded := slices.IndexFunc(p.events, func(e event) bool { return e.Queued >= 0 })
 	from, _ := slices.BinarySearch(n.order, int32(recorded)) // what ran before was launched before the recording began
+	// Kernels of a stream start in the order of their launches.
+	launched, last := make([]int64, len(p.events)), map[uint16]int64{}
+	for i := range p.events {
+		e := &p.events[i]
+		launched[i] = e.launched()
+		if before, some := last[e.Stream]; some && e.Queued < 0 {
+			launched[i] = before
+		}
+		last[e.Stream] = launched[i]
+	}
 	slices.SortFunc(n.order[from:], func(x, y int32) int {
-		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
+		return cmp.Or(cmp.Compare(launched[x], launched[y]), cmp.Compare(x, y))
 	})
 	n.launches = make([]steps.Launch, len(n.order))
 	for i := range n.order {
