@@ -116,16 +116,16 @@ func (k *known) judge(t *trace.Trace, given string) {
 	}
 }
 
-// wideGain is from how far below a gain its low end may be, if below half of it, that both ends are told.
-const wideGain = 0.01
+// leastWide is the gain from which both ends are told where the low one is below half of it.
+const leastWide = 0.01
 
 // evened is what even ranks and even tokens would gain: 6.2 %, or 4.9 to 8.3 % as late launches hide a part, or would.
 func (k *known) evened(t *trace.Trace) {
 	even := Number{"gain of even ranks", t.Bound.Estimate, Fraction, router.Undefined(), router.Undefined(), Inferred}
 	k.know("even", even.Value, "little", when(even.Value < 0.0005, "gain"))
 	p := t.Replay()
-	late := p != nil && p.Undecided && t.Bound.InTime > 0.0005 && t.Warned(trace.LateLaunches)
-	if late || even.Value-t.Bound.Low > max(wideGain, even.Value/2) {
+	late := p != nil && p.Undecided && t.Bound.InTime > 0.0005 && t.Warned(trace.LateLaunches) && t.Bound.Low.Defined()
+	if late || even.Value >= leastWide && t.Bound.Low < even.Value/2 {
 		even.Low, even.High = t.Bound.Low, t.Bound.High
 		k.know("even", even.Low, "most_gain", even.High)
 	}

@@ -90,6 +90,11 @@ func TestTracesLeadOn(t *testing.T) {
 	wide := uneven()
 	wide.Bound.Low = 0.024
 	check(t, "wide", OfTrace(wide, "x"), Uneven, "layer 2; even ranks would gain 2.4 % to 6.0 %.", "", "")
+	one := warned(router.Warn(trace.LateLaunches, "", "gain", 0.08))
+	one.Cells = []trace.Cell{{Step: 1, Layer: 2, Rank: 0}, {Step: 1, Layer: 2, Rank: 1}}
+	one.StepKinds = []trace.StepKind{{Steps: []int{1}}}
+	one.Replays, one.Bound.InTime, one.Bound.Low = []trace.Replay{{Undecided: true}}, 0.08, router.Undefined()
+	check(t, "late in one step", OfTrace(one, "x"), Uneven, "layer 2; even ranks would gain about 5.0 %.", "", "")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
 		"moebalance place --ep 2 --trace a.sqlite --judge OTHER_COUNTS c --model m; moebalance bench")
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
@@ -117,8 +122,8 @@ func TestTracesLeadOn(t *testing.T) {
 		"cache && MOEBALANCE_CACHE=cache moebalance bench --treatment hook --server SERVER")
 	served.Phases = append(served.Phases, trace.Cell{Phase: trace.PhaseDispatch, Sum: imbalance.Sum{CollectiveNS: 1}})
 	check(t, "own tokens", OfTrace(served, "--counts c --model m x"), Uneven, "", "", "--model m --ep 2 --mode dep --cache")
-	one := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
-	check(t, "one of 4", OfTrace(one, "--phase 'a=b c' --counts d x"), "no answer", "", "",
+	lone := &trace.Trace{Ranks: []trace.Rank{{}}, World: 4}
+	check(t, "one of 4", OfTrace(lone, "--phase 'a=b c' --counts d x"), "no answer", "", "",
 		"moebalance trace --phase 'a=b c' --counts d FILES_OF_ALL_RANKS")
 	slow := uneven()
 	slow.Speeds = []trace.Speed{{Rank: 0, OverMean: 1.1}, {Rank: 1, OverMean: 1.1}, {Rank: 2, OverMean: 0.8}}
