@@ -134,7 +134,7 @@ const asked = `
 0 trace --counts COUNTS --model gpt-oss-20b RANK0 ::
 1 trace D/cut.sqlite :: truncated
 1 trace --counts D/none RANK0 :: D/none: want a file, have no such file; check its name
-1 compare --campaign D/lines.json NORMAL PERFECT :: have JSON that breaks off, or is wrong, at byte 10; write a result with
+1 compare --campaign D/lines.json NORMAL PERFECT :: have several JSON values, the second from byte 10 on; write a result with
 1 models D/cut.json :: want a Hugging Face config.json, have JSON that breaks off, or is wrong, at byte 20; copy it from the checkpoint
 1 report testdata/README.md :: have text that begins with "# What we me"; write a result with
 1 trace D/prose.sqlite :: want an nsys export (SQLite) or a PyTorch trace (JSON)

@@ -58,6 +58,9 @@ func words(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "a JSON " + wrong.Value // object, string, number 1.5
 	} else if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
+		if strings.Contains(broken.Error(), "after top-level value") {
+			return fmt.Sprintf("several JSON values, the second from byte %d on", broken.Offset)
+		}
 		return fmt.Sprintf("JSON that breaks off, or is wrong, at byte %d", broken.Offset)
 	}
 	return err.Error()
