@@ -99,7 +99,7 @@ func (k *known) tell(kind string) Answer {
 	var row caveat.Line
 	a := Answer{Basis: k.say("basis." + kind), Kinds: []string{}, Numbers: []Number{}, Reasons: []string{},
 		Next: []Step{}, Caveats: k.caveats}
-	for _, row = range caveat.Lines[kind] {
+	for _, row = range caveat.Lines(kind) {
 		a.Verdict = cmp.Or(Verdict(row.Verdict), k.verdict)
 		k.know("verdict", string(a.Verdict))
 		text, whole := caveat.Fill(row.Text, k.values)

@@ -50,7 +50,7 @@ func Say(key string, values router.Args) string { return whollyFilled(sentences[
 // Step words what to do next, and its command, and reports whether all values of both are known. What bench fills
 // in stands in ‹angle quotes›: {concurrency}.
 func Step(key string, values router.Args) (text, command string, whole bool) {
-	row, there := steps[key]
+	row, there := readAnswers().Steps[key]
 	text, one := Fill(row[0], values)
 	command, other := Fill(row[1], values)
 	if command = strings.NewReplacer("‹", "{", "›", "}").Replace(command); command != "" && command[0] >= 'a' {

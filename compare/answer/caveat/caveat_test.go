@@ -51,11 +51,11 @@ func TestEveryWordIsUsed(t *testing.T) {
 	for key, text := range catalog {
 		check(key, strings.Split(key, "."), text)
 	}
-	for key, l := range slices.All(slices.Concat(slices.Collect(maps.Values(Lines))...)) {
+	for key, l := range slices.All(slices.Concat(slices.Collect(maps.Values(readAnswers().Lines))...)) {
 		key := fmt.Sprint("line ", key)
 		check(key, nil, l.Text)
 		for name := range strings.FieldsFuncSeq(l.Next, func(r rune) bool { return r == ' ' || r == '|' }) {
-			if _, ok := steps[name]; !ok {
+			if _, ok := readAnswers().Steps[name]; !ok {
 				t.Errorf("%s: no step %q", key, name)
 			}
 		}
@@ -71,7 +71,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 	for key, text := range sentences {
 		check(key, nil, text)
 	}
-	for key, words := range steps {
+	for key, words := range readAnswers().Steps {
 		check(key, nil, words[0]+words[1])
 	}
 }
