@@ -64,12 +64,12 @@ func IsSummary(path string) bool {
 
 // readSummary reads a summary file. Everything in it is checked.
 func readSummary(path string) (exports []*exportSummary, err error) {
-	f, err := input.Open(path)
+	f, info, err := input.Regular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	switch exports, err = decodeSummary(f); {
+	switch exports, err = decodeSummary(f, 1<<20+100*info.Size()); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again"}
 	case err != nil:
@@ -78,7 +78,9 @@ func readSummary(path string) (exports []*exportSummary, err error) {
 	return exports, nil
 }
 
-func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
+// decodeSummary decodes up to limit bytes: what was written is up to 5 times as long as its gzip stream, what was
+// made to fill memory up to 1,000 times.
+func decodeSummary(r io.Reader, limit int64) (exports []*exportSummary, err error) {
 	zip, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	if string(magic) != summaryMagic {
 		return nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
 	}
-	from, header := gob.NewDecoder(bufio.NewReader(zip)), []byte(nil)
+	from, header := gob.NewDecoder(bufio.NewReader(io.LimitReader(zip, limit))), []byte(nil)
 	if err := from.Decode(&header); err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -104,6 +106,22 @@ func TestDamagedSummary(t *testing.T) {
 	try("more behind the end", append(bytes.Clone(content), 'x'))
 }
 
+// A small file that unpacks to a large one takes no memory for it.
+func TestBloatedSummary(t *testing.T) {
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	require.Value(io.WriteString(zip, summaryMagic))
+	require.NoError(t, errors.Join(gob.NewEncoder(zip).Encode(bytes.Repeat([]byte(" "), 1<<26)), zip.Close()))
+	path := filepath.Join(t.TempDir(), "bloated")
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readSummary(path)
+	if runtime.ReadMemStats(&after); err == nil || after.TotalAlloc-before.TotalAlloc > 1<<26 {
+		t.Errorf("%d bytes: %d allocated: %v", b.Len(), after.TotalAlloc-before.TotalAlloc, err)
+	}
+}
+
 // What decodes can be reduced and written again, and reads back the same.
 // A summary whose bytes are whole and whose words nobody can have written is
 // damaged, also for those who bring recorded load along.
@@ -169,7 +187,7 @@ func FuzzSummary(f *testing.F) {
 			t.Fatal(err)
 		}
 		require.NoError(t, zip.Close())
-		exports, err := decodeSummary(&packed)
+		exports, err := decodeSummary(&packed, 1<<28)
 		if err != nil {
 			return
 		}
@@ -180,7 +198,7 @@ func FuzzSummary(f *testing.F) {
 		}
 		var b bytes.Buffer
 		require.NoError(t, writeSummary(&b, exports))
-		again := require.Value(decodeSummary(&b))
+		again := require.Value(decodeSummary(&b, 1<<28))
 		if second, err := reduce(again, Options{}); err != nil || asJSON(second) != asJSON(trace) {
 			t.Fatalf("written and read again it is another: %v", err)
 		}
