@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/testdata/require"
 )
 
 // Of batches without a request the first runs experts for the tokens of other ranks, and is a step; the second
@@ -86,5 +88,27 @@ func TestStepsOfOtherThreads(t *testing.T) {
 	})
 	if len(want) == 0 || want[0] == "" || !slices.Equal(have, want) {
 		t.Errorf("have %q, want %q", have, want)
+	}
+}
+
+// An export of two ranks has one list of names: a step without a range moves no name to another step.
+func TestNamesOfTwoRanks(t *testing.T) {
+	path := inTestdata(t, "vllm/qwen3-normal.rank0.json.gz")[0]
+	rec := recordings([]string{path})[0]
+	rec.Ranges = slices.DeleteFunc(rec.Ranges, func(r capture.Range) bool {
+		return rec.RangeNames[r.Name] == "execute_context_0(0)_generation_1(1)"
+	})
+	options := Options{Threshold: 0.1, Patterns: require.Value(ranges.NewPatterns())}
+	e := require.Value(summarizeRecording(path, rec, options))
+	second := *e.Ranks[0]
+	second.Rank.Rank, second.events = 1, slices.Clone(second.events)
+	for i := range second.events {
+		second.events[i].Start += 1000
+	}
+	e.Export.Ranks, e.Ranks = []int{0, 1}, append(e.Ranks, &second)
+	for _, s := range require.Value(reduce([]*exportSummary{e}, options)).StepTimes {
+		if s.Batch.Prefill != (s.WallNS > 2e7) {
+			t.Errorf("%+v", s)
+		}
 	}
 }

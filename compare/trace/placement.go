@@ -162,7 +162,8 @@ func (p *placement) findLayers() (found bool) {
 }
 
 // renumber gives the steps of ranges, which name only some, their numbers among all that repetition shows: the passes
-// of a data-parallel rank for the tokens of others may have none. Where ranges are of other steps, they stay.
+// of a data-parallel rank for the tokens of others may have none. Where ranges are of other steps, they stay; so do
+// they in an export of several ranks, which have one list of names.
 func (p *placement) renumber() {
 	number, names := map[int32]int32{}, map[int32]string{}
 	for b, old := range p.steps {
@@ -172,7 +173,7 @@ func (p *placement) renumber() {
 			return
 		}
 	}
-	if _, some := number[NoID]; !some || len(number) == 1 || p.found.Layers == 0 {
+	if _, some := number[NoID]; !some || len(number) == 1 || p.found.Layers == 0 || len(p.of.Ranks) > 1 {
 		return
 	}
 	delete(number, NoID)
@@ -182,9 +183,7 @@ func (p *placement) renumber() {
 	if len(names) < len(number) { // pieces of steps
 		return
 	}
-	if len(p.of.Ranks) == 1 { // else the names are of other ranks, too
-		p.of.StepNames = names
-	}
+	p.of.StepNames = names
 	for e, at := range p.each() {
 		if l := *at; l.Step != NoID {
 			now, known := number[l.Step]
