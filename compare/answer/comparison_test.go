@@ -74,7 +74,7 @@ func TestPredictions(t *testing.T) {
 	}
 	even := warned(split(0.0001, 0), "arms_look_alike", 1.003, 1.0031)
 	check(t, "even", OfComparison(&even, Compared{}), Verdict(gain.NoVerdict),
-		"Both sides are even: expert time over ranks has max/mean 1.003 and 1.003; nothing is to gain here.", "", "profile")
+		"Both sides are even: expert time over ranks has max/mean 1.003 and 1.003; there is nothing to gain here.", "", "profile")
 }
 
 // Each kind of steps has its interval; one that holds 0 tells no gain.

@@ -49,9 +49,9 @@ type Kernel struct {
 	Start, End int64
 	Name       int32 // among KernelNames
 	Device     int32
-	Launch     int32 // the call that launched it
-	GraphNode  int32 // position in GraphNodeIDs plus 1, 0 outside graphs
-	Stream     uint16
+	Launch     int32  // the call that launched it
+	GraphNode  int32  // position in GraphNodeIDs plus 1, 0 outside graphs
+	Stream     uint16 // as the device numbers it, its last 16 bits
 }
 
 // Call is one API call on a thread, and of a launch the operator of the framework that made it.

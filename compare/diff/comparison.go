@@ -33,7 +33,7 @@ type Comparison struct {
 
 	Builds gain.Builds `json:"builds,omitzero"` // names of two builds in the places of normal and perfect
 
-	Threshold *float64 `json:"threshold,omitempty"` // of a gain, where it is not gain.DefaultThreshold
+	Threshold *float64 `json:"threshold,omitempty"` // of a gain: as given, or the campaign's; else gain.DefaultThreshold
 
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`

@@ -248,7 +248,9 @@ func (c *Comparison) WithCampaign(r gain.Result, run gain.Run, tokens float64) {
 	if own && s.apart(measured, s.PerfectNS) && s.apart(measured, step) {
 		c.warn(CampaignApart, "", "measured", measured.Estimate, "predicted", s.Gain)
 	}
-	s.Measured, s.Verdict, c.Threshold = &measured, verdict, &r.Threshold
+	if s.Measured, s.Verdict = &measured, verdict; c.Threshold == nil {
+		c.Threshold = &r.Threshold
+	}
 	switch {
 	case why.Code != "":
 		c.Warnings = append(c.Warnings, why)

@@ -7,7 +7,7 @@ import (
 )
 
 // fewestTurns is how often steps change between two lists of busiest ranks at least. Of one model they changed in real
-// captures once, over four ranks with data-parallel attention; of two models that run in turn, in a made one,
+// captures once, over four ranks with data-parallel attention; in a generated capture of two models in turn
 // seven times in 12 steps.
 const fewestTurns = 3
 

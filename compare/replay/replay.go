@@ -94,7 +94,7 @@ type replayed struct {
 	free     []float64
 	of       [classes]byLayer // the work of experts, and of tokens by the meeting behind it
 	recorded float64          // how long the step took
-	beside   float64          // logarithm of what it takes without its experts, over what these take
+	rest     float64          // logarithm of what it takes without its experts, over what these take
 	unseen   float64          // by how much its kernels start later than anything recorded explains, mean over ranks
 }
 

@@ -56,7 +56,7 @@ func New(steps []Step) *Run {
 		}
 		p.place()
 		p.recorded = last - slices.Max(p.free)
-		p.beside = math.Log(p.run(change{hosts: inTime, from: p.of[Experts]}) / p.of[Experts].total())
+		p.rest = math.Log(p.run(change{hosts: inTime, from: p.of[Experts]}) / p.of[Experts].total())
 		run.steps = append(run.steps, p)
 	}
 	run.dropApart()
@@ -90,11 +90,11 @@ const alikeSteps = 0.2
 func (r *Run) dropApart() {
 	apart := func(s *replayed) bool { return slices.Max(s.free)-slices.Min(s.free) > mostApart*s.recorded }
 	unlike := func(s *replayed) bool {
-		like := func(o *replayed) bool { return o != s && math.Abs(o.beside-s.beside) <= alikeSteps }
+		like := func(o *replayed) bool { return o != s && math.Abs(o.rest-s.rest) <= alikeSteps }
 		return !slices.ContainsFunc(r.steps, like)
 	}
-	for _, left := range []func(*replayed) bool{unlike, apart} {
-		if whole := slices.DeleteFunc(slices.Clone(r.steps), left); len(whole) > 1 {
+	for _, out := range []func(*replayed) bool{unlike, apart} {
+		if whole := slices.DeleteFunc(slices.Clone(r.steps), out); len(whole) > 1 {
 			r.steps = whole
 		}
 	}

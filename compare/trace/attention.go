@@ -45,7 +45,7 @@ func (r *reduction) attention() {
 	switch {
 	case !known:
 		tokens, unequal = nil, healthy
-	case healthy && !unequal: // dense GEMMs run beside the collectives of another microbatch
+	case healthy && !unequal: // no GPU is slower: dense GEMMs ran beside others' work, as collectives of microbatches
 		r.trace.Speeds = nil
 	}
 	if unequal {
