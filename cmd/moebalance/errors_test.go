@@ -183,7 +183,7 @@ const asked = `
 5 compare --require-verdict D/fewer.jsonl D/fewer-p.jsonl :: at least 6
 2 compare --trust-arms --metric 'speed:tok/s:higher=speed ([\d.]+)' D/perfect.txt D/normal.txt :: give the normal side first
 2 compare D/fewer.jsonl D/perfect.jsonl :: 4 launches and the perfect side 6
-4 compare D/perfect.jsonl D/normal.jsonl :: Invalid: the sides are swapped: the reports of the first are of balanced routing, of the second not.
+4 compare D/perfect.jsonl D/normal.jsonl :: Invalid: the sides are swapped: the first side's reports show balanced routing, the second side's do not.
 4 compare D/perfect.jsonl D/normal.jsonl :: Next: Give the learned side first. moebalance compare D/normal.jsonl D/perfect.jsonl
 4 compare D/learned.log D/balanced.log :: Attention is 93.9 % uneven over data-parallel ranks
 4 compare D/learned.log D/balanced.log :: Next: Spread requests evenly

@@ -161,7 +161,7 @@ func (k *known) failed(r gain.Result, run gain.Run) {
 	why := Failures(r)
 	k.refuse(why)
 	said := strings.Join(why, " ")
-	swapped := strings.Contains(said, gain.Swapped)
+	swapped := r.Swapped()
 	k.know("swapped", when(swapped, run.Reports))
 	switch byItself := run.Treatment == "" || run.Treatment == "trtllm"; {
 	case run.Treatment == "hook", k.values[gain.CheckProof] != string(gain.Fail), swapped,

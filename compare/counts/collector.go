@@ -29,6 +29,8 @@ type collector struct {
 	sources int               // each of which records all steps, one after another; 0 where steps come once
 	source  int               // the one that is read
 	unlike  bool              // a source counted other slots than the ones before
+	copies  int               // of a layer
+	loaded  int               // the last of them with load in any step, counted from 1
 
 	idle int                     // lines that report a step without slots
 	last map[Phase]router.OptInt // step that vLLM reported, by model
@@ -165,6 +167,9 @@ func (c *collector) row(row []int64, axes Axes, of context) {
 			} else if c.Ranks > 0 {
 				c.add(into, router.LevelRank, i/onRank, n, false)
 			}
+			if c.copies = width; n > 0 {
+				c.loaded = max(c.loaded, i+1)
+			}
 		}
 		c.add(into, level, at, n, inner != "choices" && c.sources == 0)
 	}
@@ -212,7 +217,8 @@ func (c *collector) add(into *Step, level string, at int, slots int64, once bool
 const incomplete = "incomplete_passes"
 
 // finish makes steps from what was gathered, equally many experts and ranks in each, and checks them. Steps that
-// not every source recorded are left out: the load is the sum over them, and a part of it has another balance.
+// not every source recorded are left out: the load is the sum over them, and a part of it has another balance. Under
+// DeepEP a rank of SGLang counts its own copies alone, so that the last ones have no load where its file is missing.
 func (c *collector) finish() {
 	if all := len(c.cells); c.sources > 0 {
 		maps.DeleteFunc(c.cells, func(_ stepKey, s *Step) bool { return s.sources != c.sources })
@@ -221,6 +227,9 @@ func (c *collector) finish() {
 			fail("a step is recorded twice")
 		case dropped == all && all > 0:
 			fail("holds no counts: no step was recorded by each of %d ranks", c.sources)
+		case c.sources > 1 && c.loaded > 0 && (c.copies-c.loaded)*(c.sources+1) >= c.copies:
+			fail("copies %d to %d have no load in any step: there are files of ranks 0 to %d, is one of rank %d missing?",
+				c.loaded, c.copies-1, c.sources-1, c.sources)
 		case dropped > 0:
 			c.warn(incomplete, "excluded", dropped, "passes", all, "ranks", c.sources)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 )
@@ -278,6 +279,24 @@ func TestIncompletePasses(t *testing.T) {
 		t.Error(r.Warnings)
 	}
 	checkSteps(t, r, []step{{7, 0, []int64{2, 4}, []int64{2, 4}}})
+	for last, missing := range []bool{true, false} { // of 6 copies, of which 2 or 1 have no load: of 3 ranks, or not
+		c := collecting(2)
+		for c.source = range 2 {
+			c.row([]int64{1, 1, 1, 1, int64(last), 0}, Axes{"copies"}, copiesOf(0, 1, 2, 3, 4, 5))
+		}
+		if err := attempt(c.finish); (err != nil) != missing {
+			t.Errorf("loads of %d copies: %v", 4+last, err)
+		}
+	}
+	c.source = 0
+	place := func(experts ...int64) func() {
+		return func() { of := nothing(); c.place(&of, tensor.Array{Shape: []int64{1, 2}, Values: experts}) }
+	}
+	first := attempt(place(0, 1))
+	c.source = 1
+	if same, other := attempt(place(0, 1)), attempt(place(1, 0)); first != nil || same != nil || other == nil {
+		t.Errorf("maps of two ranks: %v, %v, %v", first, same, other)
+	}
 	line := `{"record_type": "eplb_load_stats", "step": 7, "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[0]]}` + "\n"
 	refused(t, map[string]string{line + line: "recorded twice"})
 }

@@ -91,6 +91,9 @@ func (c *collector) place(of *context, a tensor.Array) {
 			}
 			experts[i] = int32(e)
 		}
+		if before := c.placed[layer]; c.source > 0 && before != nil && !slices.Equal(before, experts) {
+			fail("the map of copies differs from the map of other ranks")
+		}
 		c.placed[layer], of.copies[layer] = experts, experts
 		layer++
 	}

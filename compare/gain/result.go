@@ -69,6 +69,11 @@ func (r Result) Failed() []Check {
 	return only(r.Checks, func(c Check) bool { return c.Status == Fail })
 }
 
+// Swapped reports sides that were given in the wrong order.
+func (r Result) Swapped() bool {
+	return slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == CheckProof && c.Args["why"] == "swapped" })
+}
+
 // First are the checks that a reader has to know of before the gain.
 func (r Result) First() []Check { return only(r.Checks, Check.leads) }
 

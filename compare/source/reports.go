@@ -53,7 +53,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	if !o.Builds.Named() {
 		r.recorded.Proof = bench.JudgeReports(r.launches, o.Trust)
 	}
-	if p := append(r.recorded.Proof, gain.Proof{})[0]; strings.HasPrefix(p.Evidence, gain.Swapped) {
+	if r.campaign.Result = gain.Judge(r.recorded); r.campaign.Result.Swapped() {
 		slices.Reverse(sides[:])
 	}
 	given := []string{strings.Join(sides[0].Paths, ","), strings.Join(sides[1].Paths, ",")}
@@ -63,7 +63,6 @@ func ReadReports(sides [2]Side, o ReportOptions) (Campaign, error) {
 	r.campaign.Run.Reports = launch.Quote(given)
 	r.campaign.Notes = append(r.campaign.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
-	r.campaign.Result = gain.Judge(r.recorded)
 	return r.campaign, nil
 }
 
