@@ -19,17 +19,14 @@ func TestBenchTreatmentHook(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
 	t.Setenv("PYTHONPATH", "/elsewhere")
 	t.Setenv("MOEBALANCE_CACHE", "")
-	profile := []string{"profile", "--perfect", "--treatment", "hook", "--dry-run", "--", "vllm"}
-	refused := func(want string, command ...string) {
-		t.Helper()
-		if _, stderr, code := invoke(t.Context(), command...); code != exitUsage || !strings.Contains(stderr, want) {
-			t.Errorf("%q: exit %d, %s, want %s", command, code, stderr, want)
+	for _, have := range []string{"", cache} {
+		want := map[string]string{"": `in MOEBALANCE_CACHE, have ""`, cache: "want the hook in PYTHONPATH"}[have]
+		t.Setenv("MOEBALANCE_CACHE", have)
+		if _, stderr, code := invoke(t.Context(), "profile", "--perfect", "--treatment", "hook", "--dry-run", "--", "vllm"); code !=
+			exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, %s, want %s", code, stderr, want)
 		}
 	}
-	refused(`in MOEBALANCE_CACHE, have ""`, "bench", "--treatment", "hook", "--", "true")
-	refused(`in MOEBALANCE_CACHE, have ""`, profile...)
-	t.Setenv("MOEBALANCE_CACHE", cache)
-	refused("want the hook in PYTHONPATH", profile...)
 	report := engine(100, 120)
 	for grade, record := range map[string]string{
 		"measured": `[ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect || arm=normal; cp -r ` + recorded +

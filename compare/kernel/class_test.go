@@ -113,21 +113,6 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// Any line of a rules file is an error, or a rule that classifies.
-func FuzzParseRule(f *testing.F) {
-	for _, line := range []string{"experts=my_grouped_gemm.*", "router = top[kK] ", "communication=", "=x", "experts=(",
-		"dispatch=a=b"} {
-		f.Add(line)
-	}
-	f.Fuzz(func(t *testing.T, line string) {
-		rule, err := ParseRule(line)
-		if err != nil {
-			return
-		}
-		Classes([]string{line}, []Rule{rule})
-	})
-}
-
 // Each engine puts other arguments before the number of experts, or none.
 func TestGateExperts(t *testing.T) {
 	for name, want := range map[string]int{
