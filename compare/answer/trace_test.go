@@ -38,7 +38,7 @@ func TestWaitingReasons(t *testing.T) {
 		{trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 1.1e5, "")}, LateLaunches,
 			"The launch queue ran dry: check the ranks' CPUs "},
 		{trace.Waiting{WaitNS: 5e3}, "even", ""},
-		{trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, trace.CollectsGarbage)}, LateLaunches,
+		{trace.Waiting{WaitNS: 2e5, Cause: cause(trace.LateHosts, 2e5, "Python garbage collection")}, LateLaunches,
 			"Keep Python from collecting garbage there: gc.freeze()"},
 	} {
 		of := traced(1.03, 1.01, false)

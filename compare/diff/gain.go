@@ -109,11 +109,7 @@ const (
 // mostLess is the share of expert time that balance may save on as many tokens, and mostMore what it may cost in steps
 // of manyTokens, which leave no expert without any. In 20 real pairs even experts take up to 15 % less, and never
 // longer for 8,192 tokens and more; for few up to 43 %.
-const (
-	mostLess   = 0.2
-	mostMore   = 0.1
-	manyTokens = 2048
-)
+const mostLess, mostMore, manyTokens = 0.2, 0.1, 2048
 
 // predict fills in Split, of two arms of which all ranks are there. It stays empty where the sides are not comparable,
 // and where the steps of either cannot be replayed: without layers, steps or a second rank, or where the law does

@@ -74,7 +74,7 @@ func TestGainLaws(t *testing.T) {
 	c := valid(paired(.19, .2, .21, .22, .18, .2))
 	g := Judge(c).Gain
 	for i, m := range c.Measurements {
-		c.Measurements[i].Arm = Arms[1-m.side()]
+		c.Measurements[i].Arm = map[Arm]Arm{Normal: Perfect, Perfect: Normal}[m.Arm]
 	}
 	x := Judge(c).Gain
 	require.Near(t, "exchanged", (1+float64(x.Estimate))*(1+float64(g.Estimate)), 1, 1e-12)

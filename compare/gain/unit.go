@@ -98,7 +98,10 @@ func (c *comparison) measuredUnits() (units []Unit) {
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
 			u.blocks = append(u.blocks, Block{Block: m.Block})
 		}
-		b, side := &u.blocks[len(u.blocks)-1], m.side()
+		b, side := &u.blocks[len(u.blocks)-1], 0
+		if m.Arm != Normal {
+			side = 1
+		}
 		if b.Note = noted(b.Note, m.said()); m.Status != StatusOK {
 			continue
 		}
@@ -110,14 +113,6 @@ func (c *comparison) measuredUnits() (units []Unit) {
 		c.settle(&units[i])
 	}
 	return units
-}
-
-// side is 0 of the normal arm, 1 of any other.
-func (m *Measurement) side() int {
-	if m.Arm == Normal {
-		return 0
-	}
-	return 1
 }
 
 // noted is a note with one more.

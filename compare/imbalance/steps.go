@@ -152,10 +152,7 @@ func cut(order []router.OptInt, ran map[router.OptInt]phaseSet) (cut []router.Op
 }
 
 // A kind of steps leads that has leadTime of the expert time and a layer more uneven than leadUneven; see OfKind.
-const (
-	leadTime   = 0.1
-	leadUneven = 0.1
-)
+const leadTime, leadUneven = 0.1, 0.1
 
 // lead is the kind that leads, of times by kind.
 func (t *Times) lead(time map[router.OptInt]float64) router.OptInt {
@@ -165,8 +162,8 @@ func (t *Times) lead(time map[router.OptInt]float64) router.OptInt {
 	}
 	slices.SortStableFunc(kinds, func(a, b router.OptInt) int { return cmp.Compare(time[b], time[a]) })
 	for _, kind := range kinds {
-		uneven := func(r Row) bool { return r.Flagged }
-		if kind.Defined() && time[kind] >= leadTime*all && slices.ContainsFunc(t.OfKind(kind).Rows(leadUneven), uneven) {
+		if kind.Defined() && time[kind] >= leadTime*all &&
+			slices.ContainsFunc(t.OfKind(kind).Rows(leadUneven), func(r Row) bool { return r.Flagged }) {
 			return kind
 		}
 	}

@@ -27,8 +27,7 @@ var classes = map[string]Class{
 	"unknown":      {Phase: PhaseUnknown},
 	"mayBeExperts": {Phase: PhaseUnknown, MayBeExperts: true},
 
-	"allOfMoE": {Phase: PhaseExperts, Collective: true,
-		Fused: []Phase{PhaseDispatch, PhaseExperts, PhaseCombine}},
+	"allOfMoE":        {Phase: PhaseExperts, Collective: true, Fused: []Phase{PhaseDispatch, PhaseExperts, PhaseCombine}},
 	"routingAndMoE":   {Phase: PhaseExperts, Collective: true, Fused: []Phase{PhaseRouter, PhaseExperts}},
 	"combineAndShare": {Phase: PhaseCombine, Collective: true, Fused: []Phase{PhaseCombine, PhaseCommunication}},
 }

@@ -90,20 +90,15 @@ func parts(record *counts.Record, iterations []int64) (windows []Window) {
 	return windows
 }
 
-// byChance is the total variation of expert shares between windows of the same traffic, which chance brings to tokens
-// that are not the same again: 256 experts and 10 million slots of a layer in both → 0.003.
-func byChance(experts int, slots, others float64) float64 {
-	return 0.4 * math.Sqrt(float64(experts)*(1/slots+1/others))
-}
-
 // repeats reports whether a window has the counts of another again, as where a benchmark sends the same tokens in every
 // step: to judge on it is to judge on the other. Shares are equal, or within a third of what chance brings, over at
 // least 30 experts of all layers.
 func (w Window) repeats(other Window) bool {
 	d, experts := distance(w.shares, other.shares), w.record.Experts
-	layers, others := float64(len(w.shares)), float64(len(other.shares))
-	return d == 0 || float64(experts)*layers >= 30 &&
-		d < byChance(experts, float64(w.Slots)/layers, float64(other.Slots)/others)/3
+	slots, layers := float64(w.Slots), float64(len(w.shares))
+	// Of tokens that are not the same again: 256 experts and 10 million slots of a layer in both windows → 0.003.
+	byChance := 0.4 * math.Sqrt(float64(experts)*(layers/slots+float64(len(other.shares))/float64(other.Slots)))
+	return d == 0 || float64(experts)*layers >= 30 && d < byChance/3
 }
 
 // nearlySame is the most total variation of expert shares, mean over layers, between windows

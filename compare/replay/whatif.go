@@ -177,8 +177,8 @@ func (r *Run) gain(changed [3][]float64) Gain {
 	g := Gain{SavedNS: router.Number(saved), LeftNS: router.Number(left), InTime: estimate(inTime)}
 	g.Estimate, g.Low, g.High = overSteps(before, after)
 	others := []hosts{asRecorded, together, inTime}
-	if r.hosts == asRecorded {
-		others = others[:inTime]
+	if r.hosts == asRecorded { // where launches make most of the step, they stay
+		others = []hosts{together}
 	}
 	for _, h := range others {
 		g.Low, g.High = min(g.Low, estimate(h)), max(g.High, estimate(h))

@@ -104,11 +104,11 @@ func sharedIn(ranks ...*Structure) (list []gemmPlace, shared bool) {
 		if len(times) < 3 {
 			continue
 		}
-		longest, routed, even, unsure := 0.0, 0.0, []gemmPlace(nil), false
+		longest, routed, stream := 0.0, 0.0, uint16(0) // of routed GEMMs the longest, and its stream
+		even, unsure := []gemmPlace(nil), false
 		for _, t := range times {
 			longest = max(longest, stat.Mean(t, nil))
 		}
-		var stream uint16 // of the longest routed GEMM
 		for g, t := range times {
 			mean, deviation := stat.MeanStdDev(t, nil)
 			switch {

@@ -11,12 +11,8 @@ import (
 // Deed is what a host does instead of launching.
 type Deed string
 
-// The deeds; empty for anything else.
-const (
-	CollectsGarbage Deed = "Python garbage collection"
-	WaitsForLock    Deed = "waiting for Python's lock"
-	Launches        Deed = "launch calls"
-)
+// Launches is the deed that a profiler makes long; see deedNames for the others.
+const Launches Deed = "launch calls"
 
 // What an event says of its launch: it came in time, or late, mostly for one of the deeds.
 const (
@@ -27,7 +23,9 @@ const (
 	launching
 )
 
-var deedNames = [...]Deed{late: "", collecting: CollectsGarbage, locked: WaitsForLock, launching: Launches}
+// deedNames has no name for anything else that a late host did.
+var deedNames = [...]Deed{collecting: "Python garbage collection", locked: "waiting for Python's lock",
+	launching: Launches}
 
 // deeds is for how long, in nanoseconds, a GPU ran nothing before kernels, by what its host did.
 type deeds [len(deedNames)]int64

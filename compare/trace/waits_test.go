@@ -14,7 +14,7 @@ import (
 // returns at 261; they begin at 270. The call for the collective comes in time. Where the host collects garbage
 // until 240, that is most of the 61 ns.
 func TestHostLatenessNamesPython(t *testing.T) {
-	for until, did := range map[int64]Deed{230: "", 240: CollectsGarbage} {
+	for until, did := range map[int64]Deed{230: "", 240: deedNames[collecting]} {
 		f := newFixture()
 		for p := range int64(2) {
 			f.push(p, 0, 1000, "step 0").push(p, 0, 1000, "layer 0 experts")
@@ -49,7 +49,7 @@ func TestMainCause(t *testing.T) {
 		{replay.Wait{Experts: 60, Other: 40}, deeds{0, 0, 9}, ExpertTime, ""},
 		{replay.Wait{Experts: 40, Other: 35, Late: 25}, deeds{}, "", ""},
 		{replay.Wait{Experts: 50, Late: 50}, deeds{}, "", ""},
-		{replay.Wait{Experts: -60, Late: 160}, deeds{99, 0, 15, 14}, LateHosts, CollectsGarbage},
+		{replay.Wait{Experts: -60, Late: 160}, deeds{99, 0, 15, 14}, LateHosts, deedNames[collecting]},
 		{replay.Wait{Experts: 70, Late: 90}, deeds{0, 1, 14, 15}, LateHosts, ""},
 		{replay.Wait{Late: 90}, deeds{0, 1, 0, 0, 2}, LateHosts, Launches},
 		{replay.Wait{Other: 51}, deeds{}, OtherCompute, ""},

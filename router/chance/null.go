@@ -77,7 +77,7 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, seed uint64) (n Null,
 		return n, nil
 	}
 	n.Rank, n.Expert = &Distribution{make([]float64, simulations)}, &Distribution{make([]float64, simulations)}
-	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
+	sampler, load := &subsetSampler{shape: s, splits: map[[2]int][][]float64{}}, router.NewLoad(s.Experts)
 	tokens = min(tokens, mostTokens)
 	rng := rand.New(rand.NewPCG(seed, uint64(tokens)))
 	for i := range simulations {

@@ -56,7 +56,7 @@ func TestSubsetSamplerAgainstBruteForce(t *testing.T) {
 		{router.Shape{Experts: 16, TopK: 2, Groups: 8, TopKGroups: 4}, 4, 21}, // and may not be used
 	} {
 		layout := mustLayout(c.shape.Experts, c.ranks)
-		sampler := newSubsetSampler(c.shape)
+		sampler := &subsetSampler{shape: c.shape, splits: map[[2]int][][]float64{}}
 		measure := func(seed uint64, draw func(*rand.Rand, []int64)) [4][]float64 {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			var out [4][]float64

@@ -27,10 +27,6 @@ type subsetSampler struct {
 	splits map[[2]int][][]float64 // conditional, by its arguments
 }
 
-func newSubsetSampler(s router.Shape) *subsetSampler {
-	return &subsetSampler{shape: s, splits: map[[2]int][][]float64{}}
-}
-
 // split is conditional(m, left, j) by j, each computed once.
 func (s *subsetSampler) split(m, left int) func(j int) []float64 {
 	known := s.splits[[2]int{m, left}]

@@ -95,7 +95,8 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 		text, group, _ := strings.Cut(text, "@")
 		text, kind, _ := strings.Cut(text, ":")
 		key, path, _ := strings.Cut(text, "<")
-		c := Column{Key: key, Name: cmp.Or(name, nameOf(key)), Group: group, Kind: cmp.Or(Kind(kind), kindOf(key))}
+		name = cmp.Or(name, words.Replace(strings.TrimSuffix(key, "_ns")))
+		c := Column{Key: key, Name: name, Group: group, Kind: cmp.Or(Kind(kind), kindOf(key))}
 		var cell func(item any) any
 		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == key }); at >= 0 {
 			cell = computed[at].of
@@ -110,10 +111,8 @@ func Of[T any](name, title string, items []T, columns string, computed ...Cell) 
 	return t
 }
 
-// nameOf is a key in words: "total_ns" → "total", "rank_max_over_mean" → "rank max/mean".
-func nameOf(key string) string {
-	return strings.NewReplacer("_over_", "/", "_", " ").Replace(strings.TrimSuffix(key, "_ns"))
-}
+// words spells a key: "rank_max_over_mean" → "rank max/mean".
+var words = strings.NewReplacer("_over_", "/", "_", " ")
 
 // kindOf is the kind that a key tells, "" where it tells none.
 func kindOf(key string) Kind {

@@ -20,14 +20,12 @@ type Line struct {
 	Numbers, Reasons, Next string
 }
 
-// answers are the first sentences of answers, by kind of result, and what to do next, by name: in words, and by a
+// readAnswers has the first sentences of answers, by kind of result, and what to do next, by name: in words, and by a
 // command as it is typed but for words in capitals; one that begins with a verb is of this program.
-type answers struct {
+var readAnswers = sync.OnceValue(func() (a struct {
 	Lines map[string][]Line
 	Steps map[string][2]string
-}
-
-var readAnswers = sync.OnceValue(func() (a answers) {
+}) {
 	if err := yaml.Load(answersText, &a, yaml.WithKnownFields()); err != nil {
 		panic(err) // the text is ours
 	}
